@@ -1,0 +1,133 @@
+package mpjdev;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import mpjdev.core.Native;
+import mpjdev.core.Resource;
+
+/**
+ * A message buffer of a fixed capacity, which counts the primary payload only.
+ *
+ * <p>A message is zero or more sections, written and read strictly in order. The sections of primitive type need
+ * {@link #requiredCapacity(Type, int)} octets each, no more and no less; a section of objects needs
+ * {@link #SECTION_OVERHEAD}, its objects travel in the secondary payload, which has no fixed size.
+ *
+ * <p>Message memory is outside the Java heap. {@link #close} gives it back at once; a buffer that becomes unreachable gives
+ * it back too, later. Messages under way keep what they need.
+ */
+public class Buffer implements AutoCloseable {
+    /** Octets of capacity that each section takes beside its elements. */
+    public static final int SECTION_OVERHEAD = 8;
+    /** Most octets of padding that follow the elements of a section. */
+    public static final int MAX_SECTION_PADDING = 7;
+    /** Largest capacity in octets. */
+    public static final int MAX_CAPACITY = 2147483624;
+
+    /** What the next native call does first: {@link Native#CLEAR}, {@link Native#RESET}. */
+    int flags;
+
+    private final Resource resource;
+    private final long handle;
+
+    /**
+     * A buffer for subclasses; it takes what a {@link WriteBuffer} does.
+     *
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     */
+    protected Buffer(int capacity) {
+        this(newWriter(capacity, ByteOrder.nativeOrder()));
+    }
+
+    Buffer(long handle) {
+        this.handle = handle;
+        resource = new Resource(this, handle);
+    }
+
+    static long newWriter(int capacity, ByteOrder order) {
+        return Native.newWriter(capacity, order == ByteOrder.BIG_ENDIAN ? 0 : 1);
+    }
+
+    static int foreign(ByteBuffer direct) {
+        return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
+    }
+
+    final long handle() {
+        return handle;
+    }
+
+    /**
+     * Octets available to the primary payload.
+     *
+     * @return the current capacity
+     */
+    public int capacity() {
+        try {
+            return Native.capacity(handle);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Lets the capacity grow, where it is smaller, until {@link #restoreCapacity}. The contents are discarded in any
+     * case.
+     *
+     * @param newCapacity octets available to the primary payload at least
+     */
+    public void ensureCapacity(int newCapacity) {
+        try {
+            Native.ensureCapacity(handle, newCapacity);
+            flags = 0;
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Goes back to the capacity of construction and releases extra memory. The contents are discarded. */
+    public void restoreCapacity() {
+        try {
+            Native.restoreCapacity(handle);
+            flags = 0;
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Octets of capacity that one section takes: {@code 8 + 8 * ceil(count * size / 8)}.
+     *
+     * @param type type of the elements; the size of {@link Type#OBJECT} is 0
+     * @param count number of elements
+     * @return the octets, which may be more than any buffer has
+     */
+    public static long requiredCapacity(Type type, int count) {
+        return Native.sectionCapacity(type.code(), count);
+    }
+
+    /**
+     * Octets of capacity that a section of each of these arrays takes together.
+     *
+     * @param arrays arrays of primitives, or of objects
+     * @return the octets, which may be more than any buffer has
+     * @throws IllegalArgumentException when one is no array
+     */
+    public static long requiredCapacity(Object... arrays) {
+        long sum = 0;
+        for (Object array : arrays) {
+            sum += requiredCapacity(Type.ofArray(array), java.lang.reflect.Array.getLength(array));
+        }
+        return sum;
+    }
+
+    /** Gives the memory back. Every later use but this one throws {@link IllegalStateException}. */
+    @Override
+    public void close() {
+        resource.close();
+    }
+
+    /** Does what {@link #close} does: the original name. */
+    public void free() {
+        close();
+    }
+}

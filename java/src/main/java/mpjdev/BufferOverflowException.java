@@ -1,0 +1,15 @@
+package mpjdev;
+
+/** A section does not fit the buffer; nothing was written. */
+public class BufferOverflowException extends ArrayIndexOutOfBoundsException {
+    private static final long serialVersionUID = 1L;
+
+    /**
+     * With a text.
+     *
+     * @param text octets needed, octets available, capacity
+     */
+    public BufferOverflowException(String text) {
+        super(text);
+    }
+}

@@ -1,0 +1,56 @@
+package mpjdev;
+
+import mpjdev.core.Types;
+
+/** Type of the elements of a section. */
+public enum Type {
+    /** {@code byte}, one octet. */
+    BYTE(Types.BYTE, byte.class),
+    /** {@code char}, two octets. */
+    CHAR(Types.CHAR, char.class),
+    /** {@code short}, two octets. */
+    SHORT(Types.SHORT, short.class),
+    /** {@code boolean}, one octet. */
+    BOOLEAN(Types.BOOLEAN, boolean.class),
+    /** {@code int}, four octets. */
+    INT(Types.INT, int.class),
+    /** {@code long}, eight octets. */
+    LONG(Types.LONG, long.class),
+    /** {@code float}, four octets. */
+    FLOAT(Types.FLOAT, float.class),
+    /** {@code double}, eight octets. */
+    DOUBLE(Types.DOUBLE, double.class),
+    /** Objects, serialised into the secondary payload. */
+    OBJECT(Types.OBJECT, Object.class);
+
+    private static final Type[] BY_CODE = values();
+
+    private final int code;
+    private final Class<?> component;
+
+    Type(int code, Class<?> component) {
+        this.code = code;
+        this.component = component;
+    }
+
+    int code() {
+        return code;
+    }
+
+    static Type ofCode(int code) {
+        return BY_CODE[code];
+    }
+
+    static Type ofArray(Object array) {
+        Class<?> component = array.getClass().getComponentType();
+        if (component == null) {
+            throw new IllegalArgumentException(array.getClass().getName() + " is no array");
+        }
+        for (Type type : BY_CODE) {
+            if (type.component == component) {
+                return type;
+            }
+        }
+        return OBJECT;
+    }
+}

@@ -1,0 +1,35 @@
+package mpjdev.core;
+
+/**
+ * The limit on message memory outside the Java heap.
+ *
+ * <p>{@code -Dmpjdev.memory=SIZE} sets it, in octets or with a suffix k, m or g; without it the limit is the
+ * largest heap size, as for direct buffers.
+ */
+final class Memory {
+    static final String LIMIT_PROPERTY = "mpjdev.memory";
+
+    private Memory() {}
+
+    /** Tells the engine the limit. */
+    static void applyLimit() {
+        String asked = System.getProperty(LIMIT_PROPERTY);
+        Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
+    }
+
+    /** Octets for {@code 4096}, {@code 64k}, {@code 512m}, {@code 2g}. */
+    static long parse(String size) {
+        String text = size.trim().toLowerCase(java.util.Locale.ROOT);
+        int shift = text.endsWith("k") ? 10 : text.endsWith("m") ? 20 : text.endsWith("g") ? 30 : 0;
+        try {
+            long number = Long.parseLong(shift == 0 ? text : text.substring(0, text.length() - 1));
+            if (number >= 0 && number <= Long.MAX_VALUE >> shift) {
+                return number << shift;
+            }
+        } catch (NumberFormatException e) {
+            // Said below, with the name of the property.
+        }
+        throw new IllegalArgumentException("-D" + LIMIT_PROPERTY + "=" + size
+                + " is not a size: octets, or a number with k, m or g");
+    }
+}

@@ -1,0 +1,95 @@
+package mpjdev.core;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+
+/**
+ * Finds and loads the native library: an explicit path and nothing else, or the copy inside the jar.
+ *
+ * <p>{@code -Dmpjdev.library=FILE} names the library. Otherwise it is unpacked into a fresh directory that only
+ * this user can enter, below {@code -Dmpjdev.tmpdir} or the temporary directory, loaded, and unlinked at once: the
+ * mapping survives, and nothing is left behind even after {@code kill -9}.
+ */
+final class NativeLoader {
+    static final String LIBRARY_PROPERTY = "mpjdev.library";
+    static final String DIRECTORY_PROPERTY = "mpjdev.tmpdir";
+
+    private static final String FILE = System.mapLibraryName("mpjdev");
+
+    private NativeLoader() {}
+
+    /** Loads the library or throws an error that says what to do. */
+    static void load() {
+        String explicit = System.getProperty(LIBRARY_PROPERTY);
+        if (explicit != null) {
+            loadFile(Path.of(explicit).toAbsolutePath());
+            return;
+        }
+        String resource = "/META-INF/native/" + platform() + "/" + FILE;
+        try (InputStream in = NativeLoader.class.getResourceAsStream(resource)) {
+            if (in == null) {
+                throw new UnsatisfiedLinkError("mpjdev has no native library for this platform: " + resource
+                        + " is not on the class path. Linux with glibc on x86-64 and aarch64 is supported;"
+                        + " -D" + LIBRARY_PROPERTY + "=FILE names a library of your own.");
+            }
+            unpackAndLoad(in);
+        } catch (IOException e) {
+            UnsatisfiedLinkError error = new UnsatisfiedLinkError("cannot unpack " + resource + ": " + e
+                    + "; -D" + DIRECTORY_PROPERTY + "=DIR names a directory that is writable");
+            error.initCause(e);
+            throw error;
+        }
+    }
+
+    private static void unpackAndLoad(InputStream in) throws IOException {
+        Path parent = Path.of(System.getProperty(DIRECTORY_PROPERTY, System.getProperty("java.io.tmpdir")));
+        Path directory = Files.createTempDirectory(parent, "mpjdev-",
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        Path file = directory.resolve(FILE);
+        try {
+            Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
+            loadFile(file);
+        } finally {
+            Files.deleteIfExists(file);
+            Files.deleteIfExists(directory);
+        }
+    }
+
+    private static void loadFile(Path file) {
+        try {
+            System.load(file.toString());
+        } catch (UnsatisfiedLinkError e) {
+            String text = String.valueOf(e.getMessage());
+            if (text.contains("already loaded in another classloader")) {
+                throw new UnsatisfiedLinkError("mpjdev is already loaded by another class loader of this process:"
+                        + " there is one engine per process, so put mpjdev.jar where both loaders' parent finds it");
+            }
+            if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
+                throw new UnsatisfiedLinkError(text + ": the directory may be mounted noexec, -D"
+                        + DIRECTORY_PROPERTY + "=DIR names another");
+            }
+            throw e;
+        }
+    }
+
+    /** {@code linux-x86_64}, {@code linux-aarch64}, or what this platform would be called. */
+    static String platform() {
+        String os = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
+        String arch = System.getProperty("os.arch");
+        switch (arch) {
+            case "amd64":
+                arch = "x86_64";
+                break;
+            case "arm64":
+                arch = "aarch64";
+                break;
+            default:
+                break;
+        }
+        return os + "-" + arch;
+    }
+}

@@ -1,0 +1,2 @@
+/** Natives, handles and the library loader: what every public face sits on. Internal; it may change at any time. */
+package mpjdev.core;

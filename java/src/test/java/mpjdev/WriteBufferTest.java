@@ -1,0 +1,53 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.nio.ByteOrder;
+import java.util.HexFormat;
+import org.junit.jupiter.api.Test;
+
+/** What is written has the octets that the format prescribes, and what does not fit changes nothing. */
+class WriteBufferTest {
+    @Test
+    void shouldLayOutAnIntSectionInBothOrders() {
+        try (WriteBuffer big = new WriteBuffer(24, ByteOrder.BIG_ENDIAN);
+                WriteBuffer little = new WriteBuffer(24, ByteOrder.LITTLE_ENDIAN)) {
+            for (WriteBuffer b : new WriteBuffer[] {big, little}) {
+                b.write(new int[] {9, 1, 2, -1, 9}, 1, 3);
+            }
+            assertEquals("0000000000000018" + "0400000000000003" + "0000000100000002" + "ffffffff00000000"
+                    + "0000000000000000", HexFormat.of().formatHex(big.toByteArray()));
+            assertEquals("0100000018000000" + "0400000003000000" + "0100000002000000" + "ffffffff00000000"
+                    + "0000000000000000", HexFormat.of().formatHex(little.toByteArray()));
+        }
+    }
+
+    @Test
+    void shouldRefuseOneOctetTooMuchAndStayAsItWas() {
+        try (WriteBuffer b = new WriteBuffer(23)) {
+            byte[] before = b.toByteArray();
+            BufferOverflowException e =
+                    assertThrows(BufferOverflowException.class, () -> b.write(new int[3], 0, 3));
+            assertEquals("buffer overflow: 24 octets needed for the section, 23 available of capacity 23",
+                    e.getMessage());
+            assertArrayEquals(before, b.toByteArray());
+        }
+    }
+
+    @Test
+    void shouldReadBackWhatWasWritten() throws BufferReadException {
+        try (WriteBuffer out = new WriteBuffer(4096); ReadBuffer in = new ReadBuffer(4096)) {
+            int[] source = new int[900];
+            for (int i = 0; i < source.length; i++) {
+                source[i] = i * i - 1000;
+            }
+            out.write(source, 0, source.length);
+            in.load(out.toByteArray());
+            int[] dest = new int[900];
+            in.read(dest, 0, 900);
+            assertArrayEquals(source, dest);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#![doc = include_str!("../FORMAT.md")]
+//!
+//! # This crate
+//!
+//! Pure: octets and numbers in, octets and errors out. No I/O, no clock, no thread, no unsafe. Message memory comes
+//! from whoever implements [`SlabSource`].
+#![forbid(unsafe_code)]
+
+pub mod capacity;
+pub mod encoding;
+pub mod error;
+pub mod header;
+pub mod layout;
+pub mod message;
+pub mod octets;
+pub mod patch;
+pub mod read;
+pub mod slab;
+pub mod types;
+pub mod write;
+
+pub use encoding::Encoding;
+pub use error::{BufferError, Damage, SlabError};
+pub use header::{PrimaryHeader, SecondaryHeader, SectionHeader};
+pub use message::Message;
+pub use octets::Place;
+pub use patch::Patch;
+pub use read::ReadBuffer;
+pub use slab::{PlainSource, Slab, SlabMemory, SlabSource};
+pub use types::{Element, Type};
+pub use write::WriteBuffer;

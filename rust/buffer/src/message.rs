@@ -1,0 +1,325 @@
+//! A finished logical message: headers, primary payload, secondary payload, and how it is cut for sending.
+
+use std::sync::atomic::AtomicU64;
+
+use crate::encoding::Encoding;
+use crate::error::{BufferError, Damage};
+use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
+use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN};
+use crate::octets::{Place, copy_in, copy_out, load_word, store_word};
+use crate::slab::{Slab, SlabSource};
+
+/// Where the secondary payload of a message is.
+#[derive(Clone, Debug)]
+pub(crate) enum Secondary {
+    /// In a slab of its own: the second physical message, or not sent yet.
+    Apart(Slab),
+    /// In the primary slab, right after the secondary header.
+    Inline,
+}
+
+/// A logical message by reference. It does not change while anybody else refers to it; cloning copies nothing,
+/// so one finished message can go to many destinations.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub(crate) primary: Slab,
+    pub(crate) encoding: Encoding,
+    pub(crate) primary_len: usize,
+    pub(crate) secondary: Option<Secondary>,
+    pub(crate) secondary_len: usize,
+    pub(crate) capacity: usize,
+}
+
+impl Message {
+    /// Byte order of headers and primitive data.
+    #[inline]
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// p: octets of the primary payload.
+    #[inline]
+    pub fn primary_len(&self) -> usize {
+        self.primary_len
+    }
+
+    /// s: octets of the secondary payload.
+    #[inline]
+    pub fn secondary_len(&self) -> usize {
+        self.secondary_len
+    }
+
+    /// Capacity of the buffer that the message was written in, or of the one it was received by.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The same message as one that a buffer of this capacity has received.
+    #[inline]
+    #[must_use]
+    pub fn received_by(mut self, capacity: usize) -> Message {
+        self.capacity = capacity;
+        self
+    }
+
+    /// Octets of the logical message: 16 + p + s.
+    #[inline]
+    pub fn logical_len(&self) -> usize {
+        MESSAGE_OVERHEAD + self.primary_len + self.secondary_len
+    }
+
+    /// Whether the secondary payload goes as a second physical message.
+    #[inline]
+    pub fn is_split(&self) -> bool {
+        matches!(self.secondary, Some(Secondary::Apart(_)))
+    }
+
+    /// Octets of the first physical message.
+    #[inline]
+    pub fn first_len(&self) -> usize {
+        match self.secondary {
+            Some(Secondary::Inline) => self.logical_len(),
+            _ => MESSAGE_OVERHEAD + self.primary_len,
+        }
+    }
+
+    /// Memory of the first physical message, which is its first [`first_len`](Self::first_len) octets.
+    #[inline]
+    pub fn first_words(&self) -> &[AtomicU64] {
+        self.primary.words()
+    }
+
+    /// Memory of the second physical message, which is its first [`secondary_len`](Self::secondary_len) octets;
+    /// none when there is only one.
+    pub fn second_words(&self) -> Option<&[AtomicU64]> {
+        match &self.secondary {
+            Some(Secondary::Apart(slab)) => Some(slab.words()),
+            _ => None,
+        }
+    }
+
+    /// The slab of the first physical message.
+    pub fn first_slab(&self) -> &Slab {
+        &self.primary
+    }
+
+    /// The slab of the second physical message, if there is one.
+    pub fn second_slab(&self) -> Option<&Slab> {
+        match &self.secondary {
+            Some(Secondary::Apart(slab)) => Some(slab),
+            _ => None,
+        }
+    }
+
+    /// Copies octets of the logical message from `offset` on; gives how many, fewer than asked at the end.
+    ///
+    /// Unused octets of the headers come out zero, whatever the transport used them for.
+    pub fn copy_logical(&self, offset: usize, dest: &mut [u8]) -> usize {
+        let secondary_at = MESSAGE_OVERHEAD + self.primary_len;
+        let mut done = 0;
+        while done < dest.len() && offset + done < self.logical_len() {
+            let at = offset + done;
+            let rest = &mut dest[done..];
+            done += if at < PRIMARY_HEADER_LEN {
+                copy_part(&self.primary_header().emit(), at, rest)
+            } else if at < PRIMARY_HEADER_LEN + self.primary_len {
+                let n = rest.len().min(PRIMARY_HEADER_LEN + self.primary_len - at);
+                copy_out(self.primary.words(), at, &mut rest[..n]);
+                n
+            } else if at < secondary_at {
+                let header = SecondaryHeader { secondary_len: self.secondary_len, pair: 0 };
+                copy_part(&header.emit(self.encoding), at - PRIMARY_HEADER_LEN - self.primary_len, rest)
+            } else {
+                self.copy_secondary(at - secondary_at, rest)
+            };
+        }
+        done
+    }
+
+    /// Copies octets of the secondary payload from `offset` on; gives how many, fewer than asked at the end.
+    pub fn copy_secondary(&self, offset: usize, dest: &mut [u8]) -> usize {
+        let n = dest.len().min(self.secondary_len.saturating_sub(offset));
+        let (words, at) = self.secondary_at(offset);
+        copy_out(words, at, &mut dest[..n]);
+        n
+    }
+
+    /// The place of `len` octets of the secondary payload from `offset` on.
+    ///
+    /// # Panics
+    /// When they are not inside it.
+    pub fn secondary_place(&self, offset: usize, len: usize) -> Place<'_> {
+        assert!(offset + len <= self.secondary_len);
+        let (words, at) = self.secondary_at(offset);
+        Place::new(words, at, len)
+    }
+
+    /// Memory and offset of the secondary payload's octet `offset`.
+    pub(crate) fn secondary_at(&self, offset: usize) -> (&[AtomicU64], usize) {
+        match &self.secondary {
+            Some(Secondary::Apart(slab)) => (slab.words(), offset),
+            _ => (self.primary.words(), MESSAGE_OVERHEAD + self.primary_len + offset),
+        }
+    }
+
+    /// The first section's header, if there is a section and it is sound.
+    pub fn first_section(&self) -> Option<SectionHeader> {
+        if self.primary_len == 0 {
+            return None;
+        }
+        SectionHeader::parse(load_word(self.primary.words(), PRIMARY_HEADER_LEN), self.encoding).ok()
+    }
+
+    fn primary_header(&self) -> PrimaryHeader {
+        PrimaryHeader { encoding: self.encoding, primary_len: self.primary_len }
+    }
+
+    /// A message of the octets of a logical message, copied. `capacity` is that of the buffer that takes it.
+    ///
+    /// # Errors
+    /// A damaged header; octets missing or left over; a primary payload larger than the capacity; no memory.
+    /// Nothing is allocated before the lengths are checked.
+    pub fn from_logical(
+        source: &dyn SlabSource,
+        capacity: usize,
+        octets: &[u8],
+    ) -> Result<Message, BufferError> {
+        let (primary, secondary) = parse_logical(octets)?;
+        let (p, s) = (primary.primary_len, secondary.secondary_len);
+        if p > capacity {
+            return Err(BufferError::TooLong { needed: p as u64, capacity: capacity as u64 });
+        }
+        let slab = source.take(MESSAGE_OVERHEAD + p)?;
+        copy_in(slab.words(), 0, &octets[..PRIMARY_HEADER_LEN + p]);
+        // Emitted anew: a number in the unused octets is no pairing number when this message is sent on.
+        let header = SecondaryHeader { secondary_len: s, pair: 0 };
+        store_word(slab.words(), PRIMARY_HEADER_LEN + p, header.emit(primary.encoding));
+        let apart = if s == 0 {
+            None
+        } else {
+            let second = source.take(s)?;
+            copy_in(second.words(), 0, &octets[MESSAGE_OVERHEAD + p..]);
+            Some(Secondary::Apart(second))
+        };
+        Ok(Message {
+            primary: slab,
+            encoding: primary.encoding,
+            primary_len: p,
+            secondary: apart,
+            secondary_len: s,
+            capacity,
+        })
+    }
+
+    /// A message of physical messages that a transport received: the first in `slab`, and the second in
+    /// `second` when one followed.
+    ///
+    /// `first_len` octets of `slab` have arrived. `capacity` is the receiving buffer's.
+    ///
+    /// # Errors
+    /// A damaged header, or lengths that contradict each other. The header words are copied out once; what is
+    /// checked is what is used.
+    pub fn from_physical(
+        slab: Slab,
+        first_len: usize,
+        second: Option<(Slab, usize)>,
+        capacity: usize,
+    ) -> Result<Message, BufferError> {
+        let (primary, secondary) = parse_first(slab.words(), first_len)?;
+        let (p, s) = (primary.primary_len, secondary.secondary_len);
+        let whole = MESSAGE_OVERHEAD + p + s;
+        let secondary = match second {
+            Some((slab, len)) if len == s && first_len == MESSAGE_OVERHEAD + p => {
+                Some(Secondary::Apart(slab))
+            }
+            None if s == 0 && first_len == whole => None,
+            None if first_len == whole => Some(Secondary::Inline),
+            Some(_) if first_len != MESSAGE_OVERHEAD + p => {
+                return Err(lengths(first_len, MESSAGE_OVERHEAD + p, p));
+            }
+            Some((_, len)) => return Err(lengths(first_len + len, whole, p)),
+            None => return Err(lengths(first_len, whole, p)),
+        };
+        Ok(Message {
+            primary: slab,
+            encoding: primary.encoding,
+            primary_len: p,
+            secondary,
+            secondary_len: s,
+            capacity,
+        })
+    }
+}
+
+/// Both headers of a first physical message of `first_len` octets, checked.
+///
+/// # Errors
+/// Fewer octets than 16, or than 16 + p; a damaged header.
+pub fn parse_first(
+    words: &[AtomicU64],
+    first_len: usize,
+) -> Result<(PrimaryHeader, SecondaryHeader), BufferError> {
+    let short = |need| Damage::Short { have: first_len as u64, need: need as u64 }.at(first_len);
+    if first_len < MESSAGE_OVERHEAD {
+        return Err(short(MESSAGE_OVERHEAD));
+    }
+    let primary = PrimaryHeader::parse(load_word(words, 0)).map_err(|d| d.at(0))?;
+    let p = primary.primary_len;
+    if first_len < MESSAGE_OVERHEAD + p {
+        return Err(short(MESSAGE_OVERHEAD + p));
+    }
+    let at = PRIMARY_HEADER_LEN + p;
+    let secondary = SecondaryHeader::parse(load_word(words, at), primary.encoding).map_err(|d| d.at(at))?;
+    Ok((primary, secondary))
+}
+
+/// Both headers of a logical message, checked against the number of octets there are.
+///
+/// # Errors
+/// A damaged header; octets missing or left over.
+pub fn parse_logical(octets: &[u8]) -> Result<(PrimaryHeader, SecondaryHeader), BufferError> {
+    let have = octets.len();
+    let short = |need: usize| Damage::Short { have: have as u64, need: need as u64 }.at(have);
+    let word = |at: usize| -> [u8; 8] { octets[at..at + 8].try_into().expect("eight octets") };
+    if have < PRIMARY_HEADER_LEN {
+        return Err(short(MESSAGE_OVERHEAD));
+    }
+    let primary = PrimaryHeader::parse(word(0)).map_err(|d| d.at(0))?;
+    let at = PRIMARY_HEADER_LEN + primary.primary_len;
+    if have < at + SECONDARY_HEADER_LEN {
+        return Err(short(at + SECONDARY_HEADER_LEN));
+    }
+    let secondary = SecondaryHeader::parse(word(at), primary.encoding).map_err(|d| d.at(at))?;
+    let whole = at + SECONDARY_HEADER_LEN + secondary.secondary_len;
+    if have < whole {
+        return Err(short(whole));
+    }
+    if have > whole {
+        return Err(Damage::Long { have: have as u64, need: whole as u64 }.at(whole));
+    }
+    Ok((primary, secondary))
+}
+
+fn lengths(have: usize, need: usize, p: usize) -> BufferError {
+    let (have, need) = (have as u64, need as u64);
+    let damage = if have < need { Damage::Short { have, need } } else { Damage::Long { have, need } };
+    damage.at(PRIMARY_HEADER_LEN + p)
+}
+
+fn copy_part(header: &[u8; 8], from: usize, dest: &mut [u8]) -> usize {
+    let n = dest.len().min(8 - from);
+    dest[..n].copy_from_slice(&header[from..from + n]);
+    n
+}
+
+/// Checks a capacity that a caller asks for.
+///
+/// # Errors
+/// Negative, or above the largest capacity.
+pub fn check_capacity(capacity: i64) -> Result<usize, BufferError> {
+    match usize::try_from(capacity) {
+        Ok(c) if c <= CAPACITY_MAX => Ok(c),
+        _ => Err(BufferError::Capacity { asked: capacity, max: CAPACITY_MAX as u64 }),
+    }
+}

@@ -1,0 +1,178 @@
+//! Octets of message memory: words of eight that another thread or process may change at any time.
+//!
+//! Message memory is seen as `&[AtomicU64]`. Relaxed loads and stores cost what plain ones do, and a peer that
+//! scribbles on its own segment can change values under us but never break a rule of the language. A header is
+//! one word, copied out once and then checked.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::encoding::Encoding;
+use crate::types::Element;
+
+/// The eight octets of the word at `offset`, a multiple of 8.
+#[inline(always)]
+pub fn load_word(words: &[AtomicU64], offset: usize) -> [u8; 8] {
+    words[offset / 8].load(Relaxed).to_ne_bytes()
+}
+
+/// Puts eight octets into the word at `offset`, a multiple of 8.
+#[inline(always)]
+pub fn store_word(words: &[AtomicU64], offset: usize, octets: [u8; 8]) {
+    words[offset / 8].store(u64::from_ne_bytes(octets), Relaxed);
+}
+
+/// Copies `source` to the octets from `offset` on.
+pub fn copy_in(words: &[AtomicU64], offset: usize, source: &[u8]) {
+    let mut at = offset;
+    let mut rest = source;
+    while !rest.is_empty() {
+        let start = at % 8;
+        let n = rest.len().min(8 - start);
+        let (now, later) = rest.split_at(n);
+        if n == 8 {
+            let mut octets = [0; 8];
+            octets.copy_from_slice(now);
+            store_word(words, at, octets);
+        } else {
+            let mut octets = load_word(words, at - start);
+            octets[start..start + n].copy_from_slice(now);
+            store_word(words, at - start, octets);
+        }
+        at += n;
+        rest = later;
+    }
+}
+
+/// Copies the octets from `offset` on into `dest`.
+pub fn copy_out(words: &[AtomicU64], offset: usize, dest: &mut [u8]) {
+    let mut at = offset;
+    let mut rest = dest;
+    while !rest.is_empty() {
+        let start = at % 8;
+        let n = rest.len().min(8 - start);
+        let (now, later) = rest.split_at_mut(n);
+        now.copy_from_slice(&load_word(words, at - start)[start..start + n]);
+        at += n;
+        rest = later;
+    }
+}
+
+/// Copies `len` octets between two places that start at multiples of 8; whole words are copied.
+pub fn copy_words(from: &[AtomicU64], from_offset: usize, to: &[AtomicU64], to_offset: usize, len: usize) {
+    let n = len.div_ceil(8);
+    let source = &from[from_offset / 8..][..n];
+    let dest = &to[to_offset / 8..][..n];
+    for (d, s) in dest.iter().zip(source) {
+        d.store(s.load(Relaxed), Relaxed);
+    }
+}
+
+/// Zeroes the octets from `end` up to the next multiple of 8: the padding of a section.
+#[inline(always)]
+pub fn zero_padding(words: &[AtomicU64], end: usize) {
+    let used = end % 8;
+    if used != 0 {
+        let mut octets = load_word(words, end - used);
+        octets[used..].fill(0);
+        store_word(words, end - used, octets);
+    }
+}
+
+/// A run of octets inside message memory: where the data of a section, or a piece of it, are or go.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    words: &'a [AtomicU64],
+    start: usize,
+    len: usize,
+}
+
+impl<'a> Place<'a> {
+    /// The `len` octets from `offset` on.
+    ///
+    /// # Panics
+    /// When they reach past the end of the memory, which only a bug of the engine can cause.
+    #[inline(always)]
+    pub fn new(words: &'a [AtomicU64], offset: usize, len: usize) -> Self {
+        let words = &words[offset / 8..(offset + len).div_ceil(8)];
+        Place { words, start: offset % 8, len }
+    }
+
+    /// Number of octets.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no octets.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Address of the first octet, for the boundary that copies array regions by pointer.
+    ///
+    /// The octets may be read, and by the owner of the buffer written, as long as the borrow lasts.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.words.as_ptr().cast::<u8>().cast_mut().wrapping_add(self.start)
+    }
+
+    /// Copies octets in, as many as both sides have.
+    pub fn put_octets(&self, source: &[u8]) {
+        copy_in(self.words, self.start, &source[..source.len().min(self.len)]);
+    }
+
+    /// Copies octets out, as many as both sides have.
+    pub fn get_octets(&self, dest: &mut [u8]) {
+        let n = dest.len().min(self.len);
+        copy_out(self.words, self.start, &mut dest[..n]);
+    }
+
+    /// Puts elements one after the other, as many as there is room for.
+    pub fn put<T: Element>(&self, encoding: Encoding, source: impl IntoIterator<Item = T>) {
+        let size = T::TYPE.size();
+        let mut source = source.into_iter();
+        let mut at = self.start;
+        let end = self.start + self.len;
+        // Whole words while the place is aligned; the last few elements, and pieces that start inside a
+        // word, go octet by octet.
+        while at.is_multiple_of(8) && at + 8 <= end {
+            let mut word = [0; 8];
+            for slot in (0..8).step_by(size) {
+                let Some(value) = source.next() else {
+                    copy_in(self.words, at, &word[..slot]);
+                    return;
+                };
+                word[slot..slot + size].copy_from_slice(&value.to_octets(encoding)[..size]);
+            }
+            store_word(self.words, at, word);
+            at += 8;
+        }
+        while at + size <= end {
+            let Some(value) = source.next() else { return };
+            copy_in(self.words, at, &value.to_octets(encoding)[..size]);
+            at += size;
+        }
+    }
+
+    /// Hands out the elements one after the other, in order.
+    pub fn get<T: Element>(&self, encoding: Encoding, mut sink: impl FnMut(T)) {
+        let size = T::TYPE.size();
+        let mut at = self.start;
+        let end = self.start + self.len;
+        while at.is_multiple_of(8) && at + 8 <= end {
+            let word = load_word(self.words, at);
+            for slot in (0..8).step_by(size) {
+                let mut octets = [0; 8];
+                octets[..size].copy_from_slice(&word[slot..slot + size]);
+                sink(T::from_octets(octets, encoding));
+            }
+            at += 8;
+        }
+        while at + size <= end {
+            let mut octets = [0; 8];
+            copy_out(self.words, at, &mut octets[..size]);
+            sink(T::from_octets(octets, encoding));
+            at += size;
+        }
+    }
+}

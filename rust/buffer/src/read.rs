@@ -1,0 +1,351 @@
+//! The reading side: sections in order out of a received message; the reader makes right.
+//!
+//! As in writing, a section is taken in two steps: [`ReadBuffer::stage`] checks everything and gives the place of
+//! the data, [`ReadBuffer::commit`] moves on. Whoever fails in between leaves the position as it was. Nothing in
+//! a message is believed: each header word is copied out once, checked, and only then used.
+
+use std::sync::Arc;
+
+use crate::encoding::Encoding;
+use crate::error::{BufferError, Damage};
+use crate::header::SectionHeader;
+use crate::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
+use crate::message::{Message, check_capacity};
+use crate::octets::{Place, load_word};
+use crate::patch::{Patch, check_indices};
+use crate::slab::SlabSource;
+use crate::types::{Element, Type};
+
+/// What `stage` has prepared and `commit` will move past.
+#[derive(Clone, Copy, Debug)]
+enum Staged {
+    Nothing,
+    Section(SectionHeader),
+    Piece(usize),
+}
+
+/// A section that is read in pieces.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    header: SectionHeader,
+    /// Octets of primary payload before its data.
+    data_at: usize,
+    taken: usize,
+}
+
+/// A buffer that receives messages and reads them. Not shared: whoever uses it holds it alone.
+#[derive(Debug)]
+pub struct ReadBuffer {
+    source: Arc<dyn SlabSource>,
+    nominal: usize,
+    capacity: usize,
+    message: Option<Message>,
+    /// Octets of primary payload before the next section.
+    at: usize,
+    sections_read: usize,
+    open: Option<Open>,
+    staged: Staged,
+}
+
+impl ReadBuffer {
+    /// An empty buffer that takes messages of up to `capacity` octets of primary payload.
+    ///
+    /// # Errors
+    /// A capacity that is negative or above the largest one.
+    pub fn new(source: Arc<dyn SlabSource>, capacity: i64) -> Result<Self, BufferError> {
+        let capacity = check_capacity(capacity)?;
+        Ok(ReadBuffer {
+            source,
+            nominal: capacity,
+            capacity,
+            message: None,
+            at: 0,
+            sections_read: 0,
+            open: None,
+            staged: Staged::Nothing,
+        })
+    }
+
+    /// Octets of primary payload that fit.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The message in this buffer, none while it is empty.
+    #[inline]
+    pub fn message(&self) -> Option<&Message> {
+        self.message.as_ref()
+    }
+
+    /// Byte order of the message; the machine's own while there is none.
+    #[inline]
+    pub fn encoding(&self) -> Encoding {
+        self.message.as_ref().map_or(Encoding::NATIVE, Message::encoding)
+    }
+
+    /// Empties the buffer and lets go of the message.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.message = None;
+        self.reset();
+    }
+
+    /// Lets the capacity grow to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
+    /// contents are discarded in any case (S).
+    ///
+    /// # Errors
+    /// A capacity that is negative or above the largest one; then nothing is discarded.
+    pub fn ensure_capacity(&mut self, capacity: i64) -> Result<(), BufferError> {
+        self.capacity = self.capacity.max(check_capacity(capacity)?);
+        self.clear();
+        Ok(())
+    }
+
+    /// Back to the capacity of construction; the contents are discarded (S).
+    pub fn restore_capacity(&mut self) {
+        self.capacity = self.nominal;
+        self.clear();
+    }
+
+    /// Takes a received message; reading begins at its first section.
+    #[inline]
+    pub fn adopt(&mut self, message: Message) {
+        self.message = Some(message);
+        self.reset();
+    }
+
+    /// Takes a copy of the octets of a logical message.
+    ///
+    /// # Errors
+    /// A damaged message; a primary payload larger than the capacity; no memory. Then the buffer is as it was.
+    pub fn load(&mut self, octets: &[u8]) -> Result<(), BufferError> {
+        let message = Message::from_logical(&*self.source, self.capacity, octets)?;
+        self.adopt(message);
+        Ok(())
+    }
+
+    /// Back to the first section.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.at = 0;
+        self.sections_read = 0;
+        self.open = None;
+        self.staged = Staged::Nothing;
+    }
+
+    /// Type and count of the next section without reading it; none after the last one.
+    ///
+    /// # Errors
+    /// A damaged section header.
+    #[inline]
+    pub fn peek(&self) -> Result<Option<SectionHeader>, BufferError> {
+        match &self.message {
+            Some(m) => section_at(m, self.at),
+            None => Ok(None),
+        }
+    }
+
+    /// Number of sections of the whole message.
+    ///
+    /// # Errors
+    /// A damaged section header, wherever it is.
+    pub fn section_count(&self) -> Result<usize, BufferError> {
+        let Some(m) = &self.message else { return Ok(0) };
+        let (mut at, mut n) = (0, 0);
+        while let Some(header) = section_at(m, at)? {
+            at += SECTION_HEADER_LEN + header.padded_len();
+            n += 1;
+        }
+        Ok(n)
+    }
+
+    /// Number of sections read so far.
+    pub fn sections_read(&self) -> usize {
+        self.sections_read
+    }
+
+    /// Prepares the next section, which must hold exactly `count` elements of this type: gives the place of its
+    /// data.
+    ///
+    /// # Errors
+    /// No further section; another type; another count; elements left of a section read in pieces; a damaged
+    /// section header.
+    #[inline]
+    pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+        if self.open.is_some() {
+            self.check_open_is_done()?;
+        }
+        let Some(header) = self.peek()? else { return Err(self.end(element)) };
+        if header.element != element {
+            return Err(self.other_type(element, header.element, self.sections_read));
+        }
+        if header.count != count {
+            return Err(BufferError::SizeMismatch {
+                wanted: count as u64,
+                found: header.count as u64,
+                section: self.sections_read,
+            });
+        }
+        self.staged = Staged::Section(header);
+        Ok(self.place(self.at + SECTION_HEADER_LEN, header.data_len()))
+    }
+
+    /// Moves past what was staged last; does nothing when nothing is staged.
+    #[inline]
+    pub fn commit(&mut self) {
+        match std::mem::replace(&mut self.staged, Staged::Nothing) {
+            Staged::Nothing => {}
+            Staged::Section(header) => {
+                self.at += SECTION_HEADER_LEN + header.padded_len();
+                self.sections_read += 1;
+                self.open = None;
+            }
+            Staged::Piece(count) => {
+                if let Some(open) = &mut self.open {
+                    open.taken += count;
+                }
+            }
+        }
+    }
+
+    /// Begins to read the next section in pieces: gives its type and count.
+    ///
+    /// # Errors
+    /// No further section (then type byte stands for "any"); elements left of the one before; a damaged header.
+    pub fn open(&mut self) -> Result<SectionHeader, BufferError> {
+        self.check_open_is_done()?;
+        let header = self.peek()?.ok_or_else(|| self.end(Type::Byte))?;
+        self.staged = Staged::Nothing;
+        self.open = Some(Open { header, data_at: self.at + SECTION_HEADER_LEN, taken: 0 });
+        self.at += SECTION_HEADER_LEN + header.padded_len();
+        self.sections_read += 1;
+        Ok(header)
+    }
+
+    /// Elements of the open section that have not been read.
+    pub fn remaining(&self) -> usize {
+        self.open.map_or(0, |o| o.header.count - o.taken)
+    }
+
+    /// Prepares the next `count` elements of the open section: gives the place of their data.
+    ///
+    /// # Errors
+    /// No section is open; it holds another type; fewer elements are left.
+    pub fn stage_piece(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+        let open = self.open.ok_or(BufferError::NoOpenSection { what: "ask for the next one first" })?;
+        let section = self.sections_read - 1;
+        if open.header.element != element {
+            return Err(self.other_type(element, open.header.element, section));
+        }
+        let left = open.header.count - open.taken;
+        if count > left {
+            return Err(BufferError::SizeMismatch { wanted: count as u64, found: left as u64, section });
+        }
+        self.staged = Staged::Piece(count);
+        let size = element.size();
+        Ok(self.place(open.data_at + open.taken * size, count * size))
+    }
+
+    /// Reads the next section into all of `dest`.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage); `dest` is as it was.
+    pub fn read<T: Element>(&mut self, dest: &mut [T]) -> Result<(), BufferError> {
+        let encoding = self.encoding();
+        let mut slots = dest.iter_mut();
+        self.stage(T::TYPE, slots.len())?.get(encoding, |value| {
+            if let Some(slot) = slots.next() {
+                *slot = value;
+            }
+        });
+        self.commit();
+        Ok(())
+    }
+
+    /// Reads the next section into the elements `dest[base + indices[k]]`.
+    ///
+    /// # Errors
+    /// An index outside the array; as for [`stage`](Self::stage); `dest` is as it was.
+    pub fn scatter<T: Element>(
+        &mut self,
+        dest: &mut [T],
+        base: i64,
+        indices: &[i32],
+    ) -> Result<(), BufferError> {
+        check_indices(indices, base, dest.len(), 0)?;
+        let encoding = self.encoding();
+        let mut slots = indices.iter().map(|&i| (i64::from(i) + base) as usize);
+        self.stage(T::TYPE, indices.len())?.get(encoding, |value| {
+            if let Some(slot) = slots.next() {
+                dest[slot] = value;
+            }
+        });
+        self.commit();
+        Ok(())
+    }
+
+    /// Reads the next section into a strided patch of `dest`.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage); `dest` is as it was. The patch was checked against an array of this length.
+    pub fn str_scatter<T: Element>(&mut self, dest: &mut [T], patch: &Patch) -> Result<(), BufferError> {
+        let encoding = self.encoding();
+        let mut slots = patch
+            .runs(usize::MAX)
+            .flat_map(|run| (0..run.count).map(move |i| (run.start as i64 + run.stride * i as i64) as usize));
+        self.stage(T::TYPE, patch.count())?.get(encoding, |value| {
+            if let Some(slot) = slots.next() {
+                dest[slot] = value;
+            }
+        });
+        self.commit();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn place(&self, payload_offset: usize, len: usize) -> Place<'_> {
+        let words = self.message.as_ref().expect("a section was found").primary.words();
+        Place::new(words, PRIMARY_HEADER_LEN + payload_offset, len)
+    }
+
+    fn check_open_is_done(&self) -> Result<(), BufferError> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(BufferError::SizeMismatch {
+                wanted: 0,
+                found: left as u64,
+                section: self.sections_read - 1,
+            }),
+        }
+    }
+
+    #[cold]
+    fn end(&self, wanted: Type) -> BufferError {
+        BufferError::EndOfSections { wanted, sections: self.sections_read }
+    }
+
+    #[cold]
+    fn other_type(&self, wanted: Type, found: Type, section: usize) -> BufferError {
+        BufferError::TypeMismatch { wanted, found, section }
+    }
+}
+
+/// The header of the section that starts `at` octets into the primary payload; none at its end.
+///
+/// # Errors
+/// A damaged header, or a section that reaches past the primary payload.
+#[inline]
+pub fn section_at(message: &Message, at: usize) -> Result<Option<SectionHeader>, BufferError> {
+    let left = message.primary_len - at;
+    if left == 0 {
+        return Ok(None);
+    }
+    let offset = PRIMARY_HEADER_LEN + at;
+    let header = SectionHeader::parse(load_word(message.first_words(), offset), message.encoding)
+        .map_err(|d| d.at(offset))?;
+    let needed = SECTION_HEADER_LEN + header.padded_len();
+    if needed > left {
+        return Err(Damage::SectionLen { needed: needed as u64, available: left as u64 }.at(offset));
+    }
+    Ok(Some(header))
+}

@@ -1,0 +1,103 @@
+//! Message memory by reference: slabs, and where they come from.
+//!
+//! A slab is a fixed run of octets with the sixteen header octets inside. It is shared by counting references; the
+//! last one gives the memory back to its pool. This crate only defines what a slab must be able to do; pools in
+//! the heap and in shared segments are built elsewhere.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::error::SlabError;
+
+/// Memory that a slab refers to; dropping it gives it back.
+pub trait SlabMemory: Debug + Send + Sync + 'static {
+    /// All octets of the slab, aligned to 64 octets, in words of eight.
+    fn words(&self) -> &[AtomicU64];
+
+    /// This memory as itself, for a transport that wants to know whether it is its own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Where slabs come from.
+pub trait SlabSource: Debug + Send + Sync + 'static {
+    /// A slab with room for at least `octets` octets, with any content. May wait for memory to be freed, for a
+    /// bounded time.
+    ///
+    /// # Errors
+    /// The limit is reached, or the system has no memory.
+    fn take(&self, octets: usize) -> Result<Slab, SlabError>;
+}
+
+/// A counted reference to message memory. Cloning is cheap and copies nothing.
+#[derive(Clone, Debug)]
+pub struct Slab(Arc<dyn SlabMemory>);
+
+impl Slab {
+    /// A slab of this memory with one reference.
+    pub fn new(memory: impl SlabMemory) -> Self {
+        Slab(Arc::new(memory))
+    }
+
+    /// All octets, in words of eight.
+    #[inline(always)]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.0.words()
+    }
+
+    /// Number of octets.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.words().len() * 8
+    }
+
+    /// Whether the slab has no octets.
+    pub fn is_empty(&self) -> bool {
+        self.words().is_empty()
+    }
+
+    /// Whether this is the only reference, so that its holder may change the octets.
+    ///
+    /// Everything that former holders did happens before a `true`.
+    #[inline(always)]
+    pub fn is_exclusive(&self) -> bool {
+        if Arc::strong_count(&self.0) != 1 {
+            return false;
+        }
+        fence(Ordering::Acquire);
+        true
+    }
+
+    /// The memory, for a transport that wants to know whether it is its own.
+    pub fn memory(&self) -> &dyn SlabMemory {
+        &*self.0
+    }
+}
+
+/// Slabs from the global allocator, without a pool or a limit: for tools and tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainSource;
+
+#[derive(Debug)]
+struct PlainMemory(Vec<AtomicU64>);
+
+impl SlabMemory for PlainMemory {
+    fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl SlabSource for PlainSource {
+    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+        let mut words = Vec::new();
+        let n = octets.div_ceil(8);
+        words.try_reserve_exact(n).map_err(|_| SlabError::System { asked: octets as u64 })?;
+        words.resize_with(n, AtomicU64::default);
+        Ok(Slab::new(PlainMemory(words)))
+    }
+}

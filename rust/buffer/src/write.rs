@@ -1,0 +1,497 @@
+//! The writing side: sections one after the other into the primary payload, and the secondary payload beside it.
+//!
+//! A section goes in two steps. [`WriteBuffer::stage`] checks everything and gives the place for the data;
+//! [`WriteBuffer::commit`] makes the section part of the message. Whoever fails in between leaves the buffer as
+//! it was. The steps exist apart so that a boundary can copy array regions straight to their place; the
+//! methods that take slices do both.
+
+use std::sync::Arc;
+
+use crate::encoding::Encoding;
+use crate::error::BufferError;
+use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
+use crate::layout::{
+    CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended, padding,
+};
+use crate::message::{Message, Secondary};
+use crate::octets::{Place, copy_words, store_word, zero_padding};
+use crate::patch::{Patch, check_indices};
+use crate::slab::{Slab, SlabSource};
+use crate::types::{Element, Type};
+
+/// Smallest slab for a secondary payload, in octets.
+const SECONDARY_MIN: usize = 4096;
+
+/// What `stage` has prepared and `commit` will make part of the message.
+#[derive(Clone, Copy, Debug)]
+enum Staged {
+    Nothing,
+    Section(SectionHeader),
+    Piece(usize),
+}
+
+/// A section that takes pieces.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    element: Type,
+    /// Octets of primary payload before its header.
+    at: usize,
+    count: usize,
+}
+
+/// A message being written. Not shared: whoever uses it holds it alone.
+#[derive(Debug)]
+pub struct WriteBuffer {
+    source: Arc<dyn SlabSource>,
+    order: Encoding,
+    nominal: usize,
+    capacity: usize,
+    message: Option<Message>,
+    sections: usize,
+    open: Option<Open>,
+    staged: Staged,
+    finished: bool,
+    stream: Option<Slab>,
+    stream_len: usize,
+    stream_foreign: bool,
+    /// Octets behind `stream_len` may belong to a message sent before: they must not be written over.
+    stream_cut: bool,
+}
+
+impl WriteBuffer {
+    /// An empty buffer with room for `capacity` octets of primary payload. Memory is taken at the first write.
+    ///
+    /// # Errors
+    /// A capacity that is negative or above the largest one.
+    pub fn new(source: Arc<dyn SlabSource>, capacity: i64, order: Encoding) -> Result<Self, BufferError> {
+        let capacity = crate::message::check_capacity(capacity)?;
+        Ok(WriteBuffer {
+            source,
+            order,
+            nominal: capacity,
+            capacity,
+            message: None,
+            sections: 0,
+            open: None,
+            staged: Staged::Nothing,
+            finished: false,
+            stream: None,
+            stream_len: 0,
+            stream_foreign: false,
+            stream_cut: false,
+        })
+    }
+
+    /// Octets of primary payload that fit.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// p: octets of primary payload written so far, padding included.
+    #[inline]
+    pub fn primary_len(&self) -> usize {
+        self.message.as_ref().map_or(0, |m| m.primary_len)
+    }
+
+    /// s: octets of secondary payload so far.
+    pub fn secondary_len(&self) -> usize {
+        self.stream_len
+    }
+
+    /// Number of sections written so far; those of a message that was received into this buffer do not count.
+    pub fn section_count(&self) -> usize {
+        self.sections
+    }
+
+    /// Byte order of the message being written.
+    pub fn encoding(&self) -> Encoding {
+        self.message.as_ref().map_or(self.order, |m| m.encoding)
+    }
+
+    /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.sections = 0;
+        self.open = None;
+        self.staged = Staged::Nothing;
+        self.finished = false;
+        if let Some(m) = &mut self.message {
+            if m.primary.is_exclusive() && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD {
+                m.encoding = self.order;
+                m.primary_len = 0;
+                m.secondary = None;
+                m.secondary_len = 0;
+                m.capacity = self.capacity;
+            } else {
+                self.message = None;
+            }
+        }
+        self.forget_stream();
+    }
+
+    /// Lets the capacity grow to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
+    /// contents are discarded in any case (S).
+    ///
+    /// # Errors
+    /// A capacity that is negative or above the largest one; then nothing is discarded.
+    pub fn ensure_capacity(&mut self, capacity: i64) -> Result<(), BufferError> {
+        let wanted = crate::message::check_capacity(capacity)?;
+        self.capacity = self.capacity.max(wanted);
+        self.clear();
+        Ok(())
+    }
+
+    /// Back to the capacity of construction; the contents are discarded, extra memory is released (S).
+    pub fn restore_capacity(&mut self) {
+        if self.capacity != self.nominal {
+            self.capacity = self.nominal;
+            self.message = None;
+        }
+        self.clear();
+    }
+
+    /// Takes over a received message; what is written next continues it, in its own byte order.
+    pub fn adopt(&mut self, message: Message) {
+        self.clear();
+        self.stream = None;
+        self.stream_len = message.secondary_len;
+        self.stream_foreign = message.secondary_len > 0;
+        self.message = Some(message);
+        self.finished = true;
+    }
+
+    /// Prepares a section: gives the place for the data of `count` elements.
+    ///
+    /// # Errors
+    /// The section does not fit the capacity; no memory.
+    #[inline]
+    pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+        let header = SectionHeader { element, count };
+        if count > COUNT_MAX {
+            return Err(BufferError::Overflow {
+                needed: count as u64,
+                available: COUNT_MAX as u64,
+                capacity: self.capacity as u64,
+            });
+        }
+        let used = self.primary_len();
+        let needed = SECTION_HEADER_LEN + header.padded_len();
+        if needed > CAPACITY_MAX || used + needed > self.capacity {
+            return Err(self.overflow(needed, used));
+        }
+        self.own()?;
+        self.give_up_piece();
+        self.staged = Staged::Section(header);
+        let words = self.words();
+        Ok(Place::new(words, PRIMARY_HEADER_LEN + used + SECTION_HEADER_LEN, header.data_len()))
+    }
+
+    /// Makes what was staged last part of the message; does nothing when nothing is staged.
+    #[inline]
+    pub fn commit(&mut self) {
+        let Some(message) = &mut self.message else { return };
+        match std::mem::replace(&mut self.staged, Staged::Nothing) {
+            Staged::Nothing => {}
+            Staged::Section(header) => {
+                let at = PRIMARY_HEADER_LEN + message.primary_len;
+                let words = message.primary.words();
+                store_word(words, at, header.emit(message.encoding));
+                zero_padding(words, at + SECTION_HEADER_LEN + header.data_len());
+                message.primary_len += SECTION_HEADER_LEN + header.padded_len();
+                self.open = None;
+                self.sections += 1;
+            }
+            Staged::Piece(more) => {
+                let open = self.open.as_mut().expect("a piece is staged into an open section");
+                open.count += more;
+                let header = SectionHeader { element: open.element, count: open.count };
+                let at = PRIMARY_HEADER_LEN + open.at;
+                let words = message.primary.words();
+                store_word(words, at, header.emit(message.encoding));
+                zero_padding(words, at + SECTION_HEADER_LEN + header.data_len());
+                message.primary_len = open.at + SECTION_HEADER_LEN + header.padded_len();
+            }
+        }
+    }
+
+    /// Begins a section of so far no elements that takes pieces until another section begins.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage).
+    pub fn open(&mut self, element: Type) -> Result<(), BufferError> {
+        let at = self.primary_len();
+        self.stage(element, 0)?;
+        self.commit();
+        self.open = Some(Open { element, at, count: 0 });
+        Ok(())
+    }
+
+    /// Prepares a piece of the open section: gives the place for the data of `count` more elements.
+    ///
+    /// # Errors
+    /// No section is open; it holds another type; the piece does not fit; no memory.
+    pub fn stage_piece(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+        let open = self.open.ok_or(BufferError::NoOpenSection { what: "begin one first" })?;
+        if open.element != element {
+            return Err(BufferError::TypeMismatch {
+                wanted: element,
+                found: open.element,
+                section: self.sections - 1,
+            });
+        }
+        let before = open.at + SECTION_HEADER_LEN + open.count * element.size();
+        let data = (count as u64).saturating_mul(element.size() as u64);
+        let end = (before as u64).saturating_add(data);
+        if end > self.capacity as u64
+            || end as usize + padding(end as usize) > self.capacity
+            || count > COUNT_MAX - open.count
+        {
+            return Err(BufferError::Overflow {
+                needed: data,
+                available: (self.capacity - before) as u64,
+                capacity: self.capacity as u64,
+            });
+        }
+        self.own()?;
+        self.staged = Staged::Piece(count);
+        Ok(Place::new(self.words(), PRIMARY_HEADER_LEN + before, data as usize))
+    }
+
+    /// Writes the headers and decides between one and two messages: the finished message.
+    ///
+    /// Cheap when nothing has changed since the last time. The secondary payload is appended to the primary one
+    /// when together they are less than the capacity (S; D49 permits it).
+    ///
+    /// # Errors
+    /// No memory.
+    #[inline]
+    pub fn finish(&mut self) -> Result<&Message, BufferError> {
+        if !self.finished {
+            self.own()?;
+            self.give_up_piece();
+            self.staged = Staged::Nothing;
+            self.seal();
+        }
+        Ok(self.message.as_ref().expect("a finished buffer has a message"))
+    }
+
+    fn seal(&mut self) {
+        let message = self.message.as_mut().expect("owned before sealing");
+        let (p, s) = (message.primary_len, self.stream_len);
+        let primary = PrimaryHeader { encoding: message.encoding, primary_len: p };
+        let secondary = SecondaryHeader { secondary_len: s, pair: 0 };
+        let words = message.primary.words();
+        store_word(words, 0, primary.emit());
+        store_word(words, PRIMARY_HEADER_LEN + p, secondary.emit(message.encoding));
+        message.secondary_len = s;
+        message.capacity = self.capacity;
+        message.secondary = match &self.stream {
+            Some(slab) if is_appended(p, s, self.capacity) => {
+                copy_words(slab.words(), 0, words, MESSAGE_OVERHEAD + p, s);
+                Some(Secondary::Inline)
+            }
+            Some(slab) if s > 0 => Some(Secondary::Apart(slab.clone())),
+            _ => None,
+        };
+        self.finished = true;
+    }
+
+    /// Whether object sections may be written: not behind objects of a message that was received.
+    pub fn takes_objects(&self) -> bool {
+        !self.stream_foreign
+    }
+
+    /// The place for `len` more octets of secondary payload; [`grow_secondary`](Self::grow_secondary) makes
+    /// them part of it.
+    ///
+    /// # Errors
+    /// The payload is that of a received message; it would pass 2³¹−1 octets; no memory.
+    pub fn stage_secondary(&mut self, len: usize) -> Result<Place<'_>, BufferError> {
+        if self.stream_foreign {
+            return Err(BufferError::ForeignStream);
+        }
+        let need = (self.stream_len as u64).saturating_add(len as u64);
+        if need > COUNT_MAX as u64 {
+            return Err(BufferError::SecondaryOverflow {
+                len: self.stream_len as u64,
+                more: len as u64,
+                max: COUNT_MAX as u64,
+            });
+        }
+        let need = need as usize;
+        let have = self.stream.as_ref().map_or(0, Slab::len);
+        let cut = self.stream_cut && self.stream.as_ref().is_some_and(|s| !s.is_exclusive());
+        if have < need || cut || self.stream.is_none() {
+            let wanted = if have < need { need.max(have * 2) } else { need };
+            let larger = self.source.take(wanted.clamp(SECONDARY_MIN, COUNT_MAX))?;
+            if let Some(old) = &self.stream {
+                copy_words(old.words(), 0, larger.words(), 0, self.stream_len);
+            }
+            self.stream = Some(larger);
+        }
+        self.stream_cut = false;
+        let slab = self.stream.as_ref().expect("just taken");
+        Ok(Place::new(slab.words(), self.stream_len, len))
+    }
+
+    /// Makes `len` staged octets part of the secondary payload. A message sent before is not affected: it refers
+    /// to its own first octets only.
+    pub fn grow_secondary(&mut self, len: usize) {
+        if self.stream_foreign {
+            return;
+        }
+        self.stream_len += len;
+        self.unseal();
+    }
+
+    /// Shortens the secondary payload to `len` octets: a failed object write takes back what it added.
+    pub fn truncate_secondary(&mut self, len: usize) {
+        if len < self.stream_len && !self.stream_foreign {
+            self.stream_len = len;
+            self.stream_cut = true;
+            self.unseal();
+        }
+    }
+
+    /// Writes one section of all elements of `source`.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage).
+    pub fn write<T: Element>(&mut self, source: &[T]) -> Result<(), BufferError> {
+        let encoding = self.encoding();
+        self.stage(T::TYPE, source.len())?.put(encoding, source.iter().copied());
+        self.commit();
+        Ok(())
+    }
+
+    /// Writes one section of the elements `source[base + indices[k]]`.
+    ///
+    /// # Errors
+    /// An index outside the array; as for [`stage`](Self::stage).
+    pub fn gather<T: Element>(
+        &mut self,
+        source: &[T],
+        base: i64,
+        indices: &[i32],
+    ) -> Result<(), BufferError> {
+        check_indices(indices, base, source.len(), 0)?;
+        let encoding = self.encoding();
+        let elements = indices.iter().map(|&i| source[(i64::from(i) + base) as usize]);
+        self.stage(T::TYPE, indices.len())?.put(encoding, elements);
+        self.commit();
+        Ok(())
+    }
+
+    /// Writes one section of a strided patch of `source`.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage). The patch was checked against an array of this length.
+    pub fn str_gather<T: Element>(&mut self, source: &[T], patch: &Patch) -> Result<(), BufferError> {
+        let encoding = self.encoding();
+        let elements = patch.runs(usize::MAX).flat_map(|run| {
+            (0..run.count).map(move |i| source[(run.start as i64 + run.stride * i as i64) as usize])
+        });
+        self.stage(T::TYPE, patch.count())?.put(encoding, elements);
+        self.commit();
+        Ok(())
+    }
+
+    /// Makes sure that the primary octets are this buffer's alone and may change.
+    #[inline]
+    fn own(&mut self) -> Result<(), BufferError> {
+        // A message that was adopted may be larger than this buffer.
+        let room = self.capacity.max(self.primary_len()) + MESSAGE_OVERHEAD;
+        match &self.message {
+            Some(m) if m.primary.is_exclusive() && m.primary.len() >= room => {
+                if self.finished {
+                    self.reopen()?;
+                }
+                Ok(())
+            }
+            _ => self.own_slowly(room),
+        }
+    }
+
+    #[cold]
+    fn own_slowly(&mut self, room: usize) -> Result<(), BufferError> {
+        let primary = self.source.take(room)?;
+        if self.message.is_some() {
+            self.reopen()?;
+        }
+        let (encoding, primary_len) = (self.encoding(), self.primary_len());
+        if let Some(m) = &self.message {
+            copy_words(m.primary.words(), 0, primary.words(), 0, PRIMARY_HEADER_LEN + primary_len);
+        }
+        self.message = Some(Message {
+            primary,
+            encoding,
+            primary_len,
+            secondary: None,
+            secondary_len: 0,
+            capacity: self.capacity,
+        });
+        Ok(())
+    }
+
+    /// Back from a finished message to one that grows: what was received inline moves out of the way.
+    #[cold]
+    fn reopen(&mut self) -> Result<(), BufferError> {
+        let Some(m) = &self.message else { return Ok(()) };
+        if self.stream.is_none() && m.secondary_len > 0 {
+            let slab = match &m.secondary {
+                Some(Secondary::Apart(slab)) => slab.clone(),
+                _ => {
+                    let slab = self.source.take(m.secondary_len)?;
+                    let (words, at) = m.secondary_at(0);
+                    copy_words(words, at, slab.words(), 0, m.secondary_len);
+                    slab
+                }
+            };
+            self.stream = Some(slab);
+        }
+        self.finished = false;
+        Ok(())
+    }
+
+    /// Zeroes the padding of the open section again, where a piece that was staged and never committed may have left
+    /// octets.
+    #[inline]
+    fn give_up_piece(&mut self) {
+        if let (Staged::Piece(_), Some(open)) = (self.staged, self.open) {
+            let data_at = PRIMARY_HEADER_LEN + open.at + SECTION_HEADER_LEN;
+            zero_padding(self.words(), data_at + open.count * open.element.size());
+        }
+    }
+
+    fn unseal(&mut self) {
+        // The stream exists whenever its length changes, so nothing has to be moved.
+        self.finished = false;
+        if let Some(m) = &mut self.message {
+            m.secondary = None;
+        }
+    }
+
+    #[inline]
+    fn forget_stream(&mut self) {
+        if self.stream.as_ref().is_some_and(|s| !s.is_exclusive()) {
+            self.stream = None;
+        }
+        self.stream_len = 0;
+        self.stream_foreign = false;
+        self.stream_cut = false;
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[std::sync::atomic::AtomicU64] {
+        self.message.as_ref().expect("owned").primary.words()
+    }
+
+    #[cold]
+    fn overflow(&self, needed: usize, used: usize) -> BufferError {
+        BufferError::Overflow {
+            needed: needed as u64,
+            available: self.capacity.saturating_sub(used) as u64,
+            capacity: self.capacity as u64,
+        }
+    }
+}

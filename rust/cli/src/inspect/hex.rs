@@ -1,0 +1,125 @@
+//! The explanation as a dump of all octets, eight to a line, with what they mean beside them.
+//!
+//! The output is hex text that `inspect` reads again.
+
+use std::io::{self, Write};
+
+use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
+
+use crate::inspect::explain::{Explanation, Secondary, Section};
+use crate::inspect::text::count;
+
+/// Octets in a line.
+const ROW: usize = 8;
+
+/// Writes the dump.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(out: impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
+    Dump { out, explanation, at: 0, told: false }.write()
+}
+
+struct Dump<'a, W> {
+    out: W,
+    explanation: &'a Explanation<'a>,
+    /// Octets written so far.
+    at: usize,
+    /// Whether the damage has been told.
+    told: bool,
+}
+
+impl<W: Write> Dump<'_, W> {
+    fn write(mut self) -> io::Result<()> {
+        let octets = self.explanation.octets();
+        if let (Some(p), Some(encoding)) = (self.explanation.primary_len(), self.explanation.encoding()) {
+            let note = format!(
+                "primary header: {}-endian, {} of primary payload",
+                encoding.name(),
+                count(p, "octet")
+            );
+            self.row(&octets[..PRIMARY_HEADER_LEN], &note)?;
+            for section in self.explanation.sections() {
+                self.section(&section)?;
+            }
+            self.plain(self.explanation.primary_end().min(octets.len()))?;
+        }
+        if let Some(secondary) = self.explanation.secondary() {
+            self.secondary(secondary)?;
+        }
+        self.plain(octets.len())?;
+        self.tell(usize::MAX)
+    }
+
+    fn section(&mut self, section: &Section<'_>) -> io::Result<()> {
+        let (element, total) = (section.header.element, section.header.count);
+        let note = format!("section {}: {element}, {}", section.index, count(total, "element"));
+        self.row(section.head, &note)?;
+        let mut values = section.values();
+        let per_row = ROW / element.size().max(1);
+        let rows = section.data.chunks(ROW);
+        let last = rows.len();
+        for (k, data) in rows.enumerate() {
+            let mut note = String::new();
+            for value in values.by_ref().take(per_row) {
+                note.push_str(&format!("{}{value}", if note.is_empty() { "" } else { " " }));
+            }
+            if k + 1 < last || section.padding.is_empty() {
+                self.row(data, &note)?;
+            } else {
+                let padded = [data, section.padding].concat();
+                let padding = count(section.padding.len(), "octet");
+                self.row(&padded, &format!("{note}, {padding} of padding"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn secondary(&mut self, secondary: &Secondary<'_>) -> io::Result<()> {
+        let note = format!("secondary header: {} of secondary payload", count(secondary.len, "octet"));
+        self.row(secondary.head, &note)?;
+        for (k, payload) in secondary.payload.chunks(ROW).enumerate() {
+            let stream = if k == 0 && secondary.is_stream() { " Java serialization stream" } else { "" };
+            let text: String = payload
+                .iter()
+                .map(|&octet| if matches!(octet, b' '..=b'~') { octet as char } else { '.' })
+                .collect();
+            self.row(payload, &format!("{text:<ROW$}{stream}"))?;
+        }
+        Ok(())
+    }
+
+    /// The octets up to `end`, which mean nothing that is known.
+    fn plain(&mut self, end: usize) -> io::Result<()> {
+        while self.at < end {
+            let row_end = end.min(self.at + ROW);
+            self.row(&self.explanation.octets()[self.at..row_end], "")?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, octets: &[u8], note: &str) -> io::Result<()> {
+        self.tell(self.at + octets.len())?;
+        write!(self.out, "{:08x}: ", self.at)?;
+        for octet in octets {
+            write!(self.out, " {octet:02x}")?;
+        }
+        self.at += octets.len();
+        let note = note.trim_end();
+        if note.is_empty() {
+            return writeln!(self.out);
+        }
+        writeln!(self.out, "{:gap$}  # {note}", "", gap = 3 * (ROW - octets.len()))
+    }
+
+    /// Tells the damage once, before the line that reaches beyond its offset.
+    fn tell(&mut self, end: usize) -> io::Result<()> {
+        match self.explanation.error() {
+            Some(fault) if !self.told && fault.offset < end as u64 => {
+                self.told = true;
+                writeln!(self.out, "# damaged at offset {}: {}", fault.offset, fault.damage)
+            }
+            _ => Ok(()),
+        }
+    }
+}

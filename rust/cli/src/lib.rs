@@ -1,0 +1,38 @@
+//! The `mpjdev` command.
+//!
+//! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is apart from
+//! that and pure: [`inspect`] explains the octets of a message.
+//!
+//! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
+#![forbid(unsafe_code)]
+
+pub mod commands;
+pub mod inspect;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit status for wrong usage and for inputs that cannot be read.
+const UNUSABLE: u8 = 2;
+
+/// Runs the command line `args`, the first of which is the name the program was called by.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if args.first().is_some_and(|name| Path::new(name).file_stem() == Some("mpjrun".as_ref())) {
+        eprintln!(
+            "mpjrun: running a job as processes is not there yet; ranks can run as threads of one JVM, by \
+             Comm.runThreads(n, task)"
+        );
+        return ExitCode::from(UNUSABLE);
+    }
+    match commands::parse(args) {
+        Ok(command) => command.run(),
+        Err(usage) => {
+            // Help and version come this way too, with status 0 and to standard output. When nobody reads them,
+            // there is nobody to tell.
+            let _ = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(UNUSABLE))
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The `mpjdev` command: see the library.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    mpjdev_cli::run(std::env::args_os())
+}

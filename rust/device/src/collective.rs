@@ -1,0 +1,227 @@
+//! Collective operations: the pure machines of `proto`, driven by sends and receives on the collective context.
+
+use std::sync::PoisonError;
+
+use mpjdev_buffer::{Encoding, Message, ReadBuffer, Type, WriteBuffer, capacity::section_capacity};
+use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, payload_len_max};
+use mpjdev_proto::context::collective;
+
+use crate::comm::Comm;
+use crate::endpoint::Mode;
+use crate::error::DeviceError;
+use crate::requests::RequestId;
+use crate::waiting::Patience;
+
+#[derive(Debug)]
+enum Machine {
+    Barrier(Barrier),
+    Creation(Creation),
+}
+
+/// A collective operation under way: advance it until it is done.
+#[derive(Debug)]
+pub struct Operation {
+    comm: Comm,
+    machine: Machine,
+    /// Receives that the machine has asked for, with their source and tag.
+    pending: Vec<(RequestId, u32, i32)>,
+}
+
+/// What a collective operation gives.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All have entered.
+    Passed,
+    /// A communicator, or none for a rank that is not in it.
+    Created(Option<Comm>),
+}
+
+impl Comm {
+    /// Begins a barrier.
+    pub fn start_barrier(&self) -> Operation {
+        self.operation(Machine::Barrier(Barrier::new(self.rank(), self.size() as u32)))
+    }
+
+    /// Begins to make a communicator of the same members.
+    pub fn start_dup(&self) -> Operation {
+        self.operation(Machine::Creation(Creation::dup(self.rank(), self.size() as u32)))
+    }
+
+    /// Begins to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part.
+    pub fn start_create(&self, ids: &[i32]) -> Operation {
+        self.operation(Machine::Creation(Creation::create(self.rank(), self.size() as u32, ids)))
+    }
+
+    /// Begins to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes no part.
+    pub fn start_split(&self, color: i32, key: i32) -> Operation {
+        self.operation(Machine::Creation(Creation::split(self.rank(), self.size() as u32, color, key)))
+    }
+
+    fn operation(&self, machine: Machine) -> Operation {
+        Operation { comm: self.clone(), machine, pending: Vec::new() }
+    }
+
+    /// Waits until all ranks have entered. Blocks.
+    ///
+    /// # Errors
+    /// A member has failed or finished; interrupted, which leaves the communicator unusable for collectives.
+    pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        self.start_barrier().finish(patience).map(drop)
+    }
+}
+
+impl Operation {
+    /// Goes on as far as possible without blocking: the outcome when that is to the end.
+    ///
+    /// # Errors
+    /// A member has failed, finished or broken the protocol; the communicator cannot be made. The operation is over then.
+    pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        loop {
+            self.act()?;
+            if let Some(outcome) = self.outcome()? {
+                return Ok(Some(outcome));
+            }
+            if !self.take_one()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Goes on to the end. Blocks.
+    ///
+    /// # Errors
+    /// As for [`advance`](Self::advance); interrupted: the operation can go on.
+    pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
+        loop {
+            match self.advance()? {
+                Some(outcome) => return Ok(outcome),
+                None => self.wait(patience)?,
+            }
+        }
+    }
+
+    /// Waits until there is something to go on with. Blocks.
+    ///
+    /// # Errors
+    /// Interrupted.
+    pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let ids: Vec<RequestId> = self.pending.iter().map(|p| p.0).collect();
+        self.comm.endpoint().wait_any(&ids, None, patience).map(drop)
+    }
+
+    /// Carries out what the machine wants done.
+    fn act(&mut self) -> Result<(), DeviceError> {
+        let endpoint = self.comm.endpoint().clone();
+        while let Some(action) = self.poll_action() {
+            match action {
+                Action::Send { dest, tag, octets } => {
+                    let message = self.pack(&octets)?;
+                    let dest = self.comm.member(dest as i32)?;
+                    let context = collective(self.comm.context());
+                    // Standard mode, and nobody waits for it: the receiver's answer is what counts.
+                    if let Some(id) = endpoint.start_send(dest, context, tag, &message, Mode::Standard)? {
+                        endpoint.detach(id);
+                    }
+                }
+                Action::Receive { source, tag } => {
+                    let args = self.comm.collective_args(source, tag, self.capacity());
+                    self.pending.push((endpoint.start_receive(args)?, source, tag));
+                }
+                Action::Allocate { count } => {
+                    let mut contexts = endpoint.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+                    let allocated = contexts.allocate_many(count);
+                    drop(contexts);
+                    match &mut self.machine {
+                        Machine::Barrier(m) => m.handle_contexts(allocated),
+                        Machine::Creation(m) => m.handle_contexts(allocated),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the first receive that is done to the machine; false when none is.
+    fn take_one(&mut self) -> Result<bool, DeviceError> {
+        for i in 0..self.pending.len() {
+            let (id, source, tag) = self.pending[i];
+            let Some(completed) = self.comm.endpoint().test(id)? else { continue };
+            self.pending.swap_remove(i);
+            let octets = match completed.message {
+                Some(message) => self.unpack(message)?,
+                None => Vec::new(),
+            };
+            match &mut self.machine {
+                Machine::Barrier(m) => m.handle_received(source, tag, &octets)?,
+                Machine::Creation(m) => m.handle_received(source, tag, &octets)?,
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn poll_action(&mut self) -> Option<Action> {
+        match &mut self.machine {
+            Machine::Barrier(m) => m.poll_action(),
+            Machine::Creation(m) => m.poll_action(),
+        }
+    }
+
+    fn outcome(&self) -> Result<Option<Outcome>, DeviceError> {
+        match &self.machine {
+            Machine::Barrier(m) => Ok(m.result().map(|()| Outcome::Passed)),
+            Machine::Creation(m) => match m.result() {
+                None => Ok(None),
+                Some(Err(refusal)) => Err(refusal.into()),
+                Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
+                Some(Ok(Some(made))) => {
+                    let comm = self.comm.part(made.context, &made.members, made.rank);
+                    Ok(Some(Outcome::Created(Some(comm))))
+                }
+            },
+        }
+    }
+
+    /// Capacity for the largest message of the operation.
+    fn capacity(&self) -> usize {
+        section_capacity(Type::Byte, payload_len_max(self.comm.size() as u32) as u32) as usize
+    }
+
+    /// A message with one section of these octets.
+    fn pack(&self, octets: &[u8]) -> Result<Message, DeviceError> {
+        let bytes: Vec<i8> = octets.iter().map(|o| *o as i8).collect();
+        let source = self.comm.endpoint().source.clone();
+        let mut buffer = WriteBuffer::new(source, self.capacity() as i64, Encoding::NATIVE).map_err(ours)?;
+        buffer.write(&bytes).map_err(ours)?;
+        Ok(buffer.finish().map_err(ours)?.clone())
+    }
+
+    /// The octets of a message's one section.
+    fn unpack(&self, message: Message) -> Result<Vec<u8>, DeviceError> {
+        let source = self.comm.endpoint().source.clone();
+        let mut buffer = ReadBuffer::new(source, message.capacity() as i64).map_err(ours)?;
+        buffer.adopt(message);
+        let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
+        let mut bytes = vec![0i8; count.min(self.capacity())];
+        buffer.read(&mut bytes).map_err(ours)?;
+        Ok(bytes.iter().map(|b| *b as u8).collect())
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        // An operation that is given up must not leave receives behind that would take later messages.
+        for (id, ..) in &self.pending {
+            let _ = self.comm.endpoint().cancel(*id);
+            self.comm.endpoint().detach(*id);
+        }
+    }
+}
+
+/// Failures of messages that the device packs and unpacks for itself.
+fn ours(error: mpjdev_buffer::BufferError) -> DeviceError {
+    match error {
+        mpjdev_buffer::BufferError::Slab(error) => error.into(),
+        error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
+    }
+}

@@ -1,0 +1,296 @@
+//! Communicators: a context and its members. Ranks here are the communicator's, errors name those of the world.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::{Message, SectionHeader, Slab};
+use mpjdev_proto::context::{WORLD, collective};
+use mpjdev_proto::envelope::{Envelope, Selector};
+
+use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::error::DeviceError;
+use crate::requests::{Completed, RequestId};
+use crate::unexpected::MatchedMessage;
+use crate::waiting::Patience;
+
+/// A group of ranks that exchange messages apart from all others.
+#[derive(Clone, Debug)]
+pub struct Comm {
+    endpoint: Arc<Endpoint>,
+    context: u64,
+    /// World rank of each member.
+    members: Arc<[u32]>,
+    rank: u32,
+}
+
+/// What is known about a message that was received, or that a probe has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Sender, numbered in the communicator.
+    pub source: u32,
+    /// Its tag.
+    pub tag: i32,
+    /// Capacity that receiving the message needs: octets of the first physical message without the headers.
+    pub size: usize,
+    /// Type and count of the first section; none for a probe, and for a message without sections.
+    pub first: Option<SectionHeader>,
+}
+
+/// What a receive is to take, as a caller says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct From {
+    /// Rank in the communicator, or none for any.
+    pub source: Option<i32>,
+    /// Tag, or none for any.
+    pub tag: Option<i32>,
+}
+
+impl Comm {
+    /// The communicator of all ranks.
+    pub fn world(endpoint: Arc<Endpoint>) -> Comm {
+        let (rank, size) = (endpoint.rank(), endpoint.size());
+        Comm { endpoint, context: WORLD, members: (0..size).collect(), rank }
+    }
+
+    /// A communicator of some members of this one, given by their ranks in it.
+    pub(crate) fn part(&self, context: u64, members: &[u32], rank: u32) -> Comm {
+        let members = members.iter().map(|m| self.members[*m as usize]).collect();
+        Comm { endpoint: self.endpoint.clone(), context, members, rank }
+    }
+
+    /// Number of this rank.
+    #[inline]
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The rank that this is a communicator of.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// The context of messages between programs.
+    pub fn context(&self) -> u64 {
+        self.context
+    }
+
+    /// Sends a message: blocks until it has left or is matched, as the mode says.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished; interrupted.
+    #[inline]
+    pub fn send(
+        &self,
+        message: &Message,
+        dest: i32,
+        tag: i32,
+        mode: Mode,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let dest = self.member(dest)?;
+        self.check_tag(tag)?;
+        self.endpoint.send(dest, self.context, tag, message, mode, patience)
+    }
+
+    /// Starts to send a message; none when that is done already. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished.
+    #[inline]
+    pub fn isend(
+        &self,
+        message: &Message,
+        dest: i32,
+        tag: i32,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let dest = self.member(dest)?;
+        self.check_tag(tag)?;
+        self.endpoint.start_send(dest, self.context, tag, message, mode)
+    }
+
+    /// Starts to send one message to many destinations; its octets are shared, not copied. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag: then nothing is sent. A peer that has failed or finished: those before it were sent to.
+    pub fn isend_many(
+        &self,
+        message: &Message,
+        dests: &[i32],
+        tag: i32,
+    ) -> Result<Vec<RequestId>, DeviceError> {
+        self.check_tag(tag)?;
+        let dests = dests.iter().map(|d| self.member(*d)).collect::<Result<Vec<_>, _>>()?;
+        let mut pending = Vec::new();
+        for dest in dests {
+            pending.extend(self.endpoint.start_send(dest, self.context, tag, message, Mode::Standard)?);
+        }
+        Ok(pending)
+    }
+
+    /// Receives a message of at most `capacity` octets of primary payload. Blocks.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the message is too large or damaged; nobody is left to send it; interrupted.
+    #[inline]
+    pub fn recv(
+        &self,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Status, Message), DeviceError> {
+        let args = self.receive_args(from, capacity, spare)?;
+        let (envelope, message) = self.endpoint.receive(args, patience)?;
+        Ok((self.status(&envelope, &message), message))
+    }
+
+    /// Posts a receive. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; this rank has finished.
+    pub fn irecv(&self, from: From, capacity: usize, spare: Option<Slab>) -> Result<RequestId, DeviceError> {
+        self.endpoint.start_receive(self.receive_args(from, capacity, spare)?)
+    }
+
+    /// Waits for a message without receiving it. Blocks.
+    ///
+    /// # Errors
+    /// A bad rank or tag; nobody is left to send it; interrupted.
+    pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
+        let (envelope, size) = self.endpoint.probe(&self.selector(from)?, &self.members, patience)?;
+        Ok(self.seen(&envelope, size))
+    }
+
+    /// Looks for a message without receiving it. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; nobody is left to send it.
+    pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
+        let found = self.endpoint.probe_now(&self.selector(from)?, &self.members)?;
+        Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
+    }
+
+    /// Takes a message out of matching, so that no other receive gets it. Does not block.
+    ///
+    /// # Errors
+    /// As for [`iprobe`](Self::iprobe).
+    pub fn improbe(&self, from: From) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
+        let taken = self.endpoint.take_matched(&self.selector(from)?, &self.members)?;
+        Ok(taken.map(|m| (self.seen(&m.envelope(), m.needs_capacity()), m)))
+    }
+
+    /// Receives a message that was taken out of matching. Does not block.
+    pub fn imrecv(&self, matched: MatchedMessage, capacity: usize) -> RequestId {
+        self.endpoint.start_matched_receive(matched, capacity)
+    }
+
+    /// The outcome of a request if it is done; the request is gone then. Does not block.
+    ///
+    /// # Errors
+    /// Those of the operation; no such request.
+    pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
+        Ok(self.endpoint.test(id)?.map(|completed| self.done(completed)))
+    }
+
+    /// Waits for a request. Blocks.
+    ///
+    /// # Errors
+    /// Those of the operation; timed out or interrupted: the request is still pending then.
+    pub fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Done, DeviceError> {
+        Ok(self.done(self.endpoint.wait(id, deadline, patience)?))
+    }
+
+    fn done(&self, completed: Completed) -> Done {
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => {
+                Done { status: Some(self.status(&envelope, &message)), message: Some(message) }
+            }
+            _ => Done { status: None, message: None },
+        }
+    }
+
+    fn status(&self, envelope: &Envelope, message: &Message) -> Status {
+        let size = message.first_len() - mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+        Status { first: message.first_section(), ..self.seen(envelope, size) }
+    }
+
+    fn seen(&self, envelope: &Envelope, size: usize) -> Status {
+        Status { source: self.rank_of(envelope.source), tag: envelope.tag, size, first: None }
+    }
+
+    /// Rank here of a rank of the world.
+    #[inline]
+    fn rank_of(&self, world: u32) -> u32 {
+        // The world, and any communicator that begins like it, needs no search.
+        if self.members.get(world as usize) == Some(&world) {
+            return world;
+        }
+        self.members.iter().position(|m| *m == world).map_or(world, |at| at as u32)
+    }
+
+    /// Rank in the world of a rank here.
+    #[inline]
+    pub(crate) fn member(&self, rank: i32) -> Result<u32, DeviceError> {
+        match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
+            Some(world) => Ok(*world),
+            None => Err(DeviceError::BadRank { rank, size: self.size() }),
+        }
+    }
+
+    #[inline]
+    fn check_tag(&self, tag: i32) -> Result<(), DeviceError> {
+        let max = self.endpoint.config().tag_ub;
+        if tag < 0 || tag > max { Err(DeviceError::BadTag { tag, max }) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn selector(&self, from: From) -> Result<Selector, DeviceError> {
+        let source = from.source.map(|s| self.member(s)).transpose()?;
+        if let Some(tag) = from.tag {
+            self.check_tag(tag)?;
+        }
+        Ok(Selector { context: self.context, source, tag: from.tag })
+    }
+
+    #[inline]
+    fn receive_args(
+        &self,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<ReceiveArgs, DeviceError> {
+        let selector = self.selector(from)?;
+        Ok(ReceiveArgs { selector, capacity, spare, members: self.members.clone() })
+    }
+
+    /// What a receive of a collective operation asks for.
+    pub(crate) fn collective_args(&self, source: u32, tag: i32, capacity: usize) -> ReceiveArgs {
+        let selector = Selector {
+            context: collective(self.context),
+            source: Some(self.members[source as usize]),
+            tag: Some(tag),
+        };
+        ReceiveArgs { selector, capacity, spare: None, members: self.members.clone() }
+    }
+}
+
+/// What a finished request gives.
+#[derive(Debug)]
+pub struct Done {
+    /// The status of a receive; none for a send.
+    pub status: Option<Status>,
+    /// The message of a receive; none for a send.
+    pub message: Option<Message>,
+}

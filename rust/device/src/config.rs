@@ -1,0 +1,75 @@
+//! Every tunable of the device, with its bounds.
+
+use std::time::Duration;
+
+/// What can be tuned. The defaults are for real work; [`Config::tiny`] makes every limit bite, for tests.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Cells of a rank's incoming queue, a power of two.
+    pub queue_cells: usize,
+    /// Octets of a message that travels inside a queue cell; larger ones go by reference. At most 1024.
+    pub inline_max: usize,
+    /// Octets that one rank may send to another before they are matched. Past it, a send waits to be matched.
+    pub credit: u64,
+    /// Polls with a pause before a waiting thread begins to yield.
+    pub spins: u32,
+    /// Yields before it sleeps.
+    pub yields: u32,
+    /// Longest sleep before a waiting thread looks at interrupts and deadlines again.
+    pub slice: Duration,
+    /// How long finishing waits for a peer that shows no life.
+    pub finish_patience: Duration,
+    /// The local transport behaves like a message-oriented one: physical messages only, split ones paired by number.
+    pub message_oriented: bool,
+    /// Largest tag.
+    pub tag_ub: i32,
+}
+
+/// Octets that fit a queue cell at most.
+pub const INLINE_MAX: usize = 1024;
+/// Octets that a message counts for against the credit beside its own.
+pub const CREDIT_OVERHEAD: u64 = 64;
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            queue_cells: 64,
+            inline_max: INLINE_MAX,
+            credit: 16 << 20,
+            spins: 2000,
+            yields: 50,
+            slice: Duration::from_millis(20),
+            finish_patience: Duration::from_secs(5),
+            message_oriented: false,
+            tag_ub: i32::MAX,
+        }
+    }
+}
+
+impl Config {
+    /// Limits so small that every queue is full, every credit used up and every tag taken twice.
+    pub fn tiny() -> Self {
+        Config { queue_cells: 2, inline_max: 16, credit: 1, tag_ub: 32_767, ..Config::default() }
+    }
+
+    /// For a job of this many ranks in one process: with more ranks than processors, waiting goes to sleep almost
+    /// at once.
+    pub fn for_ranks(mut self, ranks: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if ranks > processors {
+            self.spins = self.spins.min(20);
+            self.yields = self.yields.min(20);
+        }
+        self
+    }
+
+    /// Brings every value into its bounds.
+    pub fn bounded(mut self) -> Self {
+        self.queue_cells = self.queue_cells.clamp(2, 1 << 16).next_power_of_two();
+        self.inline_max = self.inline_max.min(INLINE_MAX);
+        self.credit = self.credit.clamp(1, 1 << 40);
+        self.slice = self.slice.clamp(Duration::from_millis(1), Duration::from_secs(1));
+        self.tag_ub = self.tag_ub.max(32_767);
+        self
+    }
+}

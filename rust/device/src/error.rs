@@ -1,0 +1,129 @@
+//! Why an operation on messages failed.
+
+use std::time::Duration;
+
+use mpjdev_buffer::{BufferError, SlabError};
+use mpjdev_proto::collective::{ProtocolError, Refusal};
+use mpjdev_proto::send_policy::LengthError;
+use thiserror::Error;
+
+/// An operation that failed. Whether it can be tried again is said with each kind.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DeviceError {
+    /// The message is larger than the receiving buffer; it has been consumed.
+    #[error("message truncated: {needed} octets from rank {source_rank} with tag {tag}, capacity {capacity}")]
+    Truncated {
+        /// Capacity that would have been needed.
+        needed: usize,
+        /// Capacity of the receiving buffer.
+        capacity: usize,
+        /// Sender, numbered in the world.
+        source_rank: u32,
+        /// Its tag.
+        tag: i32,
+    },
+    /// Lengths that contradict each other; the message has been consumed.
+    #[error("damaged message from rank {source_rank} with tag {tag}: {error}")]
+    Lengths {
+        /// What contradicts what.
+        error: LengthError,
+        /// Sender, numbered in the world.
+        source_rank: u32,
+        /// Its tag.
+        tag: i32,
+    },
+    /// A damaged message; it has been consumed.
+    #[error("damaged message from rank {source_rank} with tag {tag}: {error}")]
+    Damaged {
+        /// What is damaged where.
+        error: BufferError,
+        /// Sender, numbered in the world.
+        source_rank: u32,
+        /// Its tag.
+        tag: i32,
+    },
+    /// The only rank that could complete the operation is dead.
+    #[error("rank {rank} has failed: {why}")]
+    PeerFailed {
+        /// The rank, numbered in the world.
+        rank: u32,
+        /// What is known about it.
+        why: String,
+    },
+    /// The only rank that could complete the operation has finished.
+    #[error("rank {rank} has finished, it can neither send nor receive any more")]
+    PeerFinished {
+        /// The rank, numbered in the world.
+        rank: u32,
+    },
+    /// Nobody is left who could send.
+    #[error("all other ranks of this communicator have finished or failed, nobody is left to receive from")]
+    NobodyLeft,
+    /// The time is over; the request is still pending.
+    #[error("timed out after {after:?}; the request is still pending")]
+    TimedOut {
+        /// Time waited.
+        after: Duration,
+    },
+    /// The waiting thread was interrupted; a request is still pending.
+    #[error("interrupted while waiting; the operation is still pending if it is a request, else given up")]
+    Interrupted,
+    /// The request was cancelled.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// This rank has finished.
+    #[error("rank {rank} has finished: no communication after finish")]
+    Finished {
+        /// This rank, numbered in the world.
+        rank: u32,
+    },
+    /// No such rank.
+    #[error("rank {rank} is outside 0 to {max}", max = size.saturating_sub(1))]
+    BadRank {
+        /// What was asked for.
+        rank: i32,
+        /// Size of the communicator.
+        size: usize,
+    },
+    /// No such tag.
+    #[error("tag {tag} is outside 0 to {max}")]
+    BadTag {
+        /// What was asked for.
+        tag: i32,
+        /// The largest tag.
+        max: i32,
+    },
+    /// There is no such request (any more).
+    #[error("there is no such request: it was waited for, or freed")]
+    NoSuchRequest,
+    /// Requests of different ranks cannot be waited for together.
+    #[error("the requests belong to different ranks")]
+    MixedRanks,
+    /// No memory for a message.
+    #[error(transparent)]
+    Memory(#[from] SlabError),
+    /// A communicator could not be made; all its ranks are told the same.
+    #[error("the communicator cannot be made: {0}")]
+    Refused(#[from] Refusal),
+    /// A rank broke the protocol of a collective operation.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// Too many split messages are open.
+    #[error("{open} split messages are under way, no pairing number is free")]
+    NoFreePair {
+        /// How many.
+        open: usize,
+    },
+    /// What finishing could not deliver.
+    #[error("{count} messages were not delivered, the first to rank {rank} with tag {tag}, {len} octets")]
+    Undelivered {
+        /// How many.
+        count: usize,
+        /// Destination of the first one, numbered in the world.
+        rank: u32,
+        /// Its tag.
+        tag: i32,
+        /// Its logical length in octets.
+        len: usize,
+    },
+}

@@ -1,0 +1,34 @@
+//! Jobs whose ranks are threads of this process.
+
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+
+use crate::comm::Comm;
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::transport::local;
+
+/// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
+///
+/// # Panics
+/// With no rank, or more than 2³⁰.
+pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<Comm> {
+    assert!(ranks > 0, "a job has at least one rank");
+    let config = config.for_ranks(ranks).bounded();
+    let ends = local::connect(ranks, &config);
+    let endpoints: Vec<Arc<Endpoint>> = ends
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (wire, inbox))| {
+            let ends: (Box<dyn crate::transport::Wire>, Box<dyn crate::transport::Inbox>) =
+                (Box::new(wire), Box::new(inbox));
+            Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
+        })
+        .collect();
+    for endpoint in &endpoints {
+        let others = endpoints.iter().filter(|e| !Arc::ptr_eq(e, endpoint));
+        endpoint.set_neighbours(others.map(Arc::downgrade).collect());
+    }
+    endpoints.into_iter().map(Comm::world).collect()
+}

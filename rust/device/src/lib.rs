@@ -1,0 +1,28 @@
+//! Ranks, requests, progress and transports: send, receive, probe, cancel, wait.
+//!
+//! The pure parts are elsewhere: the format in `mpjdev-buffer`, matching and protocols in `mpjdev-proto`. This crate owns
+//! the clock, the threads' sleep and the transports, and is the same for all of them.
+#![forbid(unsafe_code)]
+
+pub mod collective;
+pub mod comm;
+pub mod config;
+pub mod endpoint;
+pub mod error;
+pub mod job;
+mod pairing;
+pub mod pool;
+mod requests;
+pub mod transport;
+mod unexpected;
+mod waiting;
+
+pub use comm::{Comm, Done, From, Status};
+pub use config::Config;
+pub use endpoint::{Endpoint, Mode};
+pub use error::DeviceError;
+/// Handles for values that Java refers to by number.
+pub use mpjdev_sys::slots as handles;
+pub use requests::{Completed, RequestId};
+pub use unexpected::MatchedMessage;
+pub use waiting::{Patience, Patient};

@@ -1,0 +1,248 @@
+//! Message memory in the heap: slabs by size class, reused last in first out, under one limit.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
+use mpjdev_sys::memory::{LINE, Memory};
+
+/// Slabs of a class are kept for reuse up to this many octets in all classes together.
+const KEPT_MAX: u64 = 256 << 20;
+/// Classes per doubling of the size, so that at most a fifth of a slab is wasted.
+const STEPS: usize = 4;
+/// Enough for slabs of 4 GiB.
+const CLASSES: usize = 27 * STEPS;
+
+/// What a pool does before it gives up: asks whoever can to let go of memory, and waits a little.
+pub type Reclaim = fn();
+
+/// The pool. Taking and giving back are safe from any thread.
+pub struct HeapPool {
+    this: Weak<HeapPool>,
+    limit: AtomicU64,
+    /// Octets of all slabs, in use or kept.
+    total: AtomicU64,
+    /// Octets of the slabs that are kept for reuse.
+    kept: AtomicU64,
+    classes: [Mutex<Vec<Memory>>; CLASSES],
+    reclaim: OnceLock<Reclaim>,
+}
+
+impl fmt::Debug for HeapPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (total, kept) = (self.total.load(Relaxed), self.kept.load(Relaxed));
+        write!(f, "HeapPool({total} octets, {kept} of them kept, limit {})", self.limit.load(Relaxed))
+    }
+}
+
+/// A slab of the pool; goes back there when the last reference goes.
+#[derive(Debug)]
+struct HeapSlab {
+    memory: Option<Memory>,
+    pool: Weak<HeapPool>,
+}
+
+impl SlabMemory for HeapSlab {
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        match &self.memory {
+            Some(memory) => memory.words(),
+            None => &[],
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for HeapSlab {
+    fn drop(&mut self) {
+        if let (Some(memory), Some(pool)) = (self.memory.take(), self.pool.upgrade()) {
+            pool.give_back(memory);
+        }
+    }
+}
+
+impl HeapPool {
+    /// A pool that hands out at most `limit` octets at a time.
+    pub fn new(limit: u64) -> Arc<HeapPool> {
+        Arc::new_cyclic(|this| HeapPool {
+            this: this.clone(),
+            limit: AtomicU64::new(limit),
+            total: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            classes: [const { Mutex::new(Vec::new()) }; CLASSES],
+            reclaim: OnceLock::new(),
+        })
+    }
+
+    /// Changes the limit. What is in use stays in use.
+    pub fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    /// Says what to do before giving up; the first caller's word counts.
+    pub fn set_reclaim(&self, reclaim: Reclaim) {
+        let _ = self.reclaim.set(reclaim);
+    }
+
+    /// Octets in use, without those that are kept for reuse.
+    pub fn used(&self) -> u64 {
+        self.total.load(Relaxed).saturating_sub(self.kept.load(Relaxed))
+    }
+
+    fn class(&self, class: usize) -> std::sync::MutexGuard<'_, Vec<Memory>> {
+        self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reuse(&self, class: usize) -> Option<Memory> {
+        let memory = self.class(class).pop()?;
+        self.kept.fetch_sub(memory.len() as u64, Relaxed);
+        Some(memory)
+    }
+
+    fn give_back(&self, memory: Memory) {
+        let len = memory.len() as u64;
+        let kept = self.kept.fetch_add(len, Relaxed) + len;
+        if kept > KEPT_MAX || self.total.load(Relaxed) > self.limit.load(Relaxed) {
+            self.kept.fetch_sub(len, Relaxed);
+            self.total.fetch_sub(len, Relaxed);
+            return;
+        }
+        let class = class_of(memory.len()).0;
+        self.class(class).push(memory);
+    }
+
+    /// Frees everything that is kept for reuse.
+    pub fn trim(&self) {
+        for class in 0..CLASSES {
+            let kept = std::mem::take(&mut *self.class(class));
+            let len: u64 = kept.iter().map(|m| m.len() as u64).sum();
+            self.kept.fetch_sub(len, Relaxed);
+            self.total.fetch_sub(len, Relaxed);
+        }
+    }
+
+    fn reserve(&self, len: u64) -> bool {
+        let limit = self.limit.load(Relaxed);
+        let before = self.total.fetch_add(len, Relaxed);
+        if before + len > limit {
+            self.total.fetch_sub(len, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    fn fresh(&self, len: usize) -> Result<Memory, SlabError> {
+        Memory::zeroed(len).ok_or_else(|| {
+            self.total.fetch_sub(len as u64, Relaxed);
+            SlabError::System { asked: len as u64 }
+        })
+    }
+
+    /// The way when nothing is kept in the class and the limit is near: room is made step by step.
+    #[cold]
+    fn take_slowly(&self, class: usize, len: usize) -> Result<Memory, SlabError> {
+        let steps: [fn(&HeapPool); 3] = [
+            |_| {},
+            HeapPool::trim,
+            |pool| {
+                if let Some(reclaim) = pool.reclaim.get() {
+                    reclaim();
+                }
+                pool.trim();
+            },
+        ];
+        for make_room in steps {
+            make_room(self);
+            if let Some(memory) = self.reuse(class) {
+                return Ok(memory);
+            }
+            if self.reserve(len as u64) {
+                return self.fresh(len);
+            }
+        }
+        Err(SlabError::Limit { asked: len as u64, used: self.used(), limit: self.limit.load(Relaxed) })
+    }
+}
+
+impl SlabSource for HeapPool {
+    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+        let (class, len) = class_of(octets);
+        if class >= CLASSES {
+            return Err(SlabError::System { asked: octets as u64 });
+        }
+        let memory = match self.reuse(class) {
+            Some(memory) => memory,
+            None => self.take_slowly(class, len)?,
+        };
+        Ok(Slab::new(HeapSlab { memory: Some(memory), pool: self.this.clone() }))
+    }
+}
+
+/// Number and slab length of the class for this many octets: the length is a multiple of 64.
+fn class_of(octets: usize) -> (usize, usize) {
+    let lines = octets.div_ceil(LINE).max(1);
+    if lines <= STEPS {
+        return (lines - 1, lines * LINE);
+    }
+    // With `lines` in (2^k, 2^(k+1)], the steps are 2^k / 4 apart.
+    let k = usize::BITS - 1 - (lines - 1).leading_zeros();
+    let step = 1 << (k - STEPS.trailing_zeros());
+    let number = (lines - (1 << k)).div_ceil(step);
+    let class = STEPS + (k as usize - STEPS.trailing_zeros() as usize) * STEPS + number - 1;
+    (class, ((1 << k) + number * step) * LINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_holds_its_octets_and_its_slabs_fall_into_the_same_class() {
+        let mut last = 0;
+        for octets in (0..100_000).chain([1 << 20, (1 << 20) + 1, 1 << 26, (1 << 31) - 1]) {
+            let (class, len) = class_of(octets);
+            assert!(len >= octets && len % LINE == 0, "{octets}: {len}");
+            assert!(len <= octets.max(64) + octets / 4 + 64, "{octets} waste {len}");
+            assert_eq!(class_of(len), (class, len), "{octets}");
+            assert!(class >= last && class < CLASSES);
+            last = class;
+        }
+    }
+
+    #[test]
+    fn a_slab_given_back_is_the_next_one_taken() {
+        let pool = HeapPool::new(1 << 20);
+        let first = pool.take(1000).unwrap();
+        let address = first.words().as_ptr();
+        drop(first);
+        assert_eq!(pool.take(1000).unwrap().words().as_ptr(), address);
+    }
+
+    #[test]
+    fn the_limit_counts_what_is_in_use_and_kept_slabs_make_room() {
+        let pool = HeapPool::new(4096);
+        let all: Vec<_> = (0..4).map(|_| pool.take(1024).unwrap()).collect();
+        assert_eq!(pool.used(), 4096);
+        assert_eq!(pool.take(1).unwrap_err(), SlabError::Limit { asked: 64, used: 4096, limit: 4096 });
+        drop(all);
+        assert_eq!(pool.used(), 0);
+        assert_eq!(pool.take(4096).unwrap().len(), 4096);
+    }
+
+    #[test]
+    fn at_the_limit_the_pool_asks_for_memory_once_before_it_gives_up() {
+        static ASKED: AtomicU64 = AtomicU64::new(0);
+        let pool = HeapPool::new(64);
+        pool.set_reclaim(|| {
+            ASKED.fetch_add(1, Relaxed);
+        });
+        let _held = pool.take(64).unwrap();
+        assert!(pool.take(64).is_err());
+        assert_eq!(ASKED.load(Relaxed), 1);
+    }
+}

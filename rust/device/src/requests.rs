@@ -1,0 +1,176 @@
+//! The request table of one rank: what is under way, and who waits for it.
+
+use std::sync::Arc;
+
+use mpjdev_buffer::Message;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::matching::PostId;
+
+use crate::error::DeviceError;
+use crate::waiting::Waiter;
+
+/// Names one request of one rank; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId {
+    index: u32,
+    generation: u32,
+}
+
+/// What a finished operation gives.
+#[derive(Debug)]
+pub struct Completed {
+    /// The message's envelope with its source numbered in the world; none for a send.
+    pub envelope: Option<Envelope>,
+    /// The message; none for a send.
+    pub message: Option<Message>,
+}
+
+impl Completed {
+    /// A finished send.
+    pub const SENT: Completed = Completed { envelope: None, message: None };
+}
+
+/// What a request is for.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A send that waits to leave or to be matched.
+    Send {
+        /// Destination, numbered in the world.
+        dest: u32,
+        /// Pairing number that is free again when this is done.
+        pair: Option<u32>,
+    },
+    /// A receive.
+    Receive(Receive),
+}
+
+/// A receive under way.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    /// Octets of primary payload that the receiver has room for.
+    pub(crate) capacity: usize,
+    /// Where it is among the posted receives; none once its first message is there.
+    pub(crate) post: Option<PostId>,
+    /// Memory that an inline message may be copied to.
+    pub(crate) spare: Option<mpjdev_buffer::Slab>,
+    /// World ranks of the communicator, which decide whether anybody is left.
+    pub(crate) members: Arc<[u32]>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) work: Work,
+    pub(crate) outcome: Option<Result<Completed, DeviceError>>,
+    pub(crate) waiter: Option<Arc<Waiter>>,
+    /// Nobody will ask for the outcome.
+    detached: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    generation: u32,
+    request: Option<Request>,
+}
+
+/// All requests of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Requests {
+    pub(crate) fn add(&mut self, work: Work) -> RequestId {
+        let request = Request { work, outcome: None, waiter: None, detached: false };
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                entry.request = Some(request);
+                RequestId { index, generation: entry.generation }
+            }
+            None => {
+                self.entries.push(Entry { generation: 0, request: Some(request) });
+                RequestId { index: self.entries.len() as u32 - 1, generation: 0 }
+            }
+        }
+    }
+
+    pub(crate) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+        let entry = self.entries.get_mut(id.index as usize)?;
+        if entry.generation == id.generation { entry.request.as_mut() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
+        let entry = self.entries.get_mut(id.index as usize)?;
+        if entry.generation != id.generation {
+            return None;
+        }
+        let request = entry.request.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(id.index);
+        Some(request)
+    }
+
+    /// Notes the outcome; gives the waiter to be woken.
+    pub(crate) fn complete(
+        &mut self,
+        id: RequestId,
+        outcome: Result<Completed, DeviceError>,
+    ) -> Option<Arc<Waiter>> {
+        let request = self.get(id)?;
+        if request.detached {
+            self.remove(id);
+            return None;
+        }
+        request.outcome = Some(outcome);
+        request.waiter.take()
+    }
+
+    /// Takes the outcome of a finished request, which is gone afterwards; none while it is pending.
+    pub(crate) fn take_outcome(
+        &mut self,
+        id: RequestId,
+    ) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        if request.outcome.is_none() {
+            return Ok(None);
+        }
+        Ok(self.remove(id).and_then(|r| r.outcome))
+    }
+
+    /// Nobody will ask for the outcome: drops it now or when it comes.
+    pub(crate) fn detach(&mut self, id: RequestId) {
+        match self.get(id) {
+            Some(request) if request.outcome.is_none() => request.detached = true,
+            Some(_) => drop(self.remove(id)),
+            None => {}
+        }
+    }
+
+    /// Requests that are still under way.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (RequestId, &Request)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| {
+            let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
+            Some((RequestId { index: index as u32, generation: entry.generation }, request))
+        })
+    }
+
+    /// Number of requests whose outcome nobody has taken.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
+/// A request's id as a number, for the header of a packet.
+impl From<RequestId> for u64 {
+    fn from(id: RequestId) -> u64 {
+        u64::from(id.generation) << 32 | u64::from(id.index)
+    }
+}
+
+impl From<u64> for RequestId {
+    fn from(token: u64) -> RequestId {
+        RequestId { index: token as u32, generation: (token >> 32) as u32 }
+    }
+}

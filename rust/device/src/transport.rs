@@ -1,0 +1,136 @@
+//! What a transport that only moves packets must do; the device matches.
+
+pub mod local;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use mpjdev_buffer::{Message, Slab};
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A message; nobody waits to hear of it.
+    #[default]
+    Eager,
+    /// A message whose sender waits until it is matched: synchronous mode, or no credit left. `token` is the
+    /// sender's request.
+    Synchronous,
+    /// A synchronous message was matched. `token` is the sender's request.
+    Matched,
+}
+
+/// What every packet carries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// Context of the message.
+    pub context: u64,
+    /// Tag of the message.
+    pub tag: i32,
+    /// Request of the sender, where the kind has one.
+    pub token: u64,
+}
+
+/// The octets of a packet by reference.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// A logical message with both its payloads.
+    Whole(Message),
+    /// One physical message: the first so many octets of a slab.
+    Physical(Slab, usize),
+}
+
+impl Payload {
+    /// Octets of the packet.
+    pub fn len(&self) -> usize {
+        match self {
+            Payload::Whole(message) => message.logical_len(),
+            Payload::Physical(_, len) => *len,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The octets of a packet on their way out.
+#[derive(Clone, Copy, Debug)]
+pub enum Outgoing<'a> {
+    /// None.
+    Nothing,
+    /// These, borrowed: the transport copies them or takes a reference.
+    Payload(&'a Payload),
+    /// These, borrowed, of a logical message.
+    Message(&'a Message),
+}
+
+/// The octets of a packet coming in.
+#[derive(Debug)]
+pub enum Incoming<'a> {
+    /// None.
+    Nothing,
+    /// The first `len` octets of these words, which are good for the length of the call: one physical message.
+    Inline(&'a [u64], usize),
+    /// A reference, to be taken.
+    Reference(Payload),
+}
+
+/// What is known about a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    /// It may send and receive.
+    Alive,
+    /// It has finished: everything it sent is on its way or here.
+    Finished,
+    /// It is dead, for this reason.
+    Failed(String),
+}
+
+/// The sending side of a rank's transport, and its sleep.
+pub trait Wire: Debug + Send + Sync {
+    /// Sends a packet to a rank of the world, or says that its queue is full. Does not block.
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
+
+    /// Whether something may have arrived for this rank; costs next to nothing.
+    fn is_ready(&self) -> bool;
+
+    /// Sleeps until something arrives, somebody rings, or the time is over, unless `ready`.
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
+
+    /// Wakes the thread of this rank that sleeps here.
+    fn ring(&self);
+
+    /// A number that changes whenever the state of a rank does.
+    fn epoch(&self) -> u32;
+
+    /// What is known about a rank of the world.
+    fn peer(&self, rank: u32) -> PeerState;
+
+    /// The rank whose failure ends the whole job, and why; none while there is none.
+    fn abort(&self) -> Option<(u32, String)>;
+
+    /// Tells everybody that this rank has finished.
+    fn finish(&self);
+
+    /// Ends the job: every operation of every rank fails from now on.
+    fn fail(&self, why: &str);
+
+    /// Octets that `dest` has matched of what this rank sent it, a running number that may lag behind.
+    fn matched_by(&self, dest: u32) -> u64;
+
+    /// Tells `source` how many octets of what it sent this rank has matched, a running number.
+    fn tell_matched(&self, source: u32, octets: u64);
+
+    /// A number that changes while a rank shows life.
+    fn life(&self, rank: u32) -> u64;
+}
+
+/// The receiving side of a rank's transport.
+pub trait Inbox: Debug + Send {
+    /// Hands the packets that have arrived to `each`, in order per source, at most `most`; gives how many.
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize;
+}

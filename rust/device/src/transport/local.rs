@@ -1,0 +1,247 @@
+//! Ranks as threads of one process: packets go through queues in the heap, large messages by reference.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+use mpjdev_buffer::Message;
+use mpjdev_buffer::octets::load_word;
+use mpjdev_sys::bell::Bell;
+use mpjdev_sys::queue::{Consumer, Queue};
+
+use super::{Header, Inbox, Incoming, Outgoing, Payload, PeerState, Wire};
+use crate::config::{Config, INLINE_MAX};
+
+/// One packet in a queue. The fields that a small message needs come first: together with the queue's stamp they
+/// fill one cache line.
+#[derive(Debug)]
+#[repr(C)]
+struct Cell {
+    source: u32,
+    tag: i32,
+    /// Octets inline; [`BY_REFERENCE`] or [`NOTHING`] else.
+    len: u32,
+    kind: super::Kind,
+    context: u64,
+    words: [u64; INLINE_MAX / 8],
+    token: u64,
+    payload: Option<Payload>,
+}
+
+const BY_REFERENCE: u32 = u32::MAX;
+const NOTHING: u32 = u32::MAX - 1;
+
+impl Default for Cell {
+    fn default() -> Self {
+        Cell {
+            source: 0,
+            tag: 0,
+            len: NOTHING,
+            kind: super::Kind::Eager,
+            context: 0,
+            words: [0; INLINE_MAX / 8],
+            token: 0,
+            payload: None,
+        }
+    }
+}
+
+/// States of a rank.
+const ALIVE: u8 = 0;
+const FINISHED: u8 = 1;
+
+/// What the ranks of one process share.
+#[derive(Debug)]
+struct Shared {
+    queues: Vec<Arc<Queue<Cell>>>,
+    bells: Vec<CachePadded<Bell>>,
+    states: Vec<AtomicU8>,
+    lives: Vec<CachePadded<AtomicU64>>,
+    epoch: AtomicU32,
+    abort: OnceLock<(u32, String)>,
+    /// Octets matched, by source and, within, by destination; a row appears when something is matched.
+    matched: Vec<OnceLock<Box<[CachePadded<AtomicU64>]>>>,
+}
+
+impl Shared {
+    fn matched(&self, source: u32, dest: u32) -> &AtomicU64 {
+        let row = self.matched[source as usize]
+            .get_or_init(|| (0..self.queues.len()).map(|_| CachePadded::default()).collect());
+        &row[dest as usize]
+    }
+
+    fn ring_all(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        for bell in &self.bells {
+            bell.ring();
+        }
+    }
+}
+
+/// The sending side of one rank.
+#[derive(Debug)]
+pub struct LocalWire {
+    shared: Arc<Shared>,
+    rank: u32,
+    inline_max: usize,
+}
+
+/// The receiving side of one rank.
+#[derive(Debug)]
+pub struct LocalInbox {
+    consumer: Consumer<Cell>,
+    shared: Arc<Shared>,
+    rank: u32,
+}
+
+/// The wires and inboxes of a job of `ranks` ranks.
+pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalWire, LocalInbox)> {
+    let (queues, consumers): (Vec<_>, Vec<_>) = (0..ranks).map(|_| Queue::new(config.queue_cells)).unzip();
+    let shared = Arc::new(Shared {
+        queues,
+        bells: (0..ranks).map(|_| CachePadded::new(Bell::new())).collect(),
+        states: (0..ranks).map(|_| AtomicU8::new(ALIVE)).collect(),
+        lives: (0..ranks).map(|_| CachePadded::default()).collect(),
+        epoch: AtomicU32::new(0),
+        abort: OnceLock::new(),
+        matched: (0..ranks).map(|_| OnceLock::new()).collect(),
+    });
+    let end = |(rank, consumer)| {
+        let rank = rank as u32;
+        let wire = LocalWire { shared: shared.clone(), rank, inline_max: config.inline_max };
+        (wire, LocalInbox { consumer, shared: shared.clone(), rank })
+    };
+    consumers.into_iter().enumerate().map(end).collect()
+}
+
+impl LocalWire {
+    #[inline(always)]
+    fn put_inline(&self, cell: &mut Cell, message: &Message) {
+        let len = message.first_len();
+        let words = message.first_words();
+        for (i, word) in cell.words[..len.div_ceil(8)].iter_mut().enumerate() {
+            *word = u64::from_ne_bytes(load_word(words, i * 8));
+        }
+        cell.len = len as u32;
+    }
+}
+
+impl Wire for LocalWire {
+    #[inline]
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        let sent = self.shared.queues[dest as usize].push(|cell| {
+            cell.source = self.rank;
+            cell.tag = header.tag;
+            cell.kind = header.kind;
+            cell.context = header.context;
+            if header.kind != super::Kind::Eager {
+                cell.token = header.token;
+            }
+            match body {
+                Outgoing::Nothing => cell.len = NOTHING,
+                Outgoing::Message(message)
+                    if message.first_len() <= self.inline_max && !message.is_split() =>
+                {
+                    self.put_inline(cell, message);
+                }
+                Outgoing::Message(message) => {
+                    cell.payload = Some(Payload::Whole(message.clone()));
+                    cell.len = BY_REFERENCE;
+                }
+                Outgoing::Payload(payload) => {
+                    cell.payload = Some(payload.clone());
+                    cell.len = BY_REFERENCE;
+                }
+            }
+        });
+        if sent {
+            self.shared.bells[dest as usize].ring();
+        }
+        sent
+    }
+
+    #[inline]
+    fn is_ready(&self) -> bool {
+        self.shared.queues[self.rank as usize].is_ready()
+    }
+
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.shared.bells[self.rank as usize].sleep(most, ready);
+    }
+
+    fn ring(&self) {
+        self.shared.bells[self.rank as usize].ring();
+    }
+
+    #[inline]
+    fn epoch(&self) -> u32 {
+        self.shared.epoch.load(Ordering::Acquire)
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        match self.shared.abort.get() {
+            Some((failed, why)) if *failed == rank => PeerState::Failed(why.clone()),
+            _ if self.shared.states[rank as usize].load(Ordering::Acquire) == FINISHED => PeerState::Finished,
+            _ => PeerState::Alive,
+        }
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.shared.abort.get().cloned()
+    }
+
+    fn finish(&self) {
+        self.shared.states[self.rank as usize].store(FINISHED, Ordering::Release);
+        self.shared.ring_all();
+    }
+
+    fn fail(&self, why: &str) {
+        if self.shared.abort.set((self.rank, why.to_owned())).is_ok() {
+            self.shared.ring_all();
+        }
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.shared.matched(self.rank, dest).load(Ordering::Acquire)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        self.shared.matched(source, self.rank).store(octets, Ordering::Release);
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        self.shared.lives[rank as usize].load(Ordering::Relaxed)
+    }
+}
+
+impl Inbox for LocalInbox {
+    #[inline]
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize {
+        let mut n = 0;
+        while n < most {
+            let taken = self.consumer.pop(|cell| {
+                let mut header = Header { kind: cell.kind, context: cell.context, tag: cell.tag, token: 0 };
+                if cell.kind != super::Kind::Eager {
+                    header.token = cell.token;
+                }
+                let body = match cell.len {
+                    NOTHING => Incoming::Nothing,
+                    BY_REFERENCE => match cell.payload.take() {
+                        Some(payload) => Incoming::Reference(payload),
+                        None => Incoming::Nothing,
+                    },
+                    len => Incoming::Inline(&cell.words, len as usize),
+                };
+                each(cell.source, header, body);
+            });
+            if taken.is_none() {
+                break;
+            }
+            n += 1;
+        }
+        let life = &self.shared.lives[self.rank as usize];
+        life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        n
+    }
+}

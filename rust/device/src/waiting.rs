@@ -1,0 +1,105 @@
+//! How a thread waits: it polls with pauses, then yields, then sleeps, and any waiting thread drives the rank's progress.
+//!
+//! At most one thread of a rank sleeps on the transport itself; the others sleep each on a [`Waiter`] of their own, which is
+//! rung when a request of theirs is done or when they have to take over.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mpjdev_sys::bell::Bell;
+
+use crate::config::Config;
+
+/// A sleeping thread that somebody may wake.
+#[derive(Debug, Default)]
+pub(crate) struct Waiter {
+    signalled: AtomicBool,
+    bell: Bell,
+}
+
+impl Waiter {
+    /// Wakes the thread, now or when it goes to sleep.
+    pub(crate) fn signal(&self) {
+        self.signalled.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn reset(&self) {
+        self.signalled.store(false, Ordering::SeqCst);
+    }
+
+    /// Sleeps until signalled or the time is over.
+    pub(crate) fn sleep(&self, most: Duration) {
+        self.bell.sleep(most, || self.is_signalled());
+    }
+
+    /// The calling thread's own.
+    pub(crate) fn mine() -> Arc<Waiter> {
+        thread_local! {
+            static MINE: RefCell<Arc<Waiter>> = RefCell::default();
+        }
+        MINE.with(|mine| mine.borrow().clone())
+    }
+}
+
+/// What to do before looking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Pause,
+    Yield,
+    Sleep,
+}
+
+/// Counts the steps of one wait.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    pauses: u32,
+    yields: u32,
+}
+
+impl Backoff {
+    pub(crate) fn new(config: &Config) -> Self {
+        Backoff { pauses: config.spins, yields: config.yields }
+    }
+
+    #[inline(always)]
+    pub(crate) fn step(&mut self) -> Step {
+        if self.pauses > 0 {
+            self.pauses -= 1;
+            Step::Pause
+        } else if self.yields > 0 {
+            self.yields -= 1;
+            Step::Yield
+        } else {
+            Step::Sleep
+        }
+    }
+}
+
+/// Asked before each sleep whether to go on waiting; false gives up.
+pub trait Patience {
+    /// Whether to go on waiting.
+    fn goes_on(&mut self) -> bool;
+}
+
+/// Waits until the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patient;
+
+impl Patience for Patient {
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut() -> bool> Patience for F {
+    fn goes_on(&mut self) -> bool {
+        self()
+    }
+}

@@ -1,0 +1,575 @@
+//! Copies between Java arrays and message memory: the only code that touches the Java heap.
+//!
+//! Small pieces go through the region functions, which cost least; from [`REGION_MAX`] elements on a piece of at most
+//! [`CRITICAL_MAX`] octets at a time is copied while the array is held critically. Inside a critical section there is
+//! nothing but a bounded loop: no call of Java, no lock, no wait. Other threads may change an array at any time, so its
+//! elements are only ever read or written through raw pointers.
+
+mod kernels;
+
+use jni::sys::{self, JNI_ABORT, jobject};
+use mpjdev_buffer::patch::{Block, Patch, check_indices};
+use mpjdev_buffer::{Place, Type};
+
+use crate::boundary::Env;
+use crate::error::Failure;
+
+/// Up to this many elements the region functions are faster than the critical pair (tooling.md 2.3 measured it).
+const REGION_MAX: usize = 128;
+/// Octets that are copied while an array is held, which is how long a collection may have to wait.
+const CRITICAL_MAX: usize = 256 * 1024;
+
+/// A primitive Java array of the call, with the length and element type that `Native` passed along.
+#[derive(Debug)]
+pub(crate) struct Array {
+    raw: jobject,
+    len: usize,
+    element: Type,
+}
+
+/// Indices that are copied to native scratch at a time, and elements that a gather moves while arrays are held.
+const INDEX_CHUNK: usize = 4096;
+
+/// What happens to the elements on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fix {
+    /// Nothing.
+    Plain,
+    /// Their octets are reversed: the message has the other byte order.
+    Swap,
+    /// Any non-zero octet becomes 1: a Java boolean that holds 2 is not equal to `true`.
+    Truth,
+}
+
+fn fix(element: Type, foreign: bool, reading: bool) -> Fix {
+    match element {
+        Type::Boolean if reading => Fix::Truth,
+        _ if foreign && element.size() > 1 => Fix::Swap,
+        _ => Fix::Plain,
+    }
+}
+
+impl Array {
+    /// Wraps the array arguments of a native method.
+    ///
+    /// # Safety
+    /// `raw` is null or a primitive array of `length` elements of the type with this code, and is reachable for as
+    /// long as the result lives. `mpjdev.core.Native` is called with an array's own length and type only.
+    ///
+    /// # Errors
+    /// Null, or not a type of arrays.
+    #[inline(always)]
+    pub(crate) unsafe fn new(raw: jobject, length: i32, element: i32) -> Result<Array, Failure> {
+        if raw.is_null() || length < 0 {
+            return Err(Failure::Null { name: "array" });
+        }
+        match u8::try_from(element).ok().and_then(Type::from_code) {
+            Some(element) if element != Type::Object => Ok(Array { raw, len: length as usize, element }),
+            _ => Err(Failure::WrongKind { what: "array", why: "it is not primitive" }),
+        }
+    }
+
+    /// Number of elements.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Type of the elements.
+    #[inline(always)]
+    pub(crate) fn element(&self) -> Type {
+        self.element
+    }
+
+    /// Copies `count` elements from `off` on to their place in a message; `foreign`: in the other byte order.
+    ///
+    /// # Panics
+    /// When the elements are not inside the array or the place is too small; callers have checked both.
+    #[inline(always)]
+    pub(crate) fn copy_out(
+        &self,
+        env: &mut Env,
+        off: usize,
+        count: usize,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        assert!(off + count <= self.len && count * size <= place.len());
+        let to = place.as_ptr();
+        let fix = fix(self.element, foreign, false);
+        if count <= REGION_MAX {
+            // SAFETY: off and count are inside the array, and the place has room for them.
+            unsafe {
+                get_region(env, self.raw, self.element, off, count, to);
+                if fix == Fix::Swap {
+                    kernels::copy_swapped(to, to, size, count);
+                }
+            }
+            return Ok(());
+        }
+        self.in_pieces(env, count, Access::Read, |array, done, n| {
+            // SAFETY: `array` holds the elements off + done to off + done + n, the place has room for them.
+            unsafe {
+                let from = array.add((off + done) * size);
+                let to = to.add(done * size);
+                match fix {
+                    Fix::Swap => kernels::copy_swapped(from, to, size, n),
+                    _ => kernels::copy(from, to, n * size),
+                }
+            }
+        })
+    }
+
+    /// Copies `count` elements from their place in a message to `off` and following.
+    ///
+    /// # Panics
+    /// As for [`copy_out`](Self::copy_out).
+    #[inline(always)]
+    pub(crate) fn copy_in(
+        &self,
+        env: &mut Env,
+        off: usize,
+        count: usize,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        assert!(off + count <= self.len && count * size <= place.len());
+        let from = place.as_ptr().cast_const();
+        let fix = fix(self.element, foreign, true);
+        if count <= REGION_MAX {
+            // SAFETY: off and count are inside the array, the place has the elements, the scratch holds 128 of
+            // any size.
+            unsafe {
+                if fix == Fix::Plain {
+                    set_region(env, self.raw, self.element, off, count, from);
+                } else {
+                    let mut scratch = [0u64; REGION_MAX];
+                    let fixed = scratch.as_mut_ptr().cast::<u8>();
+                    copy_fixed(from, fixed, size, count, fix);
+                    set_region(env, self.raw, self.element, off, count, fixed);
+                }
+            }
+            return Ok(());
+        }
+        self.in_pieces(env, count, Access::Write, |array, done, n| {
+            // SAFETY: `array` has room for the elements off + done to off + done + n, the place holds them.
+            unsafe {
+                copy_fixed(from.add(done * size), array.add((off + done) * size), size, n, fix);
+            }
+        })
+    }
+
+    /// Copies the elements `base + indexes[offs + k]` to their place, one after the other.
+    ///
+    /// The indices are copied first and the copy is checked and used, whatever other threads do to the array.
+    ///
+    /// # Errors
+    /// An index outside the array.
+    #[inline(always)]
+    pub(crate) fn gather(
+        &self,
+        env: &mut Env,
+        base: i64,
+        indexes: &IntArray,
+        offs: usize,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        let (count, to) = (place.len() / size, place.as_ptr());
+        let mut scratch = [0; INDEX_CHUNK];
+        for done in (0..count).step_by(INDEX_CHUNK) {
+            let indices = &mut scratch[..INDEX_CHUNK.min(count - done)];
+            indexes.get(env, offs + done, indices);
+            check_indices(indices, base, self.len, done)?;
+            let held = Critical::hold(env, self.raw, Access::Read)?;
+            // SAFETY: every index with the base added is inside the array, which was just checked; the place has
+            // room for all of the count.
+            unsafe {
+                let to = to.add(done * size);
+                let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
+                kernels::gather(from, to, size, indices);
+                drop(held);
+                if fix(self.element, foreign, false) == Fix::Swap {
+                    kernels::copy_swapped(to, to, size, indices.len());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies elements from their place to `base + indexes[offs + k]`. All indices are checked before the first
+    /// element moves.
+    ///
+    /// # Errors
+    /// An index outside the array; then nothing has moved, unless another thread changed the indices meanwhile.
+    #[inline(always)]
+    pub(crate) fn scatter(
+        &self,
+        env: &mut Env,
+        base: i64,
+        indexes: &IntArray,
+        offs: usize,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        let (count, from) = (place.len() / size, place.as_ptr().cast_const());
+        let fix = fix(self.element, foreign, true);
+        let mut scratch = [0; INDEX_CHUNK];
+        if count > INDEX_CHUNK {
+            for done in (0..count).step_by(INDEX_CHUNK) {
+                let indices = &mut scratch[..INDEX_CHUNK.min(count - done)];
+                indexes.get(env, offs + done, indices);
+                check_indices(indices, base, self.len, done)?;
+            }
+        }
+        let mut fixed = Vec::new();
+        for done in (0..count).step_by(INDEX_CHUNK) {
+            let indices = &mut scratch[..INDEX_CHUNK.min(count - done)];
+            indexes.get(env, offs + done, indices);
+            check_indices(indices, base, self.len, done)?;
+            // SAFETY: the place holds all of the count; `fixed` gets room for a chunk of the largest elements;
+            // every index with the base added is inside the array.
+            unsafe {
+                let mut from = from.add(done * size);
+                if fix != Fix::Plain {
+                    fixed.resize(INDEX_CHUNK, 0u64);
+                    copy_fixed(from, fixed.as_mut_ptr().cast(), size, indices.len(), fix);
+                    from = fixed.as_ptr().cast();
+                }
+                let held = Critical::hold(env, self.raw, Access::Write)?;
+                let to = held.start.wrapping_offset(base as isize * size as isize);
+                kernels::scatter(from, to, size, indices);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the elements of a patch to their place, one after the other.
+    ///
+    /// # Panics
+    /// When the place has another size than the patch; callers have checked it. The patch was checked against
+    /// this array's length.
+    #[inline(always)]
+    pub(crate) fn str_gather(
+        &self,
+        env: &mut Env,
+        patch: &Patch,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        let to = place.as_ptr();
+        assert!(patch.count() * size == place.len());
+        let swap = fix(self.element, foreign, false) == Fix::Swap;
+        self.in_blocks(env, patch, Access::Read, |array, block, done| {
+            // SAFETY: the block is inside the array, as the patch is; the place has room for all of the patch.
+            unsafe {
+                let to = to.add(done * size);
+                kernels::gather_block(array, to, size, &block);
+                if swap {
+                    kernels::copy_swapped(to, to, size, block.rows * block.count);
+                }
+            }
+        })
+    }
+
+    /// Copies elements from their place to those of a patch.
+    ///
+    /// # Panics
+    /// As for [`str_gather`](Self::str_gather).
+    #[inline(always)]
+    pub(crate) fn str_scatter(
+        &self,
+        env: &mut Env,
+        patch: &Patch,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let size = self.element.size();
+        let from = place.as_ptr().cast_const();
+        assert!(patch.count() * size == place.len());
+        let fix = fix(self.element, foreign, true);
+        let mut fixed = Vec::new();
+        if fix != Fix::Plain {
+            fixed.resize(self.block_max().min(patch.count()), 0u64);
+        }
+        self.in_blocks(env, patch, Access::Write, |array, block, done| {
+            // SAFETY: as in str_gather; `fixed` has room for a block of the largest elements.
+            unsafe {
+                let mut from = from.add(done * size);
+                if fix != Fix::Plain {
+                    copy_fixed(from, fixed.as_mut_ptr().cast(), size, block.rows * block.count, fix);
+                    from = fixed.as_ptr().cast();
+                }
+                kernels::scatter_block(from, array, size, &block);
+            }
+        })
+    }
+
+    /// Most elements of a block: the array is held for one block.
+    fn block_max(&self) -> usize {
+        // Strided access touches more memory than it moves: half of what a plain copy may.
+        CRITICAL_MAX / 2 / self.element.size()
+    }
+
+    /// Holds the array critically for the blocks of a patch, for several small ones at a time; `each` gets the
+    /// address of the array, the block and the number of elements before it.
+    #[inline(always)]
+    fn in_blocks(
+        &self,
+        env: &mut Env,
+        patch: &Patch,
+        access: Access,
+        mut each: impl FnMut(*mut u8, Block, usize),
+    ) -> Result<(), Failure> {
+        let most = self.block_max();
+        let (mut blocks, mut done) = (patch.blocks(most).peekable(), 0);
+        while blocks.peek().is_some() {
+            let held = Critical::hold(env, self.raw, access)?;
+            let until = done + most;
+            while let Some(block) = blocks.next_if(|b| done + b.rows * b.count <= until) {
+                each(held.start, block, done);
+                done += block.rows * block.count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies octets into a byte array from `at` on.
+    ///
+    /// # Panics
+    /// When it is no byte array or too short.
+    pub(crate) fn put_octets(&self, env: &mut Env, at: usize, source: &[u8]) {
+        assert!(self.element == Type::Byte && at + source.len() <= self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { set_region(env, self.raw, Type::Byte, at, source.len(), source.as_ptr()) }
+    }
+
+    /// Copies octets out of a byte array from `at` on.
+    ///
+    /// # Panics
+    /// When it is no byte array or too short.
+    pub(crate) fn get_octets(&self, env: &mut Env, at: usize, dest: &mut [u8]) {
+        assert!(self.element == Type::Byte && at + dest.len() <= self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { get_region(env, self.raw, Type::Byte, at, dest.len(), dest.as_mut_ptr()) }
+    }
+
+    /// Holds the array critically for one piece of the `count` elements after the other; `piece` gets the address
+    /// of the array, the elements done before and those to do.
+    #[inline(always)]
+    fn in_pieces(
+        &self,
+        env: &mut Env,
+        count: usize,
+        access: Access,
+        mut piece: impl FnMut(*mut u8, usize, usize),
+    ) -> Result<(), Failure> {
+        let most = CRITICAL_MAX / self.element.size();
+        let mut done = 0;
+        while done < count {
+            let n = most.min(count - done);
+            let held = Critical::hold(env, self.raw, access)?;
+            piece(held.start, done, n);
+            drop(held);
+            done += n;
+        }
+        Ok(())
+    }
+}
+
+/// Copies elements to memory that is only ever accessed by pointer, fixing them on the way.
+///
+/// # Safety
+/// `from` and `to` are good for `count` elements of `size` octets and do not overlap.
+#[inline(always)]
+unsafe fn copy_fixed(from: *const u8, to: *mut u8, size: usize, count: usize, fix: Fix) {
+    // SAFETY: passed on.
+    unsafe {
+        match fix {
+            Fix::Plain => kernels::copy(from, to, count * size),
+            Fix::Swap => kernels::copy_swapped(from, to, size, count),
+            Fix::Truth => kernels::copy_truth(from, to, count),
+        }
+    }
+}
+
+/// The memory of a direct `java.nio.Buffer`.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Direct {
+    /// Finds the memory of a direct buffer.
+    ///
+    /// # Safety
+    /// `raw` is null or a `java.nio.Buffer` that stays reachable for as long as the result lives.
+    ///
+    /// # Errors
+    /// Null, or not direct.
+    pub(crate) unsafe fn new(env: &mut Env, raw: jobject) -> Result<Direct, Failure> {
+        if raw.is_null() {
+            return Err(Failure::Null { name: "direct buffer" });
+        }
+        // SAFETY: the environment is this thread's, `raw` is a buffer.
+        let (start, elements) = unsafe {
+            let functions = &(**env.raw()).v1_4;
+            (
+                (functions.GetDirectBufferAddress)(env.raw(), raw),
+                (functions.GetDirectBufferCapacity)(env.raw(), raw),
+            )
+        };
+        if start.is_null() || elements < 0 {
+            return Err(Failure::WrongKind { what: "buffer", why: "it is not direct" });
+        }
+        Ok(Direct { start: start.cast(), len: elements as usize })
+    }
+
+    /// Number of octets: `Native` passes byte buffers only.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies `count` elements from octet `off` on to their place.
+    ///
+    /// # Panics
+    /// When they are not inside the buffer or the place; callers have checked both.
+    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
+        let size = element.size();
+        assert!(off + count * size <= self.len && count * size <= place.len());
+        // SAFETY: both runs are good for the elements. They do not overlap: the place is the engine's memory.
+        unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, foreign, false)) }
+    }
+
+    /// Copies `count` elements from their place to octet `off` and following.
+    ///
+    /// # Panics
+    /// As for [`copy_out`](Self::copy_out).
+    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
+        let size = element.size();
+        assert!(off + count * size <= self.len && count * size <= place.len());
+        // SAFETY: as in copy_out.
+        unsafe { copy_fixed(place.as_ptr(), self.start.add(off), size, count, fix(element, foreign, true)) }
+    }
+}
+
+/// An `int[]` argument: indices, extents, strides.
+#[derive(Debug)]
+pub(crate) struct IntArray {
+    raw: jobject,
+    len: usize,
+}
+
+impl IntArray {
+    /// Wraps the int array arguments of a native method.
+    ///
+    /// # Safety
+    /// As for [`Array::new`], with elements of type int.
+    ///
+    /// # Errors
+    /// Null.
+    #[inline(always)]
+    pub(crate) unsafe fn new(raw: jobject, length: i32) -> Result<IntArray, Failure> {
+        if raw.is_null() || length < 0 {
+            return Err(Failure::Null { name: "index array" });
+        }
+        Ok(IntArray { raw, len: length as usize })
+    }
+
+    /// Number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies the elements from `off` on, as many as `dest` has: a copy that no other thread changes.
+    ///
+    /// # Panics
+    /// When they are not inside the array; callers have checked that.
+    #[inline(always)]
+    pub(crate) fn get(&self, env: &mut Env, off: usize, dest: &mut [i32]) {
+        assert!(off + dest.len() <= self.len);
+        // SAFETY: the elements are inside the array and `dest` has room.
+        unsafe { get_region(env, self.raw, Type::Int, off, dest.len(), dest.as_mut_ptr().cast()) }
+    }
+}
+
+/// What is done to an array while it is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// An array held critically: the collector waits until this is dropped.
+struct Critical<'a> {
+    env: &'a mut Env,
+    raw: jobject,
+    start: *mut u8,
+    access: Access,
+}
+
+impl<'a> Critical<'a> {
+    #[inline(always)]
+    fn hold(env: &'a mut Env, raw: jobject, access: Access) -> Result<Self, Failure> {
+        // SAFETY: the environment is this thread's and the array is reachable; no JNI call follows before Drop.
+        let start =
+            unsafe { ((**env.raw()).v1_2.GetPrimitiveArrayCritical)(env.raw(), raw, std::ptr::null_mut()) };
+        if start.is_null() {
+            return Err(Failure::Pending);
+        }
+        Ok(Critical { env, raw, start: start.cast(), access })
+    }
+}
+
+impl Drop for Critical<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let mode = if self.access == Access::Read { JNI_ABORT } else { 0 };
+        // SAFETY: the very address that was handed out.
+        unsafe {
+            ((**self.env.raw()).v1_2.ReleasePrimitiveArrayCritical)(
+                self.env.raw(),
+                self.raw,
+                self.start.cast(),
+                mode,
+            );
+        }
+    }
+}
+
+macro_rules! regions {
+    ($name:ident, $to:ident, ($($pointer:tt)*) $(, $type:ident => $function:ident)*) => {
+        /// Copies a region by the function of the array's type.
+        ///
+        /// # Safety
+        /// The region is inside the array, which is of this type, and the address is good for it.
+        #[inline(always)]
+        unsafe fn $name(env: &mut Env, raw: jobject, element: Type, off: usize, count: usize, $to: $($pointer)* u8) {
+            let env = env.raw();
+            let (off, count) = (off as sys::jsize, count as sys::jsize);
+            // SAFETY: passed on.
+            unsafe {
+                match element {
+                    $(Type::$type => ((**env).v1_1.$function)(env, raw, off, count, $to.cast()),)*
+                    Type::Object => unreachable!("object arrays are never copied"),
+                }
+            }
+        }
+    };
+}
+
+regions! { get_region, to, (*mut),
+Byte => GetByteArrayRegion, Char => GetCharArrayRegion, Short => GetShortArrayRegion,
+Boolean => GetBooleanArrayRegion, Int => GetIntArrayRegion, Long => GetLongArrayRegion,
+Float => GetFloatArrayRegion, Double => GetDoubleArrayRegion }
+
+regions! { set_region, from, (*const),
+Byte => SetByteArrayRegion, Char => SetCharArrayRegion, Short => SetShortArrayRegion,
+Boolean => SetBooleanArrayRegion, Int => SetIntArrayRegion, Long => SetLongArrayRegion,
+Float => SetFloatArrayRegion, Double => SetDoubleArrayRegion }

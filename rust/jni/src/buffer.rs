@@ -1,0 +1,460 @@
+//! Buffers: the bodies of the native methods that write, read and look.
+#![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
+
+use mpjdev_buffer::patch::{Patch, check_range};
+use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, Type, WriteBuffer};
+
+use crate::array::{Array, Direct, IntArray};
+use crate::boundary::Env;
+use crate::error::Failure;
+use crate::handle::{self, Buffer};
+
+/// Flag of a call: empty the buffer first (Java's `clear()`).
+pub(crate) const CLEAR: i32 = 1;
+/// Flag of a call: back to the first section first (Java's `reset()`).
+pub(crate) const RESET: i32 = 2;
+
+/// Flag of a call: the byte order of a direct buffer is not this machine's.
+pub(crate) const FOREIGN: i32 = 4;
+
+/// Dimensions whose extents and strides need no allocation.
+const FEW_DIMS: usize = 8;
+
+type Done<T = ()> = Result<T, Failure>;
+
+/// Uses a buffer that is written.
+#[inline(always)]
+fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<R>) -> Done<R> {
+    handle::hold(handle)?.with(|buffer| match buffer {
+        Buffer::Write(w) => {
+            if flags & CLEAR != 0 {
+                w.clear();
+            }
+            f(w)
+        }
+        Buffer::Read(_) => Err(wrong("buffer", "it is for reading")),
+    })
+}
+
+/// Uses a buffer that is read.
+#[inline(always)]
+fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer) -> Done<R>) -> Done<R> {
+    handle::hold(handle)?.with(|buffer| match buffer {
+        Buffer::Read(r) => {
+            if flags & RESET != 0 {
+                r.reset();
+            }
+            f(r)
+        }
+        Buffer::Write(_) => Err(wrong("buffer", "it is for writing")),
+    })
+}
+
+#[cold]
+fn wrong(what: &'static str, why: &'static str) -> Failure {
+    Failure::WrongKind { what, why }
+}
+
+pub(crate) fn new_writer(_: &mut Env, capacity: i32, order: i32) -> Done<i64> {
+    let order = if order == i32::from(Encoding::Big.code()) { Encoding::Big } else { Encoding::Little };
+    let writer = WriteBuffer::new(handle::source(), i64::from(capacity), order)?;
+    handle::keep(Buffer::Write(writer))
+}
+
+pub(crate) fn new_reader(_: &mut Env, capacity: i32) -> Done<i64> {
+    handle::keep(Buffer::Read(ReadBuffer::new(handle::source(), i64::from(capacity))?))
+}
+
+pub(crate) fn close(_: &mut Env, handle: i64) -> Done {
+    handle::close(handle);
+    Ok(())
+}
+
+#[inline(always)]
+pub(crate) fn write(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
+    check_range("source", i64::from(off), i64::from(count), array.len())?;
+    writing(handle, flags, |w| {
+        let foreign = w.encoding() != Encoding::NATIVE;
+        let place = w.stage(array.element(), count as usize)?;
+        array.copy_out(env, off as usize, count as usize, place, foreign)?;
+        w.commit();
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn read(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
+    check_range("destination", i64::from(off), i64::from(count), array.len())?;
+    reading(handle, flags, |r| {
+        let foreign = r.encoding() != Encoding::NATIVE;
+        let place = r.stage(array.element(), count as usize)?;
+        array.copy_in(env, off as usize, count as usize, place, foreign)?;
+        r.commit();
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn gather(
+    env: &mut Env,
+    handle: i64,
+    array: Array,
+    base: i32,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    flags: i32,
+) -> Done {
+    check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
+    writing(handle, flags, |w| {
+        let foreign = w.encoding() != Encoding::NATIVE;
+        let place = w.stage(array.element(), count as usize)?;
+        array.gather(env, i64::from(base), &indexes, offs as usize, place, foreign)?;
+        w.commit();
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn scatter(
+    env: &mut Env,
+    handle: i64,
+    array: Array,
+    base: i32,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    flags: i32,
+) -> Done {
+    check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
+    reading(handle, flags, |r| {
+        let foreign = r.encoding() != Encoding::NATIVE;
+        let place = r.stage(array.element(), count as usize)?;
+        array.scatter(env, i64::from(base), &indexes, offs as usize, place, foreign)?;
+        r.commit();
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn str_gather(
+    env: &mut Env,
+    handle: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    flags: i32,
+) -> Done {
+    let patch = patch(env, &array, off, rank, exts, strs, &indexes)?;
+    writing(handle, flags, |w| {
+        let foreign = w.encoding() != Encoding::NATIVE;
+        let place = w.stage(array.element(), patch.count())?;
+        array.str_gather(env, &patch, place, foreign)?;
+        w.commit();
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn str_scatter(
+    env: &mut Env,
+    handle: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    flags: i32,
+) -> Done {
+    let patch = patch(env, &array, off, rank, exts, strs, &indexes)?;
+    reading(handle, flags, |r| {
+        let foreign = r.encoding() != Encoding::NATIVE;
+        let place = r.stage(array.element(), patch.count())?;
+        array.str_scatter(env, &patch, place, foreign)?;
+        r.commit();
+        Ok(())
+    })
+}
+
+/// Copies extents and strides out of the index array and checks the patch they make: what is checked is what is
+/// used, whatever another thread does to the array.
+#[inline(always)]
+fn patch(
+    env: &mut Env,
+    array: &Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: &IntArray,
+) -> Done<Patch> {
+    check_range("extents", i64::from(exts), i64::from(rank), indexes.len())?;
+    check_range("strides", i64::from(strs), i64::from(rank), indexes.len())?;
+    let (rank, exts, strs) = (rank as usize, exts as usize, strs as usize);
+    let (mut few, mut many) = ([0; 2 * FEW_DIMS], Vec::new());
+    let dims = if rank <= FEW_DIMS {
+        &mut few[..2 * rank]
+    } else {
+        many.resize(2 * rank, 0);
+        &mut many[..]
+    };
+    let (extents, strides) = dims.split_at_mut(rank);
+    indexes.get(env, exts, extents);
+    indexes.get(env, strs, strides);
+    Ok(Patch::check(i64::from(off), extents, strides, array.len())?)
+}
+
+/// Writes octets of a direct buffer, from `address + off` on, as one section of `count` elements.
+pub(crate) fn write_direct(
+    _: &mut Env,
+    handle: i64,
+    direct: Direct,
+    off: i64,
+    element: i32,
+    count: i32,
+    flags: i32,
+) -> Done {
+    let (element, _) = direct_range(&direct, off, element, count)?;
+    writing(handle, flags, |w| {
+        let foreign = (w.encoding() != Encoding::NATIVE) != (flags & FOREIGN != 0);
+        let place = w.stage(element, count as usize)?;
+        direct.copy_out(off as usize, element, count as usize, place, foreign);
+        w.commit();
+        Ok(())
+    })
+}
+
+/// Reads one section of `count` elements into the octets of a direct buffer from `address + off` on.
+pub(crate) fn read_direct(
+    _: &mut Env,
+    handle: i64,
+    direct: Direct,
+    off: i64,
+    element: i32,
+    count: i32,
+    flags: i32,
+) -> Done {
+    let (element, _) = direct_range(&direct, off, element, count)?;
+    reading(handle, flags, |r| {
+        let foreign = (r.encoding() != Encoding::NATIVE) != (flags & FOREIGN != 0);
+        let place = r.stage(element, count as usize)?;
+        direct.copy_in(off as usize, element, count as usize, place, foreign);
+        r.commit();
+        Ok(())
+    })
+}
+
+fn direct_range(direct: &Direct, off: i64, element: i32, count: i32) -> Done<(Type, usize)> {
+    let element = primitive(element)?;
+    if count < 0 {
+        return Err(BufferError::Negative { what: "count", value: i64::from(count) }.into());
+    }
+    let len = count as usize * element.size();
+    check_range("direct buffer, in octets", off, len as i64, direct.len())?;
+    Ok((element, len))
+}
+
+fn primitive(element: i32) -> Done<Type> {
+    match u8::try_from(element).ok().and_then(Type::from_code) {
+        Some(element) if element != Type::Object => Ok(element),
+        _ => Err(wrong("section", "its type is not primitive")),
+    }
+}
+
+/// Writes the header of an object section; the objects are in the secondary payload.
+pub(crate) fn write_objects(_: &mut Env, handle: i64, count: i32, flags: i32) -> Done {
+    if count < 0 {
+        return Err(BufferError::Negative { what: "count", value: i64::from(count) }.into());
+    }
+    writing(handle, flags, |w| {
+        w.stage(Type::Object, count as usize)?;
+        w.commit();
+        Ok(())
+    })
+}
+
+/// Whether the next section is one of `count` objects.
+pub(crate) fn check_objects(_: &mut Env, handle: i64, count: i32, flags: i32) -> Done {
+    if count < 0 {
+        return Err(BufferError::Negative { what: "count", value: i64::from(count) }.into());
+    }
+    reading(handle, flags, |r| Ok(r.stage(Type::Object, count as usize).map(drop)?))
+}
+
+/// Moves past a section of `count` objects; the objects come out of the secondary payload.
+pub(crate) fn read_objects(env: &mut Env, handle: i64, count: i32, flags: i32) -> Done {
+    check_objects(env, handle, count, flags)?;
+    reading(handle, 0, |r| {
+        r.commit();
+        Ok(())
+    })
+}
+
+/// Whether an object section fits, and how long the secondary payload is: the place to go back to.
+pub(crate) fn begin_objects(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
+    writing(handle, flags, |w| {
+        if !w.takes_objects() {
+            return Err(BufferError::ForeignStream.into());
+        }
+        w.stage(Type::Object, 0)?;
+        Ok(w.secondary_len() as i64)
+    })
+}
+
+/// Appends octets of the serialisation stream to the secondary payload.
+pub(crate) fn append_secondary(env: &mut Env, handle: i64, array: Array, off: i32, count: i32) -> Done {
+    check_range("stream chunk", i64::from(off), i64::from(count), array.len())?;
+    writing(handle, 0, |w| {
+        let place = w.stage_secondary(count as usize)?;
+        array.copy_out(env, off as usize, count as usize, place, false)?;
+        w.grow_secondary(count as usize);
+        Ok(())
+    })
+}
+
+/// Takes back what a failed object write has appended.
+pub(crate) fn truncate_secondary(_: &mut Env, handle: i64, len: i64) -> Done {
+    writing(handle, 0, |w| {
+        w.truncate_secondary(usize::try_from(len).unwrap_or(0));
+        Ok(())
+    })
+}
+
+/// Copies octets of the secondary payload from `at` on; gives how many, 0 at its end.
+pub(crate) fn read_secondary(
+    env: &mut Env,
+    handle: i64,
+    at: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+) -> Done<i32> {
+    check_range("stream chunk", i64::from(off), i64::from(count), array.len())?;
+    reading(handle, 0, |r| {
+        let Some(message) = r.message() else { return Ok(0) };
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let n = (count as usize).min(message.secondary_len().saturating_sub(at));
+        if n > 0 {
+            array.copy_in(env, off as usize, n, message.secondary_place(at, n), false)?;
+        }
+        Ok(n as i32)
+    })
+}
+
+/// Octets of the secondary payload.
+pub(crate) fn secondary_len(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
+    look(handle, flags, |m| m.map_or(0, Message::secondary_len) as i64)
+}
+
+/// Octets of the logical message, 16 + p + s.
+pub(crate) fn logical_len(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
+    look(handle, flags, |m| m.map_or(0, Message::logical_len) as i64)
+}
+
+/// Copies the logical message into a byte array of its length.
+pub(crate) fn copy_logical(env: &mut Env, handle: i64, array: Array, flags: i32) -> Done {
+    with_message(handle, flags, |message| {
+        let Some(message) = message else { return Ok(()) };
+        let mut chunk = [0; 8192];
+        let mut at = 0;
+        while at < array.len() {
+            let room = chunk.len().min(array.len() - at);
+            let n = message.copy_logical(at, &mut chunk[..room]);
+            if n == 0 {
+                break;
+            }
+            array.put_octets(env, at, &chunk[..n]);
+            at += n;
+        }
+        Ok(())
+    })
+}
+
+/// Takes a copy of the octets of a logical message.
+pub(crate) fn load(env: &mut Env, handle: i64, array: Array) -> Done {
+    let mut octets = Vec::new();
+    let asked = array.len() as u64;
+    octets.try_reserve_exact(array.len()).map_err(|_| mpjdev_buffer::SlabError::System { asked })?;
+    octets.resize(array.len(), 0);
+    array.get_octets(env, 0, &mut octets);
+    reading(handle, 0, |r| Ok(r.load(&octets)?))
+}
+
+/// Type code << 32 | count of the next section; -1 after the last one.
+pub(crate) fn peek(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
+    reading(handle, flags, |r| {
+        Ok(match r.peek()? {
+            Some(header) => i64::from(header.element.code()) << 32 | header.count as i64,
+            None => -1,
+        })
+    })
+}
+
+/// Number of sections: of the whole message when reading, of those written when writing.
+pub(crate) fn section_count(_: &mut Env, handle: i64, flags: i32) -> Done<i32> {
+    handle::hold(handle)?.with(|buffer| match buffer {
+        Buffer::Write(_) if flags & CLEAR != 0 => Ok(0),
+        Buffer::Write(w) => Ok(w.section_count() as i32),
+        Buffer::Read(r) => Ok(r.section_count()? as i32),
+    })
+}
+
+/// Octets of primary payload that fit.
+pub(crate) fn capacity(_: &mut Env, handle: i64) -> Done<i32> {
+    handle::hold(handle)?.with(|buffer| {
+        Ok(match buffer {
+            Buffer::Write(w) => w.capacity() as i32,
+            Buffer::Read(r) => r.capacity() as i32,
+        })
+    })
+}
+
+pub(crate) fn ensure_capacity(_: &mut Env, handle: i64, capacity: i32) -> Done {
+    handle::hold(handle)?.with(|buffer| {
+        match buffer {
+            Buffer::Write(w) => w.ensure_capacity(i64::from(capacity))?,
+            Buffer::Read(r) => r.ensure_capacity(i64::from(capacity))?,
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn restore_capacity(_: &mut Env, handle: i64) -> Done {
+    handle::hold(handle)?.with(|buffer| match buffer {
+        Buffer::Write(w) => w.restore_capacity(),
+        Buffer::Read(r) => r.restore_capacity(),
+    });
+    Ok(())
+}
+
+/// Octets of capacity that one section takes.
+pub(crate) fn section_capacity(_: &mut Env, element: i32, count: i32) -> Done<i64> {
+    let Some(element) = u8::try_from(element).ok().and_then(Type::from_code) else {
+        return Err(wrong("section", "no such type"));
+    };
+    match u32::try_from(count) {
+        Ok(count) => Ok(mpjdev_buffer::capacity::section_capacity(element, count) as i64),
+        Err(_) => Err(BufferError::Negative { what: "count", value: i64::from(count) }.into()),
+    }
+}
+
+/// Looks at the finished message of a buffer of either kind; none in an empty one for reading.
+fn with_message<R>(handle: i64, flags: i32, f: impl FnOnce(Option<&Message>) -> Done<R>) -> Done<R> {
+    handle::hold(handle)?.with(|buffer| match buffer {
+        Buffer::Write(w) => {
+            if flags & CLEAR != 0 {
+                w.clear();
+            }
+            f(Some(w.finish()?))
+        }
+        Buffer::Read(r) => f(r.message()),
+    })
+}
+
+fn look<R>(handle: i64, flags: i32, f: impl FnOnce(Option<&Message>) -> R) -> Done<R> {
+    with_message(handle, flags, |m| Ok(f(m)))
+}

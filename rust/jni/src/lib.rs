@@ -1,0 +1,13 @@
+//! The native methods of `mpjdev.core.Native`: arguments in, one call of the engine, error out.
+//!
+//! `boundary` holds the exported shells and `array` the copies between Java arrays and message memory; they
+//! alone use unsafe code. Everything else is plain Rust that a test can call.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod array;
+#[allow(unsafe_code)]
+mod boundary;
+mod buffer;
+mod error;
+mod handle;

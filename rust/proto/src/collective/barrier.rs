@@ -1,0 +1,159 @@
+//! Barrier by dissemination.
+
+use super::{Action, Collective, ProtocolError, tag};
+use crate::context::ContextError;
+
+/// Nobody leaves before everybody has entered.
+///
+/// Dissemination (Hensgen, Finkel, Manber 1988): in round k = 0, 1, ... while 2^k < size, each rank sends an empty
+/// message to the rank 2^k above it and waits for the one from the rank 2^k below it, modulo size. After round k a rank
+/// knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no root that all would wait for.
+#[derive(Debug, Clone)]
+pub struct Barrier {
+    rank: u32,
+    size: u32,
+    round: u32,
+    step: Step,
+}
+
+/// Where the machine is within its round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Send,
+    Receive,
+    Wait,
+    Done,
+}
+
+impl Barrier {
+    /// Enters the barrier of a communicator of `size` ranks as `rank`.
+    ///
+    /// # Panics
+    /// When `rank` is not below `size`.
+    #[must_use]
+    pub fn new(rank: u32, size: u32) -> Self {
+        assert!(rank < size, "rank {rank} in a communicator of {size}");
+        let step = if size == 1 { Step::Done } else { Step::Send };
+        Self { rank, size, round: 0, step }
+    }
+
+    /// 2^round, less than the size.
+    fn distance(&self) -> u64 {
+        1 << self.round
+    }
+
+    fn dest(&self) -> u32 {
+        self.rank_at(u64::from(self.rank) + self.distance())
+    }
+
+    fn source(&self) -> u32 {
+        self.rank_at(u64::from(self.rank) + u64::from(self.size) - self.distance())
+    }
+
+    /// `number` modulo the size.
+    fn rank_at(&self, number: u64) -> u32 {
+        (number % u64::from(self.size)) as u32
+    }
+
+    fn tag(&self) -> i32 {
+        tag::BARRIER + self.round.cast_signed()
+    }
+}
+
+impl Collective for Barrier {
+    type Outcome = ();
+
+    fn poll_action(&mut self) -> Option<Action> {
+        match self.step {
+            Step::Send => {
+                self.step = Step::Receive;
+                Some(Action::Send { dest: self.dest(), tag: self.tag(), octets: Vec::new() })
+            }
+            Step::Receive => {
+                self.step = Step::Wait;
+                Some(Action::Receive { source: self.source(), tag: self.tag() })
+            }
+            Step::Wait | Step::Done => None,
+        }
+    }
+
+    fn handle_received(&mut self, source: u32, tag: i32, octets: &[u8]) -> Result<(), ProtocolError> {
+        if self.step != Step::Wait || source != self.source() || tag != self.tag() {
+            return Err(ProtocolError::NotAskedFor { source_rank: source, tag });
+        }
+        if !octets.is_empty() {
+            let actual = octets.len();
+            return Err(ProtocolError::Length { source_rank: source, tag, actual, expected: 0 });
+        }
+        self.round += 1;
+        self.step = if self.distance() < u64::from(self.size) { Step::Send } else { Step::Done };
+        Ok(())
+    }
+
+    /// A barrier asks for no contexts.
+    fn handle_contexts(&mut self, _contexts: Result<Vec<u64>, ContextError>) {}
+
+    fn result(&self) -> Option<()> {
+        (self.step == Step::Done).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rank 1 of 6: distances 1, 2, 4, each round's receive only after the round before.
+    #[test]
+    fn sends_to_distances_that_double() {
+        let mut barrier = Barrier::new(1, 6);
+        for (tag, dest, source) in [(0, 2, 0), (1, 3, 5), (2, 5, 3)] {
+            assert_eq!(barrier.result(), None);
+            assert_eq!(barrier.poll_action(), Some(Action::Send { dest, tag, octets: vec![] }));
+            assert_eq!(barrier.poll_action(), Some(Action::Receive { source, tag }));
+            assert_eq!(barrier.poll_action(), None);
+            assert_eq!(barrier.handle_received(source, tag, &[]), Ok(()));
+        }
+        assert_eq!(barrier.poll_action(), None);
+        assert_eq!(barrier.result(), Some(()));
+    }
+
+    /// A communicator of one rank has nobody to wait for.
+    #[test]
+    fn alone_is_done_at_once() {
+        let mut barrier = Barrier::new(0, 1);
+        assert_eq!(barrier.poll_action(), None);
+        assert_eq!(barrier.result(), Some(()));
+    }
+
+    /// The greatest size has 32 rounds, and nothing overflows on the way.
+    #[test]
+    fn largest_size_takes_32_rounds() {
+        let mut barrier = Barrier::new(u32::MAX - 1, u32::MAX);
+        for _ in 0..32 {
+            assert!(matches!(barrier.poll_action(), Some(Action::Send { .. })));
+            let Some(Action::Receive { source, tag }) = barrier.poll_action() else {
+                panic!("a receive was due");
+            };
+            assert_eq!(barrier.handle_received(source, tag, &[]), Ok(()));
+        }
+        assert_eq!(barrier.result(), Some(()));
+    }
+
+    /// Wrong sender, wrong round, octets that should not be there, a message after the end: errors, and no step is taken.
+    #[test]
+    fn refuses_what_it_did_not_ask_for() {
+        let mut barrier = Barrier::new(0, 2);
+        let not_asked_for = |source_rank, tag| Err(ProtocolError::NotAskedFor { source_rank, tag });
+        assert_eq!(barrier.handle_received(1, 0, &[]), not_asked_for(1, 0));
+        while barrier.poll_action().is_some() {}
+        assert_eq!(barrier.handle_received(0, 0, &[]), not_asked_for(0, 0));
+        assert_eq!(barrier.handle_received(1, 1, &[]), not_asked_for(1, 1));
+        assert_eq!(
+            barrier.handle_received(1, 0, &[7; 3]),
+            Err(ProtocolError::Length { source_rank: 1, tag: 0, actual: 3, expected: 0 })
+        );
+        assert_eq!(barrier.result(), None);
+        assert_eq!(barrier.handle_received(1, 0, &[]), Ok(()));
+        assert_eq!(barrier.handle_received(1, 0, &[]), not_asked_for(1, 0));
+    }
+}

@@ -1,0 +1,461 @@
+//! New communicators: dup, create, split.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use thiserror::Error;
+
+use super::messages::{self, From, Misfit, SplitRequest, Verdict};
+use super::{Action, Collective, ProtocolError, tag};
+use crate::context::ContextError;
+
+/// Makes new communicators out of one: `MPI_Comm_dup`, `MPI_Comm_create`, `MPI_Comm_split`.
+///
+/// Every rank of the parent takes part. In create and split each tells rank 0 what it was called with; rank 0 decides,
+/// allocates a context id for each new communicator, and tells every rank its verdict. In dup there is nothing to ask,
+/// so rank 0 begins with its verdicts. All to one and one to all is linear in the size at rank 0; a tree would be faster
+/// for many ranks, but creation is rare, and so each request is judged where its sender is known, by one page of code.
+///
+/// A rank can get its verdict, and send in the new communicator, before another has got its own: such a message waits as
+/// unexpected in a context that its receiver does not know yet.
+///
+/// What goes wrong for all ranks alike (different ids, bad ids, no context ids left, a damaged request) is an outcome,
+/// the same [`Refusal`] on every rank, and the parent can be used on.
+#[derive(Debug, Clone)]
+pub struct Creation {
+    rank: u32,
+    size: u32,
+    kind: Kind,
+    actions: VecDeque<Action>,
+    stage: Stage,
+}
+
+/// A new communicator as one of its members sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Communicator {
+    /// Its context id.
+    pub context: u64,
+    /// The parent's ranks of its members, in the order of their new ranks.
+    pub members: Vec<u32>,
+    /// This rank's new rank: its place in `members`.
+    pub rank: u32,
+}
+
+/// Why there are no new communicators; the same on every rank.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Some ranks passed other ids to create than rank 0 did.
+    #[error("all ranks must pass the same ids to create; ranks {ranks:?} passed others than rank 0")]
+    DifferentIds {
+        /// These ranks, ascending.
+        ranks: Vec<u32>,
+    },
+    /// An id is no rank of the parent.
+    #[error("id {id} at position {position} is no rank of a communicator of {size}")]
+    IdOutOfRange {
+        /// The first such position in the ids, from 0.
+        position: usize,
+        /// What stands there.
+        id: i32,
+        /// The parent's size.
+        size: u32,
+    },
+    /// An id is there twice.
+    #[error("id {id} at position {position} is there before")]
+    RepeatedId {
+        /// The first position that holds an earlier id again.
+        position: usize,
+        /// What stands there.
+        id: i32,
+    },
+    /// Rank 0 has not enough context ids left.
+    #[error("rank 0 of the communicator has no context ids left")]
+    NoContexts,
+    /// The requests of some ranks could not be understood.
+    #[error("the requests of ranks {ranks:?} were damaged")]
+    Damaged {
+        /// These ranks, ascending.
+        ranks: Vec<u32>,
+    },
+}
+
+/// What is asked for, as this rank was called.
+#[derive(Debug, Clone)]
+enum Kind {
+    Dup,
+    Create { ids: Vec<i32> },
+    Split(SplitRequest),
+}
+
+#[derive(Debug, Clone)]
+enum Stage {
+    /// Rank 0: requests are missing.
+    Gather {
+        requests: Vec<Gathered>,
+        missing: u32,
+    },
+    /// Rank 0: these new communicators need context ids.
+    Allocate {
+        groups: Vec<Vec<u32>>,
+    },
+    /// Other ranks: the verdict is missing.
+    AwaitVerdict,
+    Done(Result<Option<Communicator>, Refusal>),
+}
+
+/// Rank 0's view of one rank's request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gathered {
+    Missing,
+    Damaged,
+    Create { same_ids: bool },
+    Split(SplitRequest),
+}
+
+impl Creation {
+    /// A communicator of the same members with a context of its own.
+    ///
+    /// # Panics
+    /// When `rank` is not below `size`.
+    #[must_use]
+    pub fn dup(rank: u32, size: u32) -> Self {
+        Self::begin(rank, size, Kind::Dup)
+    }
+
+    /// A communicator of the parent's ranks `ids`, in this order; ranks that are not among them get `None`.
+    ///
+    /// All ranks of the parent must pass the same ids; whether they do, and whether the ids are different ranks of the
+    /// parent, is found out together, so that no rank waits for one that has given up.
+    ///
+    /// # Panics
+    /// When `rank` is not below `size`.
+    #[must_use]
+    pub fn create(rank: u32, size: u32, ids: &[i32]) -> Self {
+        Self::begin(rank, size, Kind::Create { ids: ids.to_vec() })
+    }
+
+    /// One communicator per color, its ranks ordered by key and among equal keys by their rank in the parent.
+    ///
+    /// A negative color is `MPI_UNDEFINED`: the rank gets `None`. (MPI 4.1, 7.4.2 Communicator Constructors.)
+    ///
+    /// # Panics
+    /// When `rank` is not below `size`.
+    #[must_use]
+    pub fn split(rank: u32, size: u32, color: i32, key: i32) -> Self {
+        Self::begin(rank, size, Kind::Split(SplitRequest { color, key }))
+    }
+
+    fn begin(rank: u32, size: u32, kind: Kind) -> Self {
+        assert!(rank < size, "rank {rank} in a communicator of {size}");
+        let stage = Stage::AwaitVerdict;
+        let mut creation = Self { rank, size, kind, actions: VecDeque::new(), stage };
+        if rank == ROOT {
+            creation.begin_at_root();
+        } else {
+            creation.begin_elsewhere();
+        }
+        creation
+    }
+
+    fn begin_elsewhere(&mut self) {
+        if let Some(tag) = self.kind.request_tag() {
+            let octets = self.kind.emit_request(self.size);
+            self.actions.push_back(Action::Send { dest: ROOT, tag, octets });
+        }
+        let tag = self.kind.verdict_tag();
+        self.actions.push_back(Action::Receive { source: ROOT, tag });
+    }
+
+    fn begin_at_root(&mut self) {
+        let Some(tag) = self.kind.request_tag() else {
+            self.allocate(vec![(0..self.size).collect()]);
+            return;
+        };
+        let others = ROOT + 1..self.size;
+        self.actions.extend(others.map(|source| Action::Receive { source, tag }));
+        let mut requests = vec![Gathered::Missing; self.size as usize];
+        requests[ROOT as usize] = self.kind.own_request();
+        self.stage = Stage::Gather { requests, missing: self.size - 1 };
+        self.decide_when_all_asked();
+    }
+
+    fn handle_request(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
+        let Stage::Gather { requests, missing } = &mut self.stage else {
+            return Err(from.not_asked_for());
+        };
+        let request = match requests.get_mut(from.source as usize) {
+            Some(request) if *request == Gathered::Missing => request,
+            _ => return Err(from.not_asked_for()),
+        };
+        let parsed = self.kind.parse_request(from, octets, self.size);
+        *request = parsed.unwrap_or(Gathered::Damaged);
+        *missing -= 1;
+        self.decide_when_all_asked();
+        parsed.map(|_| ())
+    }
+
+    fn decide_when_all_asked(&mut self) {
+        let Stage::Gather { requests, missing: 0 } = &self.stage else {
+            return;
+        };
+        let damaged = ranks_where(requests, |request| request == Gathered::Damaged);
+        if !damaged.is_empty() {
+            return self.refuse(&Verdict::Damaged { ranks: damaged });
+        }
+        let groups = match &self.kind {
+            Kind::Dup => return,
+            Kind::Split(_) => groups_by_color(requests),
+            Kind::Create { ids } => {
+                let ranks = ranks_where(requests, |r| r == Gathered::Create { same_ids: false });
+                if !ranks.is_empty() {
+                    return self.refuse(&Verdict::DifferentIds { ranks });
+                }
+                match checked_ids(ids, self.size) {
+                    Err(_) => return self.refuse(&Verdict::BadIds),
+                    Ok(members) if members.is_empty() => Vec::new(),
+                    Ok(members) => vec![members],
+                }
+            }
+        };
+        self.allocate(groups);
+    }
+
+    fn allocate(&mut self, groups: Vec<Vec<u32>>) {
+        // There are at most as many groups as ranks, a u32.
+        let count = groups.len() as u32;
+        self.stage = Stage::Allocate { groups };
+        if count > 0 {
+            self.actions.push_back(Action::Allocate { count });
+        } else {
+            self.announce(&[]);
+        }
+    }
+
+    /// Tells every rank what it has become.
+    fn announce(&mut self, contexts: &[u64]) {
+        let Stage::Allocate { groups } = &self.stage else {
+            return;
+        };
+        assert_eq!(contexts.len(), groups.len(), "context ids for {} communicators", groups.len());
+        let mut verdicts = vec![Verdict::NoMember; self.size as usize];
+        for (members, context) in groups.iter().zip(contexts) {
+            for member in members {
+                verdicts[*member as usize] = Verdict::Member { context: *context, members: members.clone() };
+            }
+        }
+        for (dest, verdict) in (0..).zip(verdicts) {
+            self.tell(dest, &verdict);
+        }
+    }
+
+    fn refuse(&mut self, verdict: &Verdict) {
+        for dest in 0..self.size {
+            self.tell(dest, verdict);
+        }
+    }
+
+    fn tell(&mut self, dest: u32, verdict: &Verdict) {
+        if dest == self.rank {
+            // Rank 0's own verdict fits its request by construction.
+            if let Ok(outcome) = self.outcome(verdict) {
+                self.stage = Stage::Done(outcome);
+            }
+            return;
+        }
+        let tag = self.kind.verdict_tag();
+        self.actions.push_back(Action::Send { dest, tag, octets: verdict.emit() });
+    }
+
+    fn handle_verdict(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
+        if !matches!(self.stage, Stage::AwaitVerdict) {
+            return Err(from.not_asked_for());
+        }
+        let verdict = Verdict::parse(from, octets, self.size)?;
+        let outcome = self.outcome(&verdict).map_err(|(field, value)| from.field(field, value))?;
+        self.stage = Stage::Done(outcome);
+        Ok(())
+    }
+
+    /// What a verdict means to this rank, or the field that contradicts what this rank asked for.
+    fn outcome(&self, verdict: &Verdict) -> Result<Result<Option<Communicator>, Refusal>, Misfit> {
+        match (verdict, &self.kind) {
+            (Verdict::Member { context, members }, kind) => {
+                let rank = self.place_among(members)?;
+                kind.check_members(members, self.size)?;
+                Ok(Ok(Some(Communicator { context: *context, members: members.clone(), rank })))
+            }
+            (Verdict::NoMember, kind) if kind.may_leave_out(self.rank, self.size) => Ok(Ok(None)),
+            (Verdict::BadIds, Kind::Create { ids }) => match checked_ids(ids, self.size) {
+                Err(refusal) => Ok(Err(refusal)),
+                Ok(_) => Err(verdict.as_misfit()),
+            },
+            (Verdict::DifferentIds { ranks }, Kind::Create { .. }) => {
+                Ok(Err(Refusal::DifferentIds { ranks: ranks.clone() }))
+            }
+            (Verdict::NoContexts, _) => Ok(Err(Refusal::NoContexts)),
+            (Verdict::Damaged { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
+                Ok(Err(Refusal::Damaged { ranks: ranks.clone() }))
+            }
+            (
+                Verdict::NoMember | Verdict::DifferentIds { .. } | Verdict::BadIds | Verdict::Damaged { .. },
+                _,
+            ) => Err(verdict.as_misfit()),
+        }
+    }
+
+    fn place_among(&self, members: &[u32]) -> Result<u32, Misfit> {
+        let place = members.iter().position(|member| *member == self.rank);
+        // There are at most as many members as ranks, a u32.
+        place.map(|place| place as u32).ok_or(("count", members.len() as u64))
+    }
+}
+
+impl Collective for Creation {
+    /// `None` where this rank belongs to no new communicator.
+    type Outcome = Result<Option<Communicator>, Refusal>;
+
+    fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    fn handle_received(&mut self, source: u32, tag: i32, octets: &[u8]) -> Result<(), ProtocolError> {
+        let from = From { source, tag };
+        if self.rank == ROOT && Some(tag) == self.kind.request_tag() {
+            self.handle_request(from, octets)
+        } else if self.rank != ROOT && source == ROOT && tag == self.kind.verdict_tag() {
+            self.handle_verdict(from, octets)
+        } else {
+            Err(from.not_asked_for())
+        }
+    }
+
+    fn handle_contexts(&mut self, contexts: Result<Vec<u64>, ContextError>) {
+        if !matches!(self.stage, Stage::Allocate { .. }) {
+            return;
+        }
+        match contexts {
+            Ok(contexts) => self.announce(&contexts),
+            Err(_) => self.refuse(&Verdict::NoContexts),
+        }
+    }
+
+    fn result(&self) -> Option<Self::Outcome> {
+        match &self.stage {
+            Stage::Done(outcome) => Some(outcome.clone()),
+            Stage::Gather { .. } | Stage::Allocate { .. } | Stage::AwaitVerdict => None,
+        }
+    }
+}
+
+impl Kind {
+    fn request_tag(&self) -> Option<i32> {
+        match self {
+            Self::Dup => None,
+            Self::Create { .. } => Some(tag::CREATE_REQUEST),
+            Self::Split(_) => Some(tag::SPLIT_REQUEST),
+        }
+    }
+
+    fn verdict_tag(&self) -> i32 {
+        match self {
+            Self::Dup => tag::DUP_VERDICT,
+            Self::Create { .. } => tag::CREATE_VERDICT,
+            Self::Split(_) => tag::SPLIT_VERDICT,
+        }
+    }
+
+    fn emit_request(&self, size: u32) -> Vec<u8> {
+        match self {
+            Self::Dup => Vec::new(),
+            Self::Create { ids } => messages::emit_ids(ids, size),
+            Self::Split(request) => request.emit(),
+        }
+    }
+
+    fn own_request(&self) -> Gathered {
+        match self {
+            Self::Dup | Self::Create { .. } => Gathered::Create { same_ids: true },
+            Self::Split(request) => Gathered::Split(*request),
+        }
+    }
+
+    /// Another rank's request, which must be of this rank's kind.
+    fn parse_request(&self, from: From, octets: &[u8], size: u32) -> Result<Gathered, ProtocolError> {
+        match self {
+            Self::Dup => Err(from.not_asked_for()),
+            Self::Create { .. } => {
+                messages::check_ids(from, octets, size)?;
+                Ok(Gathered::Create { same_ids: octets == self.emit_request(size) })
+            }
+            Self::Split(_) => SplitRequest::parse(from, octets).map(Gathered::Split),
+        }
+    }
+
+    /// Compares the members that rank 0 announces with what this rank knows of them.
+    fn check_members(&self, members: &[u32], size: u32) -> Result<(), Misfit> {
+        let unfit = ("count", members.len() as u64);
+        let known: Vec<u32> = match self {
+            Self::Dup => (0..size).collect(),
+            Self::Create { ids } => checked_ids(ids, size).map_err(|_| unfit)?,
+            Self::Split(request) if request.color < 0 => return Err(unfit),
+            Self::Split(_) => return Ok(()),
+        };
+        if known.len() != members.len() {
+            return Err(unfit);
+        }
+        match known.iter().zip(members).find(|(known, member)| known != member) {
+            Some((_, member)) => Err(("rank", u64::from(*member))),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells whether this rank can end up without a communicator.
+    fn may_leave_out(&self, rank: u32, size: u32) -> bool {
+        match self {
+            Self::Dup => false,
+            Self::Create { ids } => checked_ids(ids, size).is_ok_and(|ranks| !ranks.contains(&rank)),
+            Self::Split(request) => request.color < 0,
+        }
+    }
+}
+
+/// The ranks, ascending, whose request is like this.
+fn ranks_where(requests: &[Gathered], is: impl Fn(Gathered) -> bool) -> Vec<u32> {
+    let numbered = (0..).zip(requests);
+    numbered.filter(|(_, request)| is(**request)).map(|(rank, _)| rank).collect()
+}
+
+/// The members of each new communicator: by color, then key, then rank in the parent.
+fn groups_by_color(requests: &[Gathered]) -> Vec<Vec<u32>> {
+    let mut colors: BTreeMap<i32, Vec<(i32, u32)>> = BTreeMap::new();
+    for (rank, request) in (0..).zip(requests) {
+        if let Gathered::Split(SplitRequest { color, key }) = *request
+            && color >= 0
+        {
+            colors.entry(color).or_default().push((key, rank));
+        }
+    }
+    let groups = colors.into_values().map(|mut group| {
+        group.sort_unstable();
+        group.into_iter().map(|(_, rank)| rank).collect()
+    });
+    groups.collect()
+}
+
+/// The ids as ranks: each below the size, none twice.
+fn checked_ids(ids: &[i32], size: u32) -> Result<Vec<u32>, Refusal> {
+    let mut seen = vec![false; size as usize];
+    let mut ranks = Vec::new();
+    for (position, id) in ids.iter().copied().enumerate() {
+        let Some(rank) = u32::try_from(id).ok().filter(|rank| *rank < size) else {
+            return Err(Refusal::IdOutOfRange { position, id, size });
+        };
+        if std::mem::replace(&mut seen[rank as usize], true) {
+            return Err(Refusal::RepeatedId { position, id });
+        }
+        ranks.push(rank);
+    }
+    Ok(ranks)
+}
+
+/// The rank that gathers, decides and allocates: the parent's lowest.
+const ROOT: u32 = 0;

@@ -1,0 +1,289 @@
+//! The payloads of communicator creation: emit, and parse with every octet checked. Big-endian; a choice of ours.
+
+use super::ProtocolError;
+use crate::context::{WORLD, is_communicator};
+
+/// The longest payload that a collective machine sends in a communicator of this size, in octets.
+#[must_use]
+pub const fn payload_len_max(size: u32) -> usize {
+    VERDICT_HEADER_LEN + RANK_LEN * size as usize
+}
+
+/// The request of a rank in create: the ids it was called with.
+///
+/// A list of more ids than ranks is invalid whatever it holds, so of such a list only the count travels.
+pub(super) fn emit_ids(ids: &[i32], size: u32) -> Vec<u8> {
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let mut octets = Vec::with_capacity(payload_len_max(size));
+    octets.extend(count.to_be_bytes());
+    if count <= size {
+        octets.extend(ids.iter().flat_map(|id| id.to_be_bytes()));
+    }
+    octets
+}
+
+/// The request of a rank in split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SplitRequest {
+    pub(super) color: i32,
+    pub(super) key: i32,
+}
+
+impl SplitRequest {
+    pub(super) fn emit(self) -> Vec<u8> {
+        [self.color.to_be_bytes(), self.key.to_be_bytes()].concat()
+    }
+
+    pub(super) fn parse(from: From, octets: &[u8]) -> Result<Self, ProtocolError> {
+        match octets.as_chunks() {
+            ([color, key], []) => {
+                Ok(Self { color: i32::from_be_bytes(*color), key: i32::from_be_bytes(*key) })
+            }
+            _ => Err(from.length(octets.len(), SPLIT_REQUEST_LEN)),
+        }
+    }
+}
+
+/// Checks that a create request is well formed, before it is compared.
+pub(super) fn check_ids(from: From, octets: &[u8], size: u32) -> Result<(), ProtocolError> {
+    let Some((count, ids)) = octets.split_first_chunk() else {
+        return Err(from.length(octets.len(), IDS_HEADER_LEN));
+    };
+    let count = u32::from_be_bytes(*count);
+    let sent = if count <= size { count as usize } else { 0 };
+    if ids.len() == RANK_LEN * sent {
+        Ok(())
+    } else {
+        Err(from.length(octets.len(), IDS_HEADER_LEN + RANK_LEN * sent))
+    }
+}
+
+/// What rank 0 tells a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The rank belongs to a new communicator with these members.
+    Member { context: u64, members: Vec<u32> },
+    /// There is no new communicator for this rank.
+    NoMember,
+    /// These ranks asked with other ids than rank 0.
+    DifferentIds { ranks: Vec<u32> },
+    /// All asked with the same ids, and these are no list of different ranks.
+    BadIds,
+    /// Rank 0 has no context ids left.
+    NoContexts,
+    /// The requests of these ranks could not be understood.
+    Damaged { ranks: Vec<u32> },
+}
+
+impl Verdict {
+    pub(super) fn emit(&self) -> Vec<u8> {
+        let (context, ranks): (u64, &[u32]) = match self {
+            Self::Member { context, members } => (*context, members),
+            Self::DifferentIds { ranks } | Self::Damaged { ranks } => (0, ranks),
+            Self::NoMember | Self::BadIds | Self::NoContexts => (0, &[]),
+        };
+        // Ranks are below the size, a u32, and each is there once.
+        let count = ranks.len() as u32;
+        let mut octets = Vec::with_capacity(VERDICT_HEADER_LEN + RANK_LEN * ranks.len());
+        octets.extend([self.status(), 0, 0, 0]);
+        octets.extend(count.to_be_bytes());
+        octets.extend(context.to_be_bytes());
+        octets.extend(ranks.iter().flat_map(|rank| rank.to_be_bytes()));
+        octets
+    }
+
+    /// The status, named as the field that contradicts what the receiver asked for.
+    pub(super) fn as_misfit(&self) -> Misfit {
+        ("status", u64::from(self.status()))
+    }
+
+    fn status(&self) -> u8 {
+        match self {
+            Self::Member { .. } => status::MEMBER,
+            Self::NoMember => status::NO_MEMBER,
+            Self::DifferentIds { .. } => status::DIFFERENT_IDS,
+            Self::BadIds => status::BAD_IDS,
+            Self::NoContexts => status::NO_CONTEXTS,
+            Self::Damaged { .. } => status::DAMAGED,
+        }
+    }
+
+    /// Parses a verdict in a communicator of `size` ranks.
+    ///
+    /// Nothing is allocated before the count has been compared with the size and with the octets that are there. Ranks
+    /// come out below the size and different from each other, a context id as one a communicator can have.
+    pub(super) fn parse(from: From, octets: &[u8], size: u32) -> Result<Self, ProtocolError> {
+        let Some((header, ranks)) = octets.split_first_chunk::<VERDICT_HEADER_LEN>() else {
+            return Err(from.length(octets.len(), VERDICT_HEADER_LEN));
+        };
+        let [status, _, _, _, c0, c1, c2, c3, context @ ..] = *header;
+        let count = u32::from_be_bytes([c0, c1, c2, c3]);
+        let context = u64::from_be_bytes(context);
+        if count > size {
+            return Err(from.field("count", u64::from(count)));
+        }
+        let expected = RANK_LEN * count as usize;
+        if ranks.len() != expected {
+            return Err(from.length(octets.len(), VERDICT_HEADER_LEN + expected));
+        }
+        let ranks = parse_ranks(from, ranks, size)?;
+        match status {
+            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED if ranks.is_empty() => {
+                Err(from.field("count", 0))
+            }
+            status::NO_MEMBER | status::BAD_IDS | status::NO_CONTEXTS if !ranks.is_empty() => {
+                Err(from.field("count", u64::from(count)))
+            }
+            status::MEMBER if !is_communicator(context) || context == WORLD => {
+                Err(from.field("context", context))
+            }
+            status::MEMBER => Ok(Self::Member { context, members: ranks }),
+            status::NO_MEMBER => Ok(Self::NoMember),
+            status::DIFFERENT_IDS => Ok(Self::DifferentIds { ranks }),
+            status::BAD_IDS => Ok(Self::BadIds),
+            status::NO_CONTEXTS => Ok(Self::NoContexts),
+            status::DAMAGED => Ok(Self::Damaged { ranks }),
+            unknown => Err(from.field("status", u64::from(unknown))),
+        }
+    }
+}
+
+/// Ranks below the size, no two alike. `octets` has been checked to hold at most `size` of them.
+fn parse_ranks(from: From, octets: &[u8], size: u32) -> Result<Vec<u32>, ProtocolError> {
+    let (chunks, _) = octets.as_chunks();
+    let ranks: Vec<u32> = chunks.iter().map(|rank| u32::from_be_bytes(*rank)).collect();
+    let mut sorted = ranks.clone();
+    sorted.sort_unstable();
+    if let Some(last) = sorted.last().filter(|last| **last >= size) {
+        return Err(from.field("rank", u64::from(*last)));
+    }
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(from.field("repeated rank", u64::from(pair[0]))),
+        None => Ok(ranks),
+    }
+}
+
+/// A verdict's field that contradicts this rank's request, and its value.
+pub(super) type Misfit = (&'static str, u64);
+
+/// Where a payload comes from, for errors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct From {
+    pub(super) source: u32,
+    pub(super) tag: i32,
+}
+
+impl From {
+    pub(super) fn field(self, field: &'static str, value: u64) -> ProtocolError {
+        ProtocolError::Field { source_rank: self.source, tag: self.tag, field, value }
+    }
+
+    pub(super) fn not_asked_for(self) -> ProtocolError {
+        ProtocolError::NotAskedFor { source_rank: self.source, tag: self.tag }
+    }
+
+    fn length(self, actual: usize, expected: usize) -> ProtocolError {
+        ProtocolError::Length { source_rank: self.source, tag: self.tag, actual, expected }
+    }
+}
+
+/// Octet 0 of a verdict.
+mod status {
+    pub(super) const MEMBER: u8 = 0;
+    pub(super) const NO_MEMBER: u8 = 1;
+    pub(super) const DIFFERENT_IDS: u8 = 2;
+    pub(super) const BAD_IDS: u8 = 3;
+    pub(super) const NO_CONTEXTS: u8 = 4;
+    pub(super) const DAMAGED: u8 = 5;
+}
+
+/// Status, three unused octets, count, context.
+const VERDICT_HEADER_LEN: usize = 16;
+
+/// The count before the ids of a create request.
+const IDS_HEADER_LEN: usize = 4;
+
+/// Color and key.
+const SPLIT_REQUEST_LEN: usize = 8;
+
+/// One rank or id.
+const RANK_LEN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: From = From { source: 0, tag: 66 };
+
+    /// The octets stand as PROTOCOL.md draws them.
+    #[test]
+    fn payloads_are_laid_out_as_documented() {
+        let member = Verdict::Member { context: 0x0000_0007_0000_0002, members: vec![2, 0] };
+        let octets = [0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0];
+        assert_eq!(member.emit(), octets);
+        let damaged = Verdict::Damaged { ranks: vec![258] };
+        assert_eq!(damaged.emit(), [5, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(emit_ids(&[1, -2], 2), [0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);
+        assert_eq!(emit_ids(&[1, -2], 1), [0, 0, 0, 2]);
+        let split = SplitRequest { color: 1, key: -1 };
+        assert_eq!(split.emit(), [0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]);
+    }
+
+    /// Every verdict is read back as it was written, also with its unused octets set.
+    #[test]
+    fn verdicts_are_read_as_written() {
+        let verdicts = [
+            Verdict::Member { context: 2, members: vec![1, 0, 2] },
+            Verdict::NoMember,
+            Verdict::DifferentIds { ranks: vec![1] },
+            Verdict::BadIds,
+            Verdict::NoContexts,
+            Verdict::Damaged { ranks: vec![0, 2] },
+        ];
+        for verdict in verdicts {
+            let mut octets = verdict.emit();
+            octets[1..4].fill(0xff);
+            assert_eq!(Verdict::parse(FROM, &octets, 3), Ok(verdict));
+        }
+    }
+
+    /// Each damage to a verdict is named by field and value.
+    #[test]
+    fn damaged_verdicts_are_named() {
+        let good = Verdict::Member { context: 2, members: vec![1, 0] }.emit();
+        for cut in 0..good.len() {
+            let expected = if cut < 16 { 16 } else { 24 };
+            assert_eq!(Verdict::parse(FROM, &good[..cut], 2), Err(FROM.length(cut, expected)));
+        }
+        let changes: [(usize, u8, &str, u64); 8] = [
+            (0, 6, "status", 6),
+            (0, 1, "count", 2),
+            (7, 3, "count", 3),
+            (4, 0xff, "count", 0xff00_0002),
+            (15, 3, "context", 3),
+            (15, 0, "context", 0),
+            (19, 2, "rank", 2),
+            (19, 0, "repeated rank", 0),
+        ];
+        for (at, value, field, read) in changes {
+            let mut octets = good.clone();
+            octets[at] = value;
+            assert_eq!(Verdict::parse(FROM, &octets, 2), Err(FROM.field(field, read)));
+        }
+        assert_eq!(Verdict::parse(FROM, &[0; 16], 2), Err(FROM.field("count", 0)));
+    }
+
+    /// A request has exactly the octets that its count announces; split's has eight.
+    #[test]
+    fn requests_of_a_wrong_length_are_refused() {
+        for len in (0..20).filter(|len| *len != 8) {
+            let parsed = SplitRequest::parse(FROM, &vec![0; len]);
+            assert_eq!(parsed, Err(FROM.length(len, 8)));
+        }
+        assert_eq!(check_ids(FROM, &[0, 0, 0], 4), Err(FROM.length(3, 4)));
+        assert_eq!(check_ids(FROM, &[0, 0, 0, 1], 4), Err(FROM.length(4, 8)));
+        assert_eq!(check_ids(FROM, &[0, 0, 0, 1, 0, 0, 0, 0, 0], 4), Err(FROM.length(9, 8)));
+        assert_eq!(check_ids(FROM, &[0xff; 8], 4), Err(FROM.length(8, 4)));
+        assert_eq!(check_ids(FROM, &[0xff; 4], 4), Ok(()));
+    }
+}

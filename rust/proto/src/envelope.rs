@@ -1,0 +1,76 @@
+//! What a message carries, and what a receive asks for.
+
+/// The envelope of a message: where it travels, who sent it and under which tag.
+///
+/// MPI's envelope without the destination, which is the rank that holds it (MPI 4.1, 3.2.3 Message Envelope).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Envelope {
+    /// The context the message travels in, see [`crate::context`]; always compared exactly.
+    pub context: u64,
+    /// The sender's rank in the communicator the context belongs to.
+    pub source: u32,
+    /// The sender's tag. User tags are not negative; this type does not enforce it.
+    pub tag: i32,
+}
+
+/// What a receive or a probe asks for: a context and, each exact or any, a source and a tag.
+///
+/// The context has no wildcard (MPI 4.1, 3.2.4 Blocking Receive).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// The context asked for.
+    pub context: u64,
+    /// The source asked for; `None` is `ANY_SOURCE`.
+    pub source: Option<u32>,
+    /// The tag asked for; `None` is `ANY_TAG`.
+    pub tag: Option<i32>,
+}
+
+impl Selector {
+    /// Tells whether a message with this envelope fits.
+    #[inline]
+    #[must_use]
+    pub fn matches(&self, envelope: &Envelope) -> bool {
+        self.context == envelope.context
+            && self.source.is_none_or(|source| source == envelope.source)
+            && self.tag.is_none_or(|tag| tag == envelope.tag)
+    }
+}
+
+impl From<Envelope> for Selector {
+    /// The selector without wildcards that fits exactly this envelope.
+    #[inline]
+    fn from(envelope: Envelope) -> Self {
+        Self { context: envelope.context, source: Some(envelope.source), tag: Some(envelope.tag) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENVELOPE: Envelope = Envelope { context: 4, source: 0, tag: 0 };
+
+    /// A wildcard stands for every value of its own field and for nothing else; zero is a value, not a wildcard.
+    #[test]
+    fn matches_by_each_field_alone() {
+        for source in [None, Some(0), Some(1)] {
+            for tag in [None, Some(0), Some(-1)] {
+                for context in [4, 5] {
+                    let selector = Selector { context, source, tag };
+                    let expected = context == 4 && source != Some(1) && tag != Some(-1);
+                    assert_eq!(selector.matches(&ENVELOPE), expected, "{selector:?}");
+                }
+            }
+        }
+    }
+
+    /// The conversion has no wildcard left.
+    #[test]
+    fn selector_of_an_envelope_matches_it_alone() {
+        let selector = Selector::from(ENVELOPE);
+        assert!(selector.matches(&ENVELOPE));
+        assert!(!selector.matches(&Envelope { tag: 1, ..ENVELOPE }));
+        assert!(!selector.matches(&Envelope { source: 1, ..ENVELOPE }));
+    }
+}

@@ -1,0 +1,9 @@
+#![doc = include_str!("../PROTOCOL.md")]
+#![forbid(unsafe_code)]
+
+pub mod collective;
+pub mod context;
+pub mod envelope;
+mod hashing;
+pub mod matching;
+pub mod send_policy;

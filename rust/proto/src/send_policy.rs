@@ -1,0 +1,408 @@
+//! One or two physical messages for a logical one: the sender's choice, the receiver's judgement, the pairing.
+//!
+//! All lengths are octets. `p` is the primary payload's length, `s` the secondary's (mpjdev 3.1, 4.1).
+
+mod pairs;
+
+pub use pairs::{NoFreePair, Pairs};
+
+use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, is_appended};
+use thiserror::Error;
+
+/// The two headers of a message together: the shortest message (mpjdev 3.1, D49).
+pub const HEADERS_LEN: usize = MESSAGE_OVERHEAD;
+
+/// How a sender cuts a logical message into physical ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// Everything in one message.
+    One {
+        /// 16 + p + s.
+        len: usize,
+    },
+    /// The headers and the primary payload, then the secondary payload alone.
+    Two {
+        /// 16 + p.
+        first_len: usize,
+        /// s, never 0.
+        second_len: usize,
+    },
+}
+
+impl Split {
+    /// Cuts a message with these payloads, sent from a buffer of this capacity.
+    ///
+    /// The secondary payload is appended when p + s is strictly less than the capacity, always (mpjdev 4.1, S; at
+    /// equality the dissertation is silent and the original splits). Without a secondary payload there is one message.
+    #[inline]
+    #[must_use]
+    pub fn decide(primary_len: usize, secondary_len: usize, capacity: usize) -> Self {
+        let first_len = HEADERS_LEN.saturating_add(primary_len);
+        if secondary_len == 0 || is_appended(primary_len, secondary_len, capacity) {
+            Self::One { len: first_len.saturating_add(secondary_len) }
+        } else {
+            Self::Two { first_len, second_len: secondary_len }
+        }
+    }
+}
+
+/// What the headers of a first message say about lengths and pairing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headers {
+    /// p, from octets 4 to 7 of the primary header.
+    pub primary_len: usize,
+    /// s, from octets 4 to 7 of the secondary header.
+    pub secondary_len: usize,
+    /// The pairing number, from octets 0 to 3 of the secondary header, in the message's encoding; 0 from a foreign sender.
+    pub pair_number: u32,
+}
+
+/// What a receiver finds in a first physical message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The message is complete.
+    Complete {
+        /// Octets of the secondary payload that follow the secondary header; 0 when there is none.
+        secondary_len: usize,
+    },
+    /// A second message must be received.
+    NeedsSecond {
+        /// The exact length the second message must have, s.
+        len: usize,
+        /// Where the second message comes.
+        pair: Pair,
+    },
+}
+
+/// How the second message of a split one is found; always from the first one's actual source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pair {
+    /// On the shadow context ([`crate::context::shadow`]), with the tag [`Pairs::tag`] gives for this number (>= 1).
+    Numbered(u32),
+    /// From a sender that knows no pairing: on the same context, with the first one's actual tag (mpjdev 4.4).
+    Foreign,
+}
+
+/// Lengths that contradict each other or the receiver's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LengthError {
+    /// The first message is longer than the receive buffer.
+    #[error("message truncated: it needs a capacity of {needed}, the receive buffer has {capacity}")]
+    Truncated {
+        /// The capacity that the message needs: its physical length less the headers.
+        needed: usize,
+        /// The receive buffer's declared capacity.
+        capacity: usize,
+    },
+    /// The first message is shorter than its headers.
+    #[error("message of {first_len} octets is shorter than its headers, 16 octets")]
+    NoHeaders {
+        /// The physical length.
+        first_len: usize,
+    },
+    /// The first message ends before its primary payload and secondary header do.
+    #[error(
+        "message of {first_len} octets is too short for its primary payload of {primary_len} and 16 of headers"
+    )]
+    PrimaryCut {
+        /// The physical length.
+        first_len: usize,
+        /// p of the primary header.
+        primary_len: usize,
+    },
+    /// The first message ends within the secondary payload: neither one message nor the first of two.
+    #[error(
+        "message of {first_len} octets has part of its secondary payload: 16 of headers and a primary payload of \
+         {primary_len}, then {secondary_len}"
+    )]
+    SecondaryCut {
+        /// The physical length.
+        first_len: usize,
+        /// p of the primary header.
+        primary_len: usize,
+        /// s of the secondary header.
+        secondary_len: usize,
+    },
+    /// The first message goes on after its secondary payload.
+    #[error(
+        "message of {first_len} octets is longer than its headers say: 16, a primary payload of {primary_len} and a \
+         secondary payload of {secondary_len}"
+    )]
+    Overlong {
+        /// The physical length.
+        first_len: usize,
+        /// p of the primary header.
+        primary_len: usize,
+        /// s of the secondary header.
+        secondary_len: usize,
+    },
+    /// The second message has not the length the first one announced.
+    #[error("second message of {actual} octets, the first one announced {expected}")]
+    SecondLength {
+        /// s of the secondary header.
+        expected: usize,
+        /// The second message's physical length.
+        actual: usize,
+    },
+}
+
+/// Checks the length of a first message before its headers are read.
+///
+/// Truncation is decided first, from lengths alone, and so alike on every transport: the message is too large when it has
+/// more than `capacity` + 16 octets, whatever its headers say.
+///
+/// # Errors
+/// [`LengthError::Truncated`], [`LengthError::NoHeaders`]. The receive fails, and the message is consumed.
+#[inline]
+pub fn check_first(first_len: usize, capacity: usize) -> Result<(), LengthError> {
+    let needed = first_len.saturating_sub(HEADERS_LEN);
+    if needed > capacity {
+        return Err(LengthError::Truncated { needed, capacity });
+    }
+    if first_len < HEADERS_LEN {
+        return Err(LengthError::NoHeaders { first_len });
+    }
+    Ok(())
+}
+
+/// Checks the length of a second message before anything is allocated for it.
+///
+/// # Errors
+/// [`LengthError::SecondLength`]. The receive fails, and both messages are consumed.
+#[inline]
+pub fn check_second(expected: usize, actual: usize) -> Result<(), LengthError> {
+    if expected == actual { Ok(()) } else { Err(LengthError::SecondLength { expected, actual }) }
+}
+
+impl Arrival {
+    /// Judges a first message by its physical length, its headers and the receive buffer's declared capacity.
+    ///
+    /// Accepts either form for any s: a receiver knows nothing of the sender's capacity (mpjdev 4.2, D49). Begins with
+    /// [`check_first`], which a caller has to call before it can read headers at all.
+    ///
+    /// # Errors
+    /// Any [`LengthError`] but [`LengthError::SecondLength`]. The receive fails; the message is consumed, and where
+    /// [`NeedsSecond`](Self::NeedsSecond) would have been the answer but for truncation, its second message too.
+    #[inline]
+    pub fn judge(first_len: usize, headers: Headers, capacity: usize) -> Result<Self, LengthError> {
+        check_first(first_len, capacity)?;
+        let Headers { primary_len, secondary_len, .. } = headers;
+        let after_headers = first_len - HEADERS_LEN;
+        let Some(inline_len) = after_headers.checked_sub(primary_len) else {
+            return Err(LengthError::PrimaryCut { first_len, primary_len });
+        };
+        if inline_len == secondary_len {
+            return Ok(Self::Complete { secondary_len });
+        }
+        if inline_len == 0 {
+            return Ok(headers.needs_second());
+        }
+        Err(if inline_len < secondary_len {
+            LengthError::SecondaryCut { first_len, primary_len, secondary_len }
+        } else {
+            LengthError::Overlong { first_len, primary_len, secondary_len }
+        })
+    }
+
+    /// Finds the second message that a message too large for its receiver still has in flight, so that it can be
+    /// consumed.
+    ///
+    /// For a first message that [`check_first`] calls truncated. `None` when there is none, or when the headers
+    /// contradict the length and nothing can be said.
+    #[must_use]
+    pub fn second_of_truncated(first_len: usize, headers: Headers) -> Option<(usize, Pair)> {
+        match Self::judge(first_len, headers, usize::MAX) {
+            Ok(Self::NeedsSecond { len, pair }) => Some((len, pair)),
+            Ok(Self::Complete { .. }) | Err(_) => None,
+        }
+    }
+}
+
+impl Headers {
+    #[inline]
+    fn needs_second(self) -> Arrival {
+        Arrival::NeedsSecond {
+            len: self.secondary_len,
+            pair: match self.pair_number {
+                0 => Pair::Foreign,
+                number => Pair::Numbered(number),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const EXAMPLE: Headers = Headers { primary_len: 48, secondary_len: 12, pair_number: 9 };
+
+    /// The worked example (mpjdev 3.8): two messages of 64 and 12 at capacities 48 to 60, one of 76 from 61 on.
+    #[test]
+    fn splits_the_worked_example_up_to_capacity_60() {
+        for capacity in 48..=60 {
+            assert_eq!(
+                Split::decide(48, 12, capacity),
+                Split::Two { first_len: 64, second_len: 12 },
+                "capacity {capacity}"
+            );
+        }
+        for capacity in [61, 62, 1000] {
+            assert_eq!(Split::decide(48, 12, capacity), Split::One { len: 76 });
+        }
+    }
+
+    /// Without a secondary payload there is one message, even where p fills the capacity.
+    #[test]
+    fn never_splits_without_a_secondary_payload() {
+        for (p, capacity) in [(0, 0), (8, 8), (32, 32), (32, 1000)] {
+            assert_eq!(Split::decide(p, 0, capacity), Split::One { len: 16 + p });
+        }
+    }
+
+    /// One octet of secondary payload: the edge lies where p + 1 equals the capacity.
+    #[test]
+    fn splits_at_equality() {
+        let two = Split::Two { first_len: 24, second_len: 1 };
+        assert_eq!(Split::decide(8, 1, 8), two);
+        assert_eq!(Split::decide(8, 1, 9), two);
+        assert_eq!(Split::decide(8, 1, 10), Split::One { len: 25 });
+        assert_eq!(Split::decide(0, 1, 0), Split::Two { first_len: 16, second_len: 1 });
+    }
+
+    /// Every physical length of the worked example gets its own answer, each error with its numbers.
+    #[test]
+    fn judges_every_length_of_the_worked_example() {
+        for first_len in 0..=100 {
+            let expected = match first_len {
+                0..16 => Err(LengthError::NoHeaders { first_len }),
+                16..64 => Err(LengthError::PrimaryCut { first_len, primary_len: 48 }),
+                64 => Ok(Arrival::NeedsSecond { len: 12, pair: Pair::Numbered(9) }),
+                65..76 => Err(LengthError::SecondaryCut { first_len, primary_len: 48, secondary_len: 12 }),
+                76 => Ok(Arrival::Complete { secondary_len: 12 }),
+                _ => Err(LengthError::Overlong { first_len, primary_len: 48, secondary_len: 12 }),
+            };
+            assert_eq!(Arrival::judge(first_len, EXAMPLE, 1000), expected);
+        }
+    }
+
+    /// Truncation is decided before anything else, at exactly one octet above capacity + 16, whatever the headers say.
+    #[test]
+    fn truncation_comes_first() {
+        let absurd = Headers { primary_len: usize::MAX, secondary_len: usize::MAX, pair_number: 0 };
+        for headers in [EXAMPLE, absurd] {
+            assert_eq!(
+                Arrival::judge(65, headers, 48),
+                Err(LengthError::Truncated { needed: 49, capacity: 48 })
+            );
+            assert!(!matches!(Arrival::judge(64, headers, 48), Err(LengthError::Truncated { .. })));
+        }
+        assert_eq!(check_first(16, 0), Ok(()));
+        assert_eq!(check_first(15, 0), Err(LengthError::NoHeaders { first_len: 15 }));
+        assert_eq!(check_first(17, 0), Err(LengthError::Truncated { needed: 1, capacity: 0 }));
+    }
+
+    /// A sender without pairing leaves zero there, and its second message is looked for where the original sends it.
+    #[test]
+    fn pair_number_zero_is_a_foreign_sender() {
+        let foreign = Headers { pair_number: 0, ..EXAMPLE };
+        assert_eq!(
+            Arrival::judge(64, foreign, 48),
+            Ok(Arrival::NeedsSecond { len: 12, pair: Pair::Foreign })
+        );
+    }
+
+    /// The octets that may hold a pairing number mean nothing in a message that is complete.
+    #[test]
+    fn pair_number_of_a_complete_message_is_ignored() {
+        assert_eq!(Arrival::judge(76, EXAMPLE, 60), Ok(Arrival::Complete { secondary_len: 12 }));
+        let primary_only = Headers { secondary_len: 0, ..EXAMPLE };
+        assert_eq!(Arrival::judge(64, primary_only, 48), Ok(Arrival::Complete { secondary_len: 0 }));
+    }
+
+    /// A truncated first message still tells of its second one, so that both halves can be consumed.
+    #[test]
+    fn truncated_message_tells_of_its_second() {
+        assert_eq!(Arrival::second_of_truncated(64, EXAMPLE), Some((12, Pair::Numbered(9))));
+        assert_eq!(Arrival::second_of_truncated(76, EXAMPLE), None);
+        assert_eq!(Arrival::second_of_truncated(65, EXAMPLE), None);
+    }
+
+    /// The second message is neither cut nor padded.
+    #[test]
+    fn second_message_has_the_announced_length_exactly() {
+        assert_eq!(check_second(12, 12), Ok(()));
+        for actual in [0, 11, 13, usize::MAX] {
+            assert_eq!(check_second(12, actual), Err(LengthError::SecondLength { expected: 12, actual }));
+        }
+    }
+
+    /// The texts carry the numbers that a user needs.
+    #[test]
+    fn texts_name_the_numbers() {
+        assert_eq!(
+            check_first(117, 100).unwrap_err().to_string(),
+            "message truncated: it needs a capacity of 101, the receive buffer has 100"
+        );
+    }
+
+    proptest! {
+        /// What a sender cuts, any receiver with the sender's capacity accepts and understands as it was meant.
+        #[test]
+        fn receiver_agrees_with_sender(
+            units in 0..1000usize,
+            s in 0..3000usize,
+            spare in 0..3000usize,
+            pair_number in any::<u32>(),
+        ) {
+            let p = 8 * units;
+            let capacity = p + spare;
+            let headers = Headers { primary_len: p, secondary_len: s, pair_number };
+            match Split::decide(p, s, capacity) {
+                Split::One { len } => {
+                    prop_assert_eq!(len, 16 + p + s);
+                    prop_assert!(s == 0 || p + s < capacity);
+                    let complete = Ok(Arrival::Complete { secondary_len: s });
+                    prop_assert_eq!(Arrival::judge(len, headers, capacity), complete);
+                }
+                Split::Two { first_len, second_len } => {
+                    prop_assert_eq!((first_len, second_len), (16 + p, s));
+                    prop_assert!(s > 0 && p + s >= capacity);
+                    let Ok(Arrival::NeedsSecond { len, pair }) =
+                        Arrival::judge(first_len, headers, capacity)
+                    else {
+                        return Err(TestCaseError::fail("no second message expected"));
+                    };
+                    prop_assert_eq!(check_second(len, second_len), Ok(()));
+                    prop_assert_eq!(pair == Pair::Foreign, pair_number == 0);
+                }
+            }
+        }
+
+        /// No lengths whatever make the arithmetic overflow or panic, and a message judged complete or first of two
+        /// has exactly the length its headers say.
+        #[test]
+        fn any_numbers_are_judged_exactly(
+            first_len in prop_oneof![0..200usize, any::<usize>()],
+            primary_len in prop_oneof![0..200usize, any::<usize>()],
+            secondary_len in prop_oneof![0..200usize, any::<usize>()],
+            capacity in prop_oneof![0..200usize, any::<usize>()],
+        ) {
+            let _ = Split::decide(primary_len, secondary_len, capacity);
+            let headers = Headers { primary_len, secondary_len, pair_number: 1 };
+            let primary_end = 16 + primary_len as u128;
+            match Arrival::judge(first_len, headers, capacity) {
+                Ok(Arrival::Complete { .. }) => {
+                    prop_assert_eq!(first_len as u128, primary_end + secondary_len as u128);
+                }
+                Ok(Arrival::NeedsSecond { len, .. }) => {
+                    prop_assert_eq!(first_len as u128, primary_end);
+                    prop_assert_eq!(len, secondary_len);
+                    prop_assert!(len > 0);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}

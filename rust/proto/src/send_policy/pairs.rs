@@ -1,0 +1,202 @@
+//! Pairing numbers: what ties the second message of a split one to its first.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use thiserror::Error;
+
+use crate::hashing::BuildFold;
+
+/// Allocates a sender's pairing numbers.
+///
+/// A number is at least 1 and unlike every other open one, also modulo `TAG_UB` + 1, since the second message's tag is
+/// the number modulo that. Numbers go up by one from 1, skip what is open and begin again at 1 after 2^32 - 1. A choice of
+/// ours: neither the dissertation nor the original ties the halves together (mpjdev 4.4).
+///
+/// A number stays open until the second message has been sent *and matched* where the transport can tell, else until its
+/// send has completed: the longer it stays open, the longer no other message can be taken for it.
+#[derive(Debug, Clone)]
+pub struct Pairs {
+    /// `TAG_UB` + 1, 1 to 2^31.
+    modulus: u32,
+    /// The number to try next, never 0.
+    next_number: u32,
+    /// The open numbers by their tags; at most `modulus`.
+    open: HashMap<u32, u32, BuildFold>,
+}
+
+/// All pairing numbers are open; closing one makes room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{open} split messages are in flight, no pairing number is free; receive some of them first")]
+pub struct NoFreePair {
+    /// The number of open pairs.
+    pub open: usize,
+}
+
+impl Pairs {
+    /// An allocator for a transport whose largest tag is `tag_ub` (`MPI_TAG_UB`, at least 32767 by MPI 4.1, 9.1.2).
+    ///
+    /// A negative value counts as 0: one pair at a time.
+    #[must_use]
+    pub fn new(tag_ub: i32) -> Self {
+        Self { modulus: tag_ub.max(0).cast_unsigned() + 1, next_number: 1, open: HashMap::default() }
+    }
+
+    /// Opens a pair and gives its number.
+    ///
+    /// # Errors
+    /// [`NoFreePair`] when `TAG_UB` + 1 pairs are open; nothing has changed then, and a later try may succeed.
+    pub fn open(&mut self) -> Result<u32, NoFreePair> {
+        // Neighbouring numbers have different tags, so each step meets another open tag, but for the one time the
+        // numbers begin again at 1: twice the open tags and one step more always reach a free one.
+        let steps_max = 2 * self.open.len() + 1;
+        if self.open.len() < self.modulus as usize {
+            for _ in 0..steps_max {
+                let number = self.next_number;
+                self.next_number = number.checked_add(1).unwrap_or(1);
+                if let Entry::Vacant(vacant) = self.open.entry(number % self.modulus) {
+                    vacant.insert(number);
+                    return Ok(number);
+                }
+            }
+        }
+        Err(NoFreePair { open: self.open.len() })
+    }
+
+    /// Closes a pair; `false` when it was not open.
+    pub fn close(&mut self, number: u32) -> bool {
+        match self.open.entry(number % self.modulus) {
+            Entry::Occupied(open) if *open.get() == number => {
+                open.remove();
+                true
+            }
+            Entry::Occupied(_) | Entry::Vacant(_) => false,
+        }
+    }
+
+    /// The tag of the second message with this number: the number modulo `TAG_UB` + 1.
+    #[inline]
+    #[must_use]
+    pub fn tag(&self, number: u32) -> i32 {
+        (number % self.modulus).cast_signed()
+    }
+
+    /// The number of open pairs.
+    #[inline]
+    #[must_use]
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Numbers start at 1 and the tag is the number modulo TAG_UB + 1, which may be 0.
+    #[test]
+    fn numbers_go_up_from_one_and_tags_stay_within_the_bound() {
+        let mut pairs = Pairs::new(2);
+        assert_eq!(pairs.open(), Ok(1));
+        assert_eq!(pairs.open(), Ok(2));
+        assert_eq!(pairs.open(), Ok(3));
+        assert_eq!([1, 2, 3].map(|n| pairs.tag(n)), [1, 2, 0]);
+        assert_eq!(pairs.open(), Err(NoFreePair { open: 3 }));
+        assert!(pairs.close(2));
+        assert_eq!(pairs.open(), Ok(5));
+        assert_eq!(pairs.open_len(), 3);
+    }
+
+    /// A number that was never opened, or is closed already, is not confused with the open one that shares its tag.
+    #[test]
+    fn closing_twice_or_a_stranger_changes_nothing() {
+        let mut pairs = Pairs::new(9);
+        let number = pairs.open().unwrap();
+        assert!(!pairs.close(0));
+        assert!(!pairs.close(number + 10));
+        assert!(pairs.close(number));
+        assert!(!pairs.close(number));
+        assert_eq!(pairs.open_len(), 0);
+    }
+
+    /// After 2^32 - 1 the numbers begin again at 1, never at 0, and skip what is still open.
+    #[test]
+    fn wraps_to_one_and_skips_the_open() {
+        let mut pairs = Pairs::new(i32::MAX);
+        assert_eq!(pairs.open(), Ok(1));
+        pairs.next_number = u32::MAX;
+        assert_eq!(pairs.open(), Ok(u32::MAX));
+        assert_eq!(pairs.open(), Ok(2));
+    }
+
+    /// The bound on the search holds where it is tightest: the tags just before the wrap and just after it are open.
+    #[test]
+    fn finds_the_last_free_tag_across_the_wrap() {
+        for tag_ub in 0..8 {
+            for start_before_end in 0..16 {
+                for free in 0..=tag_ub {
+                    let mut pairs = Pairs::new(tag_ub);
+                    while pairs.open().is_ok() {}
+                    let number = *pairs.open.get(&free.cast_unsigned()).unwrap();
+                    assert!(pairs.close(number));
+                    pairs.next_number = u32::MAX - start_before_end;
+                    let found = pairs.open().unwrap();
+                    assert_eq!(pairs.tag(found), free);
+                }
+            }
+        }
+    }
+
+    /// A million pairs opened and closed use the storage of the few that were open at once.
+    #[test]
+    fn steady_state_does_not_grow() {
+        let mut pairs = Pairs::new(32767);
+        let mut open = std::collections::VecDeque::new();
+        let mut capacity = 0;
+        for step in 0..1_000_000 {
+            open.push_back(pairs.open().unwrap());
+            if open.len() > 10 {
+                assert!(pairs.close(open.pop_front().unwrap()));
+            }
+            if step == 1000 {
+                capacity = pairs.open.capacity();
+            }
+        }
+        assert_eq!(pairs.open.capacity(), capacity);
+    }
+
+    proptest! {
+        /// Whatever is opened and closed, open numbers are at least 1 and differ modulo TAG_UB + 1, and the
+        /// allocator refuses exactly when all tags are in use.
+        #[test]
+        fn open_numbers_differ_in_their_tags(
+            tag_ub in 0..20i32,
+            before_end in 0..40u32,
+            steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..200),
+        ) {
+            let mut pairs = Pairs::new(tag_ub);
+            pairs.next_number = u32::MAX - before_end;
+            let mut open: Vec<u32> = Vec::new();
+            for (opens, which) in steps {
+                if opens || open.is_empty() {
+                    match pairs.open() {
+                        Ok(number) => {
+                            prop_assert!(number >= 1);
+                            prop_assert!(open.iter().all(|o| pairs.tag(*o) != pairs.tag(number)));
+                            open.push(number);
+                        }
+                        Err(NoFreePair { open: count }) => {
+                            prop_assert_eq!(count, open.len());
+                            prop_assert_eq!(count, tag_ub as usize + 1);
+                        }
+                    }
+                } else {
+                    let number = open.swap_remove(which.index(open.len()));
+                    prop_assert!(pairs.close(number));
+                }
+                prop_assert_eq!(pairs.open_len(), open.len());
+            }
+        }
+    }
+}

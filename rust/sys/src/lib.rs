@@ -1,0 +1,37 @@
+//! The unsafe leaf: message memory, exclusive slots, a lock-free queue and the word that threads sleep on.
+//!
+//! Everything here is safe to call. Each file says which few lines are not checked by the compiler and why they
+//! hold; nothing in this crate knows what a message is.
+
+pub mod bell;
+pub mod memory;
+pub mod queue;
+pub mod slots;
+
+/// The primitives that the model checker replaces.
+mod sync {
+    #[cfg(loom)]
+    pub(crate) use loom::{
+        cell::UnsafeCell,
+        sync::atomic::{AtomicU32, AtomicU64, fence},
+    };
+    #[cfg(not(loom))]
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+
+    /// `std`'s cell with the interface of the model checker's.
+    #[cfg(not(loom))]
+    #[derive(Debug, Default)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    #[cfg(not(loom))]
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}

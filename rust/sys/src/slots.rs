@@ -1,0 +1,266 @@
+//! Values behind numbers: a handle is slot and generation, never an address.
+//!
+//! A stale, doubled or forged handle is an error and not a crash. Using a value takes it exclusively: one
+//! compare-and-swap that also checks the generation, and one store to give it back. Two threads that use one
+//! value at once are thereby caught too.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::sync::{AtomicU64, UnsafeCell};
+
+/// Slots of one chunk; chunks appear as they are needed and never move.
+const CHUNK: usize = 1024;
+/// Most chunks, which makes four million values at a time.
+const CHUNKS: usize = 4096;
+/// State bit of a slot whose value somebody uses right now.
+const BUSY: u64 = 1;
+/// A generation is never larger, so that a handle is a positive number.
+const GENERATION_MAX: u64 = (1 << 31) - 1;
+
+/// Why a handle cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such value (any more).
+    Stale,
+    /// Another thread uses the value right now.
+    Busy,
+    /// No further value can be kept: four million are.
+    Full,
+}
+
+/// One slot: `generation << 32 | BUSY?`; odd generations hold a value.
+#[derive(Debug)]
+struct Slot<T> {
+    state: AtomicU64,
+    value: UnsafeCell<Option<T>>,
+}
+
+impl<T> Slot<T> {
+    fn empty() -> Self {
+        Slot { state: AtomicU64::new(0), value: UnsafeCell::new(None) }
+    }
+}
+
+/// A table of values of one kind.
+#[derive(Debug)]
+pub struct Slots<T> {
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    free: Mutex<Free>,
+}
+
+#[derive(Debug)]
+struct Free {
+    returned: Vec<u32>,
+    fresh: u32,
+    live: usize,
+}
+
+// SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes it
+// with the generation not yet, or no longer, known to anybody. So T moves between threads but is never shared.
+unsafe impl<T: Send> Sync for Slots<T> {}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Slots<T> {
+    /// An empty table.
+    pub const fn new() -> Self {
+        Slots {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0 }),
+        }
+    }
+
+    /// Keeps a value and gives its handle, a positive number.
+    ///
+    /// # Errors
+    /// The table is full; the value comes back.
+    pub fn insert(&self, value: T) -> Result<i64, (T, Refused)> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match free.returned.pop() {
+            Some(index) => index,
+            None if (free.fresh as usize) < CHUNK * CHUNKS => {
+                free.fresh += 1;
+                free.fresh - 1
+            }
+            None => return Err((value, Refused::Full)),
+        };
+        free.live += 1;
+        drop(free);
+        let chunk =
+            self.chunks[index as usize / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::empty()).collect());
+        let slot = &chunk[index as usize % CHUNK];
+        // SAFETY: the index came off the free list, so the generation is even and nobody holds the slot.
+        slot.value.with_mut(|v| unsafe { *v = Some(value) });
+        let generation = (slot.state.load(Relaxed) >> 32) + 1;
+        slot.state.store(generation << 32, Release);
+        Ok((generation << 32 | u64::from(index)) as i64)
+    }
+
+    /// Takes the value exclusively until the guard is dropped.
+    ///
+    /// # Errors
+    /// Stale handle, or in use by another thread.
+    #[inline(always)]
+    pub fn hold(&self, handle: i64) -> Result<Held<'_, T>, Refused> {
+        let slot = self.slot(handle)?;
+        let idle = handle as u64 & !0xffff_ffff;
+        match slot.state.compare_exchange(idle, idle | BUSY, Acquire, Relaxed) {
+            Ok(_) => Ok(Held { slot, idle }),
+            Err(state) if state == idle | BUSY => Err(Refused::Busy),
+            Err(_) => Err(Refused::Stale),
+        }
+    }
+
+    /// Takes the value exclusively, waiting for another thread that uses it right now to be done.
+    ///
+    /// # Errors
+    /// Stale handle.
+    pub fn hold_patiently(&self, handle: i64) -> Result<Held<'_, T>, Refused> {
+        loop {
+            match self.hold(handle) {
+                Err(Refused::Busy) => yield_now(),
+                other => return other,
+            }
+        }
+    }
+
+    /// Removes a value; the handle is stale from then on. Waits for a thread that uses it right now.
+    ///
+    /// # Errors
+    /// Stale handle: somebody else has removed it before.
+    pub fn remove(&self, handle: i64) -> Result<T, Refused> {
+        let held = self.hold_patiently(handle)?;
+        Ok(self.remove_held(held, handle))
+    }
+
+    fn remove_held(&self, held: Held<'_, T>, handle: i64) -> T {
+        let slot = held.slot;
+        let generation = (held.idle >> 32) + 1;
+        // SAFETY: this thread holds the slot.
+        let value = slot.value.with_mut(|v| unsafe { (*v).take() });
+        std::mem::forget(held);
+        slot.state.store(generation << 32, Release);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.live -= 1;
+        // A slot whose generations are used up is never used again, so that no old handle comes back to life.
+        if generation < GENERATION_MAX - 1 {
+            free.returned.push(handle as u32);
+        }
+        value.expect("an odd generation has a value")
+    }
+
+    /// Number of values in the table.
+    pub fn len(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).live
+    }
+
+    /// Whether the table has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline(always)]
+    fn slot(&self, handle: i64) -> Result<&Slot<T>, Refused> {
+        let index = handle as u32 as usize;
+        let live = handle > 0 && (handle >> 32) & 1 == 1;
+        match self.chunks.get(index / CHUNK).and_then(OnceLock::get) {
+            Some(chunk) if live => Ok(&chunk[index % CHUNK]),
+            _ => Err(Refused::Stale),
+        }
+    }
+}
+
+#[cfg(not(loom))]
+fn yield_now() {
+    std::thread::yield_now();
+}
+
+#[cfg(loom)]
+fn yield_now() {
+    loom::thread::yield_now();
+}
+
+/// A value in exclusive use.
+#[derive(Debug)]
+pub struct Held<'a, T> {
+    slot: &'a Slot<T>,
+    idle: u64,
+}
+
+impl<T> Held<'_, T> {
+    /// Uses the value.
+    #[inline(always)]
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.slot.value.with_mut(|value| {
+            // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self` keeps
+            // this thread from taking a second reference. The value is there while the generation is odd.
+            let value = unsafe { (*value).as_mut() };
+            f(value.expect("an odd generation has a value"))
+        })
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.slot.state.store(self.idle, Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_good_until_removed_and_stale_afterwards_even_when_the_slot_is_reused() {
+        let slots = Slots::new();
+        let first = slots.insert("first").unwrap();
+        assert_eq!(slots.hold(first).unwrap().with(|v| *v), "first");
+        assert_eq!(slots.remove(first), Ok("first"));
+        let second = slots.insert("second").unwrap();
+        assert_eq!(first as u32, second as u32, "the slot is reused");
+        assert!(matches!(slots.hold(first), Err(Refused::Stale)));
+        assert_eq!(slots.remove(first), Err(Refused::Stale));
+        assert_eq!(slots.hold(second).unwrap().with(|v| *v), "second");
+        assert_eq!(slots.len(), 1);
+    }
+
+    #[test]
+    fn forged_handles_are_stale() {
+        let slots = Slots::new();
+        let good = slots.insert(1).unwrap();
+        for forged in
+            [0, -1, 1, i64::MAX, i64::MIN, good + 1, good + (1 << 32), good ^ (1 << 33), good | 1 << 31]
+        {
+            assert!(matches!(slots.hold(forged), Err(Refused::Stale)), "{forged:#x}");
+        }
+    }
+
+    #[test]
+    fn a_value_in_use_is_refused_and_free_again_when_the_guard_goes() {
+        let slots = Slots::new();
+        let handle = slots.insert(1).unwrap();
+        let held = slots.hold(handle).unwrap();
+        assert!(matches!(slots.hold(handle), Err(Refused::Busy)));
+        drop(held);
+        assert!(slots.hold(handle).is_ok());
+    }
+
+    #[test]
+    fn many_values_fill_several_chunks() {
+        let slots = Slots::new();
+        let handles: Vec<i64> = (0..3000).map(|i| slots.insert(i).unwrap()).collect();
+        for (i, h) in handles.iter().enumerate() {
+            assert_eq!(slots.hold(*h).unwrap().with(|v| *v), i);
+        }
+        for h in handles {
+            slots.remove(h).unwrap();
+        }
+        assert!(slots.is_empty());
+    }
+}
