@@ -13,7 +13,7 @@ use crate::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use crate::message::{Message, check_capacity};
 use crate::octets::{Place, load_word};
 use crate::patch::{Patch, check_indices};
-use crate::slab::SlabSource;
+use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
 
 /// What `stage` has prepared and `commit` will move past.
@@ -105,6 +105,13 @@ impl ReadBuffer {
     pub fn restore_capacity(&mut self) {
         self.capacity = self.nominal;
         self.clear();
+    }
+
+    /// Empties the buffer for a receive; gives its memory when nobody else refers to it.
+    #[inline]
+    pub fn take_spare(&mut self) -> Option<Slab> {
+        self.reset();
+        self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
     /// Takes a received message; reading begins at its first section.

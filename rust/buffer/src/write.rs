@@ -150,6 +150,12 @@ impl WriteBuffer {
         self.clear();
     }
 
+    /// Empties the buffer for a receive; gives its memory when nobody else refers to it.
+    pub fn take_spare(&mut self) -> Option<Slab> {
+        self.clear();
+        self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
+    }
+
     /// Takes over a received message; what is written next continues it, in its own byte order.
     pub fn adopt(&mut self, message: Message) {
         self.clear();

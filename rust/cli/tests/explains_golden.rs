@@ -250,6 +250,15 @@ fn objects_and_secondary_payload_that_do_not_go_together_are_remarked() {
     assert!(shown.contains("! there is a secondary payload, but no section of objects"), "{shown}");
 }
 
+/// Proves that booleans that are neither 0 nor 1 are remarked from 2 on, with the place of the first and how many.
+#[test]
+fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
+    let wide = vectors::all().into_iter().find(|v| v.name == "boolean-wide-le").expect("the vector");
+    let shown = as_text(&explain(&wide.octets), Limits::FEW);
+    assert!(shown.contains("boolean[6]   false, true, true, true, true, true\n"), "{shown}");
+    assert!(shown.contains("! boolean octet 0x02 at 18 reads as true, and 3 more like it\n"), "{shown}");
+}
+
 /// Proves how raw octets and hex text are told apart, and what hex text may look like.
 #[test]
 fn hex_text_and_raw_octets_are_told_apart() {

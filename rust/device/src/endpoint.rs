@@ -242,6 +242,11 @@ impl Endpoint {
         false
     }
 
+    /// A message that counted against the credit has not left and never will.
+    fn give_credit_back(&self, dest: u32, len: usize) {
+        self.sent[dest as usize].fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
+    }
+
     /// Queues a packet behind those that wait, and sends what can be sent.
     pub(crate) fn queue(
         &self,
@@ -515,8 +520,11 @@ impl Endpoint {
         if self.config.message_oriented {
             return false;
         }
-        state.queued.remove(at);
+        let Some(packet) = state.queued.remove(at) else { return false };
         self.queued_count.fetch_sub(1, Ordering::Release);
+        if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
+            self.give_credit_back(packet.dest, payload.len());
+        }
         true
     }
 

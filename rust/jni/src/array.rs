@@ -339,6 +339,26 @@ impl Array {
         Ok(())
     }
 
+    /// Puts one element into a long array.
+    ///
+    /// # Panics
+    /// When it is no long array or too short.
+    pub(crate) fn put_long(&self, env: &mut Env, at: usize, value: i64) {
+        assert!(self.element == Type::Long && at < self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { set_region(env, self.raw, Type::Long, at, 1, (&raw const value).cast()) }
+    }
+
+    /// Copies the first elements of a long array, as many as `dest` has.
+    ///
+    /// # Panics
+    /// When it is no long array or too short.
+    pub(crate) fn get_longs(&self, env: &mut Env, dest: &mut [i64]) {
+        assert!(self.element == Type::Long && dest.len() <= self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { get_region(env, self.raw, Type::Long, 0, dest.len(), dest.as_mut_ptr().cast()) }
+    }
+
     /// Copies octets into a byte array from `at` on.
     ///
     /// # Panics
@@ -496,6 +516,18 @@ impl IntArray {
         assert!(off + dest.len() <= self.len);
         // SAFETY: the elements are inside the array and `dest` has room.
         unsafe { get_region(env, self.raw, Type::Int, off, dest.len(), dest.as_mut_ptr().cast()) }
+    }
+}
+
+impl IntArray {
+    /// Puts the first elements.
+    ///
+    /// # Panics
+    /// When the array is too short.
+    pub(crate) fn put(&self, env: &mut Env, source: &[i32]) {
+        assert!(source.len() <= self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { set_region(env, self.raw, Type::Int, 0, source.len(), source.as_ptr().cast()) }
     }
 }
 

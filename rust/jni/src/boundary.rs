@@ -10,8 +10,10 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jni::EnvUnowned;
+use jni::objects::JString;
 use jni::strings::{JNIStr, JNIString};
 use jni::sys::{self, jclass, jint, jlong, jobject, jstring};
 
@@ -30,6 +32,76 @@ impl Env {
     #[inline(always)]
     pub(crate) fn raw(&self) -> *mut sys::JNIEnv {
         self.0
+    }
+}
+
+/// The `mpjdev.core.Received` argument of a call: where details of a message go that the result has no room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received(jobject);
+
+/// The field `detail` of `mpjdev.core.Received`; found when the library is loaded.
+static DETAIL: AtomicPtr<sys::_jfieldID> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Received {
+    /// Sets the field; does nothing for a null argument.
+    #[inline(always)]
+    pub(crate) fn set(self, env: &mut Env, detail: i64) {
+        let field = DETAIL.load(Ordering::Acquire);
+        if !self.0.is_null() && !field.is_null() {
+            // SAFETY: `Native` passes an object of the class that the field was looked up in.
+            unsafe { ((**env.0).v1_1.SetLongField)(env.0, self.0, field, detail) }
+        }
+    }
+}
+
+/// Looks up what later calls need.
+fn find_fields(env: &mut Env) -> Result<(), Failure> {
+    // SAFETY: the environment is the calling thread's; the names are those of the class beside `Native`.
+    let field = unsafe {
+        let functions = &(**env.0).v1_1;
+        let class = (functions.FindClass)(env.0, c"mpjdev/core/Received".as_ptr());
+        if class.is_null() {
+            return Err(Failure::Pending);
+        }
+        let field = (functions.GetFieldID)(env.0, class, c"detail".as_ptr(), c"J".as_ptr());
+        (functions.DeleteLocalRef)(env.0, class);
+        field
+    };
+    if field.is_null() {
+        return Err(Failure::Pending);
+    }
+    DETAIL.store(field, Ordering::Release);
+    Ok(())
+}
+
+impl Env {
+    /// Whether the calling thread has been interrupted; its flag stays.
+    pub(crate) fn is_interrupted(&mut self) -> bool {
+        // SAFETY: the environment is the calling thread's, for the length of this call.
+        let mut unowned = unsafe { EnvUnowned::from_raw(self.0) };
+        let outcome = unowned.with_env_no_catch(|env| -> jni::errors::Result<bool> {
+            let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
+            env.call_static_method(class, jni::jni_str!("isInterrupted"), jni::jni_sig!("()Z"), &[])?.z()
+        });
+        matches!(outcome.into_outcome(), jni::Outcome::Ok(true))
+    }
+}
+
+/// A text argument.
+fn text(env: &mut Env, raw: jstring) -> Result<String, Failure> {
+    if raw.is_null() {
+        return Err(Failure::Null { name: "text" });
+    }
+    // SAFETY: the environment is the calling thread's; `raw` is a string of this call.
+    let mut unowned = unsafe { EnvUnowned::from_raw(env.0) };
+    let read = unowned.with_env_no_catch(|env| -> jni::errors::Result<String> {
+        // SAFETY: as above.
+        let string = unsafe { JString::from_raw(env, raw) };
+        string.try_to_string(env)
+    });
+    match read.into_outcome() {
+        jni::Outcome::Ok(text) => Ok(text),
+        _ => Err(Failure::Pending),
     }
 }
 
@@ -118,8 +190,8 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
         JavaClass::NullPointer => jni::jni_str!("java/lang/NullPointerException"),
         JavaClass::OutOfMemory => jni::jni_str!("java/lang/OutOfMemoryError"),
         // `Failure(String)` takes the code apart; a text is all that can be thrown without a constructor call.
-        JavaClass::Coded(code) => {
-            let coded = format!("{code} {text}");
+        JavaClass::Coded(code, rank) => {
+            let coded = format!("{code} {rank} {text}");
             return throw_named(env, jni::jni_str!("mpjdev/core/Failure"), &coded);
         }
     };
@@ -164,8 +236,17 @@ macro_rules! signature {
     (bytes) => {
         "[BI"
     };
+    (longs) => {
+        "[JI"
+    };
     (direct) => {
         "Ljava/nio/ByteBuffer;"
+    };
+    (received) => {
+        "Lmpjdev/core/Received;"
+    };
+    (string) => {
+        "Ljava/lang/String;"
     };
     (int) => {
         "I"
@@ -204,6 +285,18 @@ macro_rules! shell {
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: bytes, $($rest:tt)*]) => {
         shell! { @ $symbol $body, $ret, [$($r)* $a: jobject, $b: jint,]
             [$($c)* $a = (|_: &mut Env| array($a, $b, 0)),] [$($rest)*] }
+    };
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: longs, $($rest:tt)*]) => {
+        shell! { @ $symbol $body, $ret, [$($r)* $a: jobject, $b: jint,]
+            [$($c)* $a = (|_: &mut Env| array($a, $b, 5)),] [$($rest)*] }
+    };
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: received, $($rest:tt)*]) => {
+        shell! { @ $symbol $body, $ret, [$($r)* $a: jobject,]
+            [$($c)* $a = (|_: &mut Env| Ok::<_, Failure>(Received($a))),] [$($rest)*] }
+    };
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: string, $($rest:tt)*]) => {
+        shell! { @ $symbol $body, $ret, [$($r)* $a: jstring,]
+            [$($c)* $a = (|env: &mut Env| text(env, $a)),] [$($rest)*] }
     };
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: ints, $($rest:tt)*]) => {
         shell! { @ $symbol $body, $ret, [$($r)* $a: jobject, $b: jint,]
@@ -306,6 +399,40 @@ natives! {
     "openBuffers" Java_mpjdev_core_Native_openBuffers = open_buffers, () -> int;
     "usedMemory" Java_mpjdev_core_Native_usedMemory = used_memory, () -> long;
     "setMemoryLimit" Java_mpjdev_core_Native_setMemoryLimit = set_memory_limit, (limit: long) -> void;
+    "firstSection" Java_mpjdev_core_Native_firstSection = crate::buffer::first_section, (handle: long) -> long;
+    "patchCount" Java_mpjdev_core_Native_patchCount = crate::buffer::patch_count,
+        (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints) -> int;
+    "patchElements" Java_mpjdev_core_Native_patchElements = crate::buffer::patch_elements,
+        (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, elements/room: ints) -> void;
+    "openRequests" Java_mpjdev_core_Native_openRequests = open_requests, () -> int;
+    "worldOfOne" Java_mpjdev_core_Native_worldOfOne = crate::comm::world_of_one, () -> long;
+    "localJob" Java_mpjdev_core_Native_localJob = crate::comm::local_job, (worlds/length: longs, message_oriented: bool) -> void;
+    "rank" Java_mpjdev_core_Native_rank = crate::comm::rank, (comm: long) -> int;
+    "size" Java_mpjdev_core_Native_size = crate::comm::size, (comm: long) -> int;
+    "freeComm" Java_mpjdev_core_Native_freeComm = crate::comm::free, (comm: long) -> void;
+    "finish" Java_mpjdev_core_Native_finish = crate::comm::finish, (comm: long) -> void;
+    "abort" Java_mpjdev_core_Native_abort = crate::comm::abort, (comm: long, why: string) -> void;
+    "send" Java_mpjdev_core_Native_send = crate::comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
+    "isend" Java_mpjdev_core_Native_isend = crate::comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
+    "recv" Java_mpjdev_core_Native_recv = crate::comm::recv, (comm: long, buffer: long, source: int, tag: int, out: received) -> long;
+    "irecv" Java_mpjdev_core_Native_irecv = crate::comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
+    "probe" Java_mpjdev_core_Native_probe = crate::comm::probe, (comm: long, source: int, tag: int, out: received) -> long;
+    "iprobe" Java_mpjdev_core_Native_iprobe = crate::comm::iprobe, (comm: long, source: int, tag: int, out: received) -> long;
+    "improbe" Java_mpjdev_core_Native_improbe = crate::comm::improbe, (comm: long, source: int, tag: int) -> long;
+    "matchedStatus" Java_mpjdev_core_Native_matchedStatus = crate::comm::matched_status, (matched: long, out: received) -> long;
+    "imrecv" Java_mpjdev_core_Native_imrecv = crate::comm::imrecv, (matched: long, buffer: long) -> long;
+    "freeMatched" Java_mpjdev_core_Native_freeMatched = crate::comm::free_matched, (matched: long) -> void;
+    "await" Java_mpjdev_core_Native_await = crate::comm::wait, (request: long, nanos: long, out: received) -> long;
+    "test" Java_mpjdev_core_Native_test = crate::comm::test, (request: long, out: received) -> long;
+    "awaitAny" Java_mpjdev_core_Native_awaitAny = crate::comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
+    "cancel" Java_mpjdev_core_Native_cancel = crate::comm::cancel, (request: long) -> bool;
+    "freeRequest" Java_mpjdev_core_Native_freeRequest = crate::comm::free_request, (request: long) -> void;
+    "startBarrier" Java_mpjdev_core_Native_startBarrier = crate::comm::start_barrier, (comm: long) -> long;
+    "startDup" Java_mpjdev_core_Native_startDup = crate::comm::start_dup, (comm: long) -> long;
+    "startCreate" Java_mpjdev_core_Native_startCreate = crate::comm::start_create, (comm: long, ids/length: ints) -> long;
+    "startSplit" Java_mpjdev_core_Native_startSplit = crate::comm::start_split, (comm: long, color: int, key: int) -> long;
+    "advance" Java_mpjdev_core_Native_advance = crate::comm::advance, (operation: long, blocking: bool) -> long;
+    "freeOperation" Java_mpjdev_core_Native_freeOperation = crate::comm::free_operation, (operation: long) -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
     "write" Java_mpjdev_core_Native_write = crate::buffer::write,
         (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
@@ -313,8 +440,10 @@ natives! {
         (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
 }
 
-fn abi(_: &mut Env) -> Result<i32, Failure> {
+fn abi(env: &mut Env) -> Result<i32, Failure> {
     quiet_panics();
+    find_fields(env)?;
+    crate::handle::pool().set_reclaim(reclaim);
     Ok(ABI)
 }
 
@@ -338,4 +467,19 @@ fn used_memory(_: &mut Env) -> Result<i64, Failure> {
 fn set_memory_limit(_: &mut Env, limit: i64) -> Result<(), Failure> {
     crate::handle::pool().set_limit(u64::try_from(limit).unwrap_or(0));
     Ok(())
+}
+
+fn open_requests(_: &mut Env) -> Result<i32, Failure> {
+    Ok(crate::handle::open_requests() as i32)
+}
+
+/// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little.
+fn reclaim() {
+    // The pool is asked for memory by Java threads only; any other has nobody to ask.
+    let Ok(vm) = jni::JavaVM::singleton() else { return };
+    let _ = vm.attach_current_thread(|env| -> jni::errors::Result<()> {
+        let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
+        env.call_static_method(class, jni::jni_str!("reclaim"), jni::jni_sig!("()Z"), &[])?;
+        Ok(())
+    });
 }

@@ -7,7 +7,7 @@ use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, Type, WriteBuffe
 use crate::array::{Array, Direct, IntArray};
 use crate::boundary::Env;
 use crate::error::Failure;
-use crate::handle::{self, Buffer};
+use crate::handle::{self, Kind};
 
 /// Flag of a call: empty the buffer first (Java's `clear()`).
 pub(crate) const CLEAR: i32 = 1;
@@ -25,28 +25,28 @@ type Done<T = ()> = Result<T, Failure>;
 /// Uses a buffer that is written.
 #[inline(always)]
 fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<R>) -> Done<R> {
-    handle::hold(handle)?.with(|buffer| match buffer {
-        Buffer::Write(w) => {
+    handle::with_buffer(handle, |buffer| match buffer {
+        Kind::Write(w) => {
             if flags & CLEAR != 0 {
                 w.clear();
             }
             f(w)
         }
-        Buffer::Read(_) => Err(wrong("buffer", "it is for reading")),
+        Kind::Read(_) => Err(wrong("buffer", "it is for reading")),
     })
 }
 
 /// Uses a buffer that is read.
 #[inline(always)]
 fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer) -> Done<R>) -> Done<R> {
-    handle::hold(handle)?.with(|buffer| match buffer {
-        Buffer::Read(r) => {
+    handle::with_buffer(handle, |buffer| match buffer {
+        Kind::Read(r) => {
             if flags & RESET != 0 {
                 r.reset();
             }
             f(r)
         }
-        Buffer::Write(_) => Err(wrong("buffer", "it is for writing")),
+        Kind::Write(_) => Err(wrong("buffer", "it is for writing")),
     })
 }
 
@@ -58,11 +58,11 @@ fn wrong(what: &'static str, why: &'static str) -> Failure {
 pub(crate) fn new_writer(_: &mut Env, capacity: i32, order: i32) -> Done<i64> {
     let order = if order == i32::from(Encoding::Big.code()) { Encoding::Big } else { Encoding::Little };
     let writer = WriteBuffer::new(handle::source(), i64::from(capacity), order)?;
-    handle::keep(Buffer::Write(writer))
+    handle::keep(Kind::Write(writer))
 }
 
 pub(crate) fn new_reader(_: &mut Env, capacity: i32) -> Done<i64> {
-    handle::keep(Buffer::Read(ReadBuffer::new(handle::source(), i64::from(capacity))?))
+    handle::keep(Kind::Read(ReadBuffer::new(handle::source(), i64::from(capacity))?))
 }
 
 pub(crate) fn close(_: &mut Env, handle: i64) -> Done {
@@ -148,7 +148,7 @@ pub(crate) fn str_gather(
     indexes: IntArray,
     flags: i32,
 ) -> Done {
-    let patch = patch(env, &array, off, rank, exts, strs, &indexes)?;
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
     writing(handle, flags, |w| {
         let foreign = w.encoding() != Encoding::NATIVE;
         let place = w.stage(array.element(), patch.count())?;
@@ -170,7 +170,7 @@ pub(crate) fn str_scatter(
     indexes: IntArray,
     flags: i32,
 ) -> Done {
-    let patch = patch(env, &array, off, rank, exts, strs, &indexes)?;
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
     reading(handle, flags, |r| {
         let foreign = r.encoding() != Encoding::NATIVE;
         let place = r.stage(array.element(), patch.count())?;
@@ -185,7 +185,7 @@ pub(crate) fn str_scatter(
 #[inline(always)]
 fn patch(
     env: &mut Env,
-    array: &Array,
+    length: usize,
     off: i32,
     rank: i32,
     exts: i32,
@@ -205,7 +205,7 @@ fn patch(
     let (extents, strides) = dims.split_at_mut(rank);
     indexes.get(env, exts, extents);
     indexes.get(env, strs, strides);
-    Ok(Patch::check(i64::from(off), extents, strides, array.len())?)
+    Ok(Patch::check(i64::from(off), extents, strides, length)?)
 }
 
 /// Writes octets of a direct buffer, from `address + off` on, as one section of `count` elements.
@@ -394,41 +394,85 @@ pub(crate) fn peek(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
     })
 }
 
+/// Type code << 32 | count of the first section, wherever reading is; -1 when there is none.
+pub(crate) fn first_section(_: &mut Env, handle: i64) -> Done<i64> {
+    look(handle, 0, |message| match message.and_then(Message::first_section) {
+        Some(header) => i64::from(header.element.code()) << 32 | header.count as i64,
+        None => -1,
+    })
+}
+
+/// Counts the elements of a strided patch of an array that native code does not see.
+pub(crate) fn patch_count(
+    env: &mut Env,
+    length: i32,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+) -> Done<i32> {
+    Ok(patch(env, length as usize, off, rank, exts, strs, &indexes)?.count() as i32)
+}
+
+/// Lists the elements of a strided patch, as many as there is room for.
+pub(crate) fn patch_elements(
+    env: &mut Env,
+    length: i32,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    elements: IntArray,
+) -> Done {
+    let patch = patch(env, length as usize, off, rank, exts, strs, &indexes)?;
+    let mut numbers: Vec<i32> = Vec::with_capacity(patch.count().min(elements.len()));
+    for run in patch.runs(usize::MAX) {
+        numbers.extend((0..run.count as i64).map(|i| (run.start as i64 + run.stride * i) as i32));
+    }
+    numbers.truncate(elements.len());
+    elements.put(env, &numbers);
+    Ok(())
+}
+
 /// Number of sections: of the whole message when reading, of those written when writing.
 pub(crate) fn section_count(_: &mut Env, handle: i64, flags: i32) -> Done<i32> {
-    handle::hold(handle)?.with(|buffer| match buffer {
-        Buffer::Write(_) if flags & CLEAR != 0 => Ok(0),
-        Buffer::Write(w) => Ok(w.section_count() as i32),
-        Buffer::Read(r) => Ok(r.section_count()? as i32),
+    handle::with_buffer(handle, |buffer| match buffer {
+        Kind::Write(_) if flags & CLEAR != 0 => Ok(0),
+        Kind::Write(w) => Ok(w.section_count() as i32),
+        Kind::Read(r) => Ok(r.section_count()? as i32),
     })
 }
 
 /// Octets of primary payload that fit.
 pub(crate) fn capacity(_: &mut Env, handle: i64) -> Done<i32> {
-    handle::hold(handle)?.with(|buffer| {
+    handle::with_buffer(handle, |buffer| {
         Ok(match buffer {
-            Buffer::Write(w) => w.capacity() as i32,
-            Buffer::Read(r) => r.capacity() as i32,
+            Kind::Write(w) => w.capacity() as i32,
+            Kind::Read(r) => r.capacity() as i32,
         })
     })
 }
 
 pub(crate) fn ensure_capacity(_: &mut Env, handle: i64, capacity: i32) -> Done {
-    handle::hold(handle)?.with(|buffer| {
+    handle::with_buffer(handle, |buffer| {
         match buffer {
-            Buffer::Write(w) => w.ensure_capacity(i64::from(capacity))?,
-            Buffer::Read(r) => r.ensure_capacity(i64::from(capacity))?,
+            Kind::Write(w) => w.ensure_capacity(i64::from(capacity))?,
+            Kind::Read(r) => r.ensure_capacity(i64::from(capacity))?,
         }
         Ok(())
     })
 }
 
 pub(crate) fn restore_capacity(_: &mut Env, handle: i64) -> Done {
-    handle::hold(handle)?.with(|buffer| match buffer {
-        Buffer::Write(w) => w.restore_capacity(),
-        Buffer::Read(r) => r.restore_capacity(),
-    });
-    Ok(())
+    handle::with_buffer(handle, |buffer| {
+        match buffer {
+            Kind::Write(w) => w.restore_capacity(),
+            Kind::Read(r) => r.restore_capacity(),
+        }
+        Ok(())
+    })
 }
 
 /// Octets of capacity that one section takes.
@@ -443,15 +487,24 @@ pub(crate) fn section_capacity(_: &mut Env, element: i32, count: i32) -> Done<i6
 }
 
 /// Looks at the finished message of a buffer of either kind; none in an empty one for reading.
-fn with_message<R>(handle: i64, flags: i32, f: impl FnOnce(Option<&Message>) -> Done<R>) -> Done<R> {
-    handle::hold(handle)?.with(|buffer| match buffer {
-        Buffer::Write(w) => {
+pub(crate) fn with_message<R>(
+    handle: i64,
+    flags: i32,
+    f: impl FnOnce(Option<&Message>) -> Done<R>,
+) -> Done<R> {
+    handle::with_buffer(handle, |buffer| match buffer {
+        Kind::Write(w) => {
             if flags & CLEAR != 0 {
                 w.clear();
             }
             f(Some(w.finish()?))
         }
-        Buffer::Read(r) => f(r.message()),
+        Kind::Read(r) => {
+            if flags & RESET != 0 {
+                r.reset();
+            }
+            f(r.message())
+        }
     })
 }
 

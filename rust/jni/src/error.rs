@@ -1,6 +1,7 @@
 //! Every way a native method can fail, and the Java exception that it becomes.
 
 use mpjdev_buffer::{BufferError, SlabError};
+use mpjdev_device::DeviceError;
 use mpjdev_device::handles::Refused;
 use thiserror::Error;
 
@@ -9,13 +10,17 @@ use thiserror::Error;
 pub(crate) enum Failure {
     #[error(transparent)]
     Buffer(#[from] BufferError),
-    #[error("{what} is closed")]
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error("the buffer is in use: a receive into it is pending")]
+    InUse,
+    #[error("the {what} is closed")]
     Closed { what: &'static str },
-    #[error("{what} is used by another thread right now: guard it, or use one per thread")]
+    #[error("the {what} is used by another thread right now: guard it, or use one per thread")]
     Shared { what: &'static str },
     #[error("no further {what}: four million are open")]
     TableFull { what: &'static str },
-    #[error("{what} cannot do this: {why}")]
+    #[error("the {what} cannot do this: {why}")]
     WrongKind { what: &'static str, why: &'static str },
     #[error("{name} is null")]
     Null { name: &'static str },
@@ -49,8 +54,8 @@ pub(crate) enum JavaClass {
     IllegalState,
     NullPointer,
     OutOfMemory,
-    /// `mpjdev.core.Failure` with this code.
-    Coded(i32),
+    /// `mpjdev.core.Failure` with this code, and the rank in question or -1.
+    Coded(i32, i32),
 }
 
 /// Codes of `mpjdev.core.Failure`; a JUnit test compares both sides.
@@ -61,10 +66,30 @@ pub(crate) mod code {
     pub(crate) const SIZE_MISMATCH: i32 = 4;
     pub(crate) const DAMAGED: i32 = 5;
     pub(crate) const TRUNCATED: i32 = 6;
+    pub(crate) const PEER_FAILED: i32 = 7;
+    pub(crate) const TIMED_OUT: i32 = 8;
+    pub(crate) const INTERRUPTED: i32 = 9;
+    pub(crate) const CANCELLED: i32 = 10;
+    pub(crate) const NOT_INITIALIZED: i32 = 11;
+    pub(crate) const BAD_ARGUMENT: i32 = 12;
+    pub(crate) const UNDELIVERED: i32 = 13;
 
     /// Names as in Java, in the order of the codes from 1.
-    pub(crate) const NAMES: [&str; 6] =
-        ["OVERFLOW", "END_OF_SECTIONS", "TYPE_MISMATCH", "SIZE_MISMATCH", "DAMAGED", "TRUNCATED"];
+    pub(crate) const NAMES: [&str; 13] = [
+        "OVERFLOW",
+        "END_OF_SECTIONS",
+        "TYPE_MISMATCH",
+        "SIZE_MISMATCH",
+        "DAMAGED",
+        "TRUNCATED",
+        "PEER_FAILED",
+        "TIMED_OUT",
+        "INTERRUPTED",
+        "CANCELLED",
+        "NOT_INITIALIZED",
+        "BAD_ARGUMENT",
+        "UNDELIVERED",
+    ];
 }
 
 impl Failure {
@@ -72,7 +97,8 @@ impl Failure {
     pub(crate) fn java_class(&self) -> Option<JavaClass> {
         Some(match self {
             Failure::Buffer(error) => buffer_class(error),
-            Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } => {
+            Failure::Device(error) => device_class(error),
+            Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
                 JavaClass::IllegalState
             }
             Failure::TableFull { .. } => JavaClass::OutOfMemory,
@@ -83,15 +109,14 @@ impl Failure {
 }
 
 fn buffer_class(error: &BufferError) -> JavaClass {
+    let coded = |code| JavaClass::Coded(code, -1);
     match error {
-        BufferError::Overflow { .. } | BufferError::SecondaryOverflow { .. } => {
-            JavaClass::Coded(code::OVERFLOW)
-        }
-        BufferError::EndOfSections { .. } => JavaClass::Coded(code::END_OF_SECTIONS),
-        BufferError::TypeMismatch { .. } => JavaClass::Coded(code::TYPE_MISMATCH),
-        BufferError::SizeMismatch { .. } => JavaClass::Coded(code::SIZE_MISMATCH),
-        BufferError::Damaged { .. } => JavaClass::Coded(code::DAMAGED),
-        BufferError::TooLong { .. } => JavaClass::Coded(code::TRUNCATED),
+        BufferError::Overflow { .. } | BufferError::SecondaryOverflow { .. } => coded(code::OVERFLOW),
+        BufferError::EndOfSections { .. } => coded(code::END_OF_SECTIONS),
+        BufferError::TypeMismatch { .. } => coded(code::TYPE_MISMATCH),
+        BufferError::SizeMismatch { .. } => coded(code::SIZE_MISMATCH),
+        BufferError::Damaged { .. } => coded(code::DAMAGED),
+        BufferError::TooLong { .. } => coded(code::TRUNCATED),
         BufferError::ArrayBounds { .. } | BufferError::Index { .. } | BufferError::Patch { .. } => {
             JavaClass::ArrayIndex
         }
@@ -100,5 +125,32 @@ fn buffer_class(error: &BufferError) -> JavaClass {
         }
         BufferError::NoOpenSection { .. } | BufferError::ForeignStream => JavaClass::IllegalState,
         BufferError::Slab(_) => JavaClass::OutOfMemory,
+    }
+}
+
+fn device_class(error: &DeviceError) -> JavaClass {
+    let coded = |code| JavaClass::Coded(code, -1);
+    let from = |code, rank: &u32| JavaClass::Coded(code, *rank as i32);
+    match error {
+        DeviceError::Truncated { source_rank, .. } => from(code::TRUNCATED, source_rank),
+        DeviceError::Lengths { source_rank, .. } | DeviceError::Damaged { source_rank, .. } => {
+            from(code::DAMAGED, source_rank)
+        }
+        DeviceError::PeerFailed { rank, .. } | DeviceError::PeerFinished { rank } => {
+            from(code::PEER_FAILED, rank)
+        }
+        DeviceError::NobodyLeft => coded(code::PEER_FAILED),
+        DeviceError::TimedOut { .. } => coded(code::TIMED_OUT),
+        DeviceError::Interrupted => coded(code::INTERRUPTED),
+        DeviceError::Cancelled => coded(code::CANCELLED),
+        DeviceError::Finished { .. } => coded(code::NOT_INITIALIZED),
+        DeviceError::BadRank { rank, .. } => JavaClass::Coded(code::BAD_ARGUMENT, *rank),
+        DeviceError::BadTag { .. } | DeviceError::MixedRanks | DeviceError::Refused(_) => {
+            coded(code::BAD_ARGUMENT)
+        }
+        DeviceError::NoSuchRequest => JavaClass::IllegalState,
+        DeviceError::Memory(_) | DeviceError::NoFreePair { .. } => JavaClass::OutOfMemory,
+        DeviceError::Protocol(_) => coded(code::DAMAGED),
+        DeviceError::Undelivered { rank, .. } => from(code::UNDELIVERED, rank),
     }
 }

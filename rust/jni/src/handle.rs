@@ -2,42 +2,208 @@
 
 use std::sync::{Arc, OnceLock};
 
-use mpjdev_buffer::{ReadBuffer, SlabSource, WriteBuffer};
-use mpjdev_device::handles::{Held, Slots};
+use mpjdev_buffer::{Message, ReadBuffer, SlabSource, WriteBuffer};
+use mpjdev_device::collective::Operation;
+use mpjdev_device::handles::Slots;
 use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, MatchedMessage, RequestId, Status};
 
 use crate::error::Failure;
 
 /// A buffer that Java holds.
 #[derive(Debug)]
-pub(crate) enum Buffer {
+pub(crate) struct Buffer {
+    pub(crate) kind: Kind,
+    /// A receive into this buffer that is under way.
+    pub(crate) pending: Option<Pending>,
+}
+
+/// What a buffer is for; either kind can be sent and received into.
+#[derive(Debug)]
+pub(crate) enum Kind {
     Write(WriteBuffer),
     Read(ReadBuffer),
 }
 
-static BUFFERS: Slots<Buffer> = Slots::new();
-
-/// Keeps a buffer for Java and gives its handle.
-pub(crate) fn keep(buffer: Buffer) -> Result<i64, Failure> {
-    BUFFERS.insert(buffer).map_err(|(_, refused)| Failure::handle("buffer")(refused))
+/// A receive that keeps its buffer in use.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Somebody waits for it.
+    Awaited,
+    /// Nobody will: it is taken in when the buffer is used next.
+    Detached(Arc<Comm>, RequestId),
 }
 
-/// Takes a buffer for the duration of one call.
+/// A request that Java holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) id: RequestId,
+    /// The buffer that a receive goes to.
+    pub(crate) buffer: Option<i64>,
+}
+
+static BUFFERS: Slots<Buffer> = Slots::new();
+static COMMS: Slots<Arc<Comm>> = Slots::new();
+static REQUESTS: Slots<Request> = Slots::new();
+static MATCHED: Slots<(Arc<Comm>, Status, MatchedMessage)> = Slots::new();
+static OPERATIONS: Slots<Operation> = Slots::new();
+
+const BUFFER: &str = "buffer";
+const COMM: &str = "communicator";
+const REQUEST: &str = "request";
+const MESSAGE: &str = "matched message";
+const OPERATION: &str = "collective operation";
+
+// ---- Buffers
+
+/// Keeps a buffer for Java and gives its handle.
+pub(crate) fn keep(kind: Kind) -> Result<i64, Failure> {
+    BUFFERS.insert(Buffer { kind, pending: None }).map_err(|(_, r)| Failure::handle(BUFFER)(r))
+}
+
+/// Takes a buffer for the duration of one call, no receive being under way.
 #[inline(always)]
-pub(crate) fn hold(handle: i64) -> Result<Held<'static, Buffer>, Failure> {
-    BUFFERS.hold(handle).map_err(Failure::handle("buffer"))
+pub(crate) fn with_buffer<R>(
+    handle: i64,
+    f: impl FnOnce(&mut Kind) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
+        if buffer.pending.is_some() {
+            settle(buffer)?;
+        }
+        f(&mut buffer.kind)
+    })
+}
+
+/// Takes a buffer whatever is under way.
+pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
+    let mut held = BUFFERS.hold_patiently(handle).map_err(Failure::handle(BUFFER))?;
+    Ok(held.with(f))
+}
+
+/// Takes in a receive that nobody waits for, if it is done.
+#[cold]
+fn settle(buffer: &mut Buffer) -> Result<(), Failure> {
+    if let Some(Pending::Detached(comm, id)) = &buffer.pending {
+        match comm.test(*id) {
+            Ok(None) => return Err(Failure::InUse),
+            Ok(Some(done)) => {
+                if let Some(message) = done.message {
+                    buffer.adopt(message);
+                }
+            }
+            // The receive has failed and nobody asked: the buffer is empty.
+            Err(_) => {}
+        }
+        buffer.pending = None;
+        return Ok(());
+    }
+    Err(Failure::InUse)
+}
+
+impl Buffer {
+    /// Takes a received message.
+    pub(crate) fn adopt(&mut self, message: Message) {
+        match &mut self.kind {
+            Kind::Write(w) => w.adopt(message),
+            Kind::Read(r) => r.adopt(message),
+        }
+    }
 }
 
 /// Removes a buffer; a second time is no error.
 pub(crate) fn close(handle: i64) {
     // Stale: closed before, which is what the caller wants.
-    let _ = BUFFERS.remove(handle);
+    if let Ok(Buffer { pending: Some(Pending::Detached(comm, id)), .. }) = BUFFERS.remove(handle) {
+        comm.endpoint().detach(id);
+    }
 }
 
 /// Number of buffers that are not closed.
 pub(crate) fn open_buffers() -> usize {
     BUFFERS.len()
 }
+
+// ---- Communicators
+
+/// Keeps a communicator for Java and gives its handle.
+pub(crate) fn keep_comm(comm: Comm) -> Result<i64, Failure> {
+    COMMS.insert(Arc::new(comm)).map_err(|(_, r)| Failure::handle(COMM)(r))
+}
+
+/// A communicator. Many threads may use one at once, so it is not held for the length of the call.
+#[inline(always)]
+pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
+    let mut held = COMMS.hold_patiently(handle).map_err(Failure::handle(COMM))?;
+    Ok(held.with(|comm| comm.clone()))
+}
+
+/// Removes a communicator; a second time is no error.
+pub(crate) fn free_comm(handle: i64) {
+    let _ = COMMS.remove(handle);
+}
+
+// ---- Requests
+
+/// Keeps a request for Java and gives its handle.
+pub(crate) fn keep_request(request: Request) -> Result<i64, Failure> {
+    REQUESTS.insert(request).map_err(|(request, r)| {
+        request.comm.endpoint().detach(request.id);
+        Failure::handle(REQUEST)(r)
+    })
+}
+
+/// A request, which any thread may wait for or cancel.
+pub(crate) fn request(handle: i64) -> Result<Request, Failure> {
+    let mut held = REQUESTS.hold_patiently(handle).map_err(Failure::handle(REQUEST))?;
+    Ok(held.with(|request| request.clone()))
+}
+
+/// Removes a request that is done, or that nobody will wait for.
+pub(crate) fn drop_request(handle: i64) -> Option<Request> {
+    REQUESTS.remove(handle).ok()
+}
+
+/// Number of requests that are not done.
+pub(crate) fn open_requests() -> usize {
+    REQUESTS.len()
+}
+
+// ---- Messages that were taken out of matching, collective operations
+
+/// Keeps a matched message for Java and gives its handle.
+pub(crate) fn keep_matched(comm: Arc<Comm>, status: Status, message: MatchedMessage) -> Result<i64, Failure> {
+    MATCHED.insert((comm, status, message)).map_err(|(_, r)| Failure::handle(MESSAGE)(r))
+}
+
+/// What is known about a matched message.
+pub(crate) fn matched_status(handle: i64) -> Result<Status, Failure> {
+    let mut held = MATCHED.hold_patiently(handle).map_err(Failure::handle(MESSAGE))?;
+    Ok(held.with(|matched| matched.1))
+}
+
+/// Removes a matched message, which can be received once.
+pub(crate) fn take_matched(handle: i64) -> Result<(Arc<Comm>, Status, MatchedMessage), Failure> {
+    MATCHED.remove(handle).map_err(Failure::handle(MESSAGE))
+}
+
+/// Keeps a collective operation for Java and gives its handle.
+pub(crate) fn keep_operation(operation: Operation) -> Result<i64, Failure> {
+    OPERATIONS.insert(operation).map_err(|(_, r)| Failure::handle(OPERATION)(r))
+}
+
+/// Uses a collective operation, which one thread does.
+pub(crate) fn with_operation<R>(handle: i64, f: impl FnOnce(&mut Operation) -> R) -> Result<R, Failure> {
+    Ok(OPERATIONS.hold(handle).map_err(Failure::handle(OPERATION))?.with(f))
+}
+
+/// Removes a collective operation; a second time is no error.
+pub(crate) fn drop_operation(handle: i64) {
+    let _ = OPERATIONS.remove(handle);
+}
+
+// ---- Memory
 
 /// The heap pool that buffers take their memory from.
 pub(crate) fn pool() -> &'static Arc<HeapPool> {

@@ -9,5 +9,6 @@ mod array;
 #[allow(unsafe_code)]
 mod boundary;
 mod buffer;
+mod comm;
 mod error;
 mod handle;

@@ -121,6 +121,14 @@ fn a_piece_that_was_given_up_leaves_no_trace() {
     other.finish().expect("memory");
     assert_eq!(octets_of(buffer.finish().expect("memory")), message.octets());
     assert_eq!(octets_of(other.finish().expect("memory")), message.octets());
+    // Nor when another section follows at once.
+    for buffer in [&mut buffer, &mut other] {
+        buffer.stage_piece(Type::Byte, 5).expect("room").put_octets(&[0xee; 5]);
+        buffer.write(&[7i64]).expect("room");
+    }
+    message.section(&[7i64]);
+    assert_eq!(octets_of(buffer.finish().expect("memory")), message.octets());
+    assert_eq!(octets_of(other.finish().expect("memory")), message.octets());
 }
 
 /// Proves that memory that runs out, at whatever step, loses nothing: the same call works once there is some.

@@ -1,5 +1,7 @@
 //! Any sections, written and read in any way, against the naive encoder.
 
+use std::ops::Range;
+
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::{BufferError, Patch, ReadBuffer, Type, WriteBuffer};
 use proptest::prelude::*;
@@ -39,7 +41,7 @@ fn ways() -> impl Strategy<Value = Way> {
     prop_oneof![Just(Way::Whole), Just(Way::Indexed), Just(Way::Strided), Just(Way::Pieces)]
 }
 
-fn plans() -> impl Strategy<Value = Vec<Plan>> {
+fn plans(sections: Range<usize>) -> impl Strategy<Value = Vec<Plan>> {
     let element = (0..9usize).prop_map(|k| Type::ALL[k]);
     let strides = || prop::collection::vec(-7..8i32, 6);
     let rank = prop_oneof![Just(0..1i32), Just(1..30), Just(1..9), Just(1..5), Just(0..4)];
@@ -58,7 +60,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
             seed,
         },
     );
-    prop::collection::vec(plan, 0..6)
+    prop::collection::vec(plan, sections)
 }
 
 macro_rules! per_type {
@@ -219,7 +221,7 @@ proptest! {
     /// capacity of the formula and above.
     #[test]
     fn what_the_engine_writes_the_naive_encoder_writes(
-        plans in plans(), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40), spare in 0..60usize
+        plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40), spare in 0..60usize
     ) {
         let wanted = whole(&plans, big, secondary);
         let need: u64 = plans.iter().map(|p| section_capacity(p.element, p.count() as u32)).sum();
@@ -240,8 +242,7 @@ proptest! {
 
     /// Proves that one octet less than the formula refuses the last section, with nothing changed.
     #[test]
-    fn one_octet_less_refuses_the_last_section_and_changes_nothing(plans in plans(), big: bool) {
-        prop_assume!(!plans.is_empty());
+    fn one_octet_less_refuses_the_last_section_and_changes_nothing(plans in plans(1..6), big: bool) {
         let need: u64 = plans.iter().map(|p| section_capacity(p.element, p.count() as u32)).sum();
         let before = whole(&plans[..plans.len() - 1], big, Vec::new());
         let mut buffer = WriteBuffer::new(Ledger::new(), need as i64 - 1, before.order()).unwrap();
@@ -256,7 +257,7 @@ proptest! {
     /// Proves that the reader gives back what the naive encoder wrote, in any way and either order, twice.
     #[test]
     fn what_the_naive_encoder_writes_the_engine_reads(
-        plans in plans(), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40)
+        plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40)
     ) {
         let message = whole(&plans, big, secondary);
         let mut buffer = ReadBuffer::new(Ledger::new(), message.primary.len() as i64).unwrap();
@@ -279,7 +280,7 @@ proptest! {
     /// Proves that a logical message can be taken out in pieces of any size, from any offset.
     #[test]
     fn octets_of_a_message_come_out_in_any_pieces(
-        plans in plans(), secondary in prop::collection::vec(any::<u8>(), 0..20), spare in 0..30i64, step in 1..30usize
+        plans in plans(0..6), secondary in prop::collection::vec(any::<u8>(), 0..20), spare in 0..30i64, step in 1..30usize
     ) {
         let wanted = whole(&plans, true, secondary);
         let capacity = wanted.primary.len() as i64 + spare;

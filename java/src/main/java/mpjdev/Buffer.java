@@ -41,7 +41,7 @@ public class Buffer implements AutoCloseable {
 
     Buffer(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle);
+        resource = new Resource(this, handle, Native::close);
     }
 
     static long newWriter(int capacity, ByteOrder order) {
@@ -50,6 +50,16 @@ public class Buffer implements AutoCloseable {
 
     static int foreign(ByteBuffer direct) {
         return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
+    }
+
+    /** A new message is there, or none any more: what is kept about the one before is forgotten. */
+    void arrived() {
+        flags = 0;
+    }
+
+    /** A native call has carried the flags out. A position that was reset for it is at the start anyway. */
+    void sent() {
+        flags = 0;
     }
 
     final long handle() {
@@ -78,7 +88,7 @@ public class Buffer implements AutoCloseable {
     public void ensureCapacity(int newCapacity) {
         try {
             Native.ensureCapacity(handle, newCapacity);
-            flags = 0;
+            arrived();
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -88,7 +98,7 @@ public class Buffer implements AutoCloseable {
     public void restoreCapacity() {
         try {
             Native.restoreCapacity(handle);
-            flags = 0;
+            arrived();
         } finally {
             Reference.reachabilityFence(this);
         }

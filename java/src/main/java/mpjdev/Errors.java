@@ -30,6 +30,33 @@ final class Errors {
         }
     }
 
+    /** What an operation on a communicator or a request throws. */
+    static RuntimeException comm(Failure f) {
+        String text = f.getMessage();
+        switch (f.code()) {
+            case Failure.TRUNCATED:
+                return new TruncationException(text);
+            case Failure.DAMAGED:
+                return new DamagedMessageException(text);
+            case Failure.PEER_FAILED:
+                return new PeerFailedException(text, f.rank());
+            case Failure.TIMED_OUT:
+                return new TimedOutException(text);
+            case Failure.INTERRUPTED:
+                return new InterruptedOperationException(text);
+            case Failure.CANCELLED:
+                return new CancelledException(text);
+            case Failure.NOT_INITIALIZED:
+                return new NotInitializedException(text);
+            case Failure.BAD_ARGUMENT:
+                return new BadArgumentException(text);
+            case Failure.UNDELIVERED:
+                return new UndeliveredException(text, f.rank());
+            default:
+                return unexpected(f);
+        }
+    }
+
     private static RuntimeException unexpected(Failure f) {
         return new IllegalStateException("failure " + f.code() + ": " + f.getMessage());
     }

@@ -47,7 +47,6 @@ public class ReadBuffer extends Buffer {
     public void load(byte[] octets) throws BufferReadException {
         try {
             Native.load(handle(), octets, octets.length);
-            flags = 0;
             arrived();
         } catch (Failure f) {
             throw Errors.read(f);
@@ -102,9 +101,6 @@ public class ReadBuffer extends Buffer {
             Reference.reachabilityFence(this);
         }
     }
-
-    /** A new message is there: what is kept about the one before is forgotten. */
-    void arrived() {}
 
     /**
      * Reads one section into a direct byte buffer, whose position and limit do not matter.

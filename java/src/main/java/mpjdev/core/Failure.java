@@ -18,20 +18,50 @@ public final class Failure extends RuntimeException {
     public static final int DAMAGED = 5;
     /** The message does not fit the receiving buffer. */
     public static final int TRUNCATED = 6;
+    /** A rank that is needed has failed or finished. */
+    public static final int PEER_FAILED = 7;
+    /** The time is over; the request is still pending. */
+    public static final int TIMED_OUT = 8;
+    /** The thread was interrupted. */
+    public static final int INTERRUPTED = 9;
+    /** The request was cancelled. */
+    public static final int CANCELLED = 10;
+    /** This rank has finished. */
+    public static final int NOT_INITIALIZED = 11;
+    /** A rank, tag or list of ranks that cannot be. */
+    public static final int BAD_ARGUMENT = 12;
+    /** Finishing could not deliver everything. */
+    public static final int UNDELIVERED = 13;
 
     private static final long serialVersionUID = 1L;
 
     /** Which of the constants of this class. */
     private final int code;
+    /** The rank in question, or -1. */
+    private final int rank;
 
     /**
      * Takes apart what native code throws.
      *
-     * @param coded the code in decimal, a space, the text
+     * @param coded code and rank in decimal, then the text, with one space between them
      */
     public Failure(String coded) {
-        super(coded.substring(coded.indexOf(' ') + 1), null, false, false);
-        code = Integer.parseInt(coded.substring(0, coded.indexOf(' ')));
+        this(coded.split(" ", 3));
+    }
+
+    private Failure(String[] parts) {
+        super(parts[2], null, false, false);
+        code = Integer.parseInt(parts[0]);
+        rank = Integer.parseInt(parts[1]);
+    }
+
+    /**
+     * The rank that the failure is about, numbered in the world.
+     *
+     * @return the rank, or -1
+     */
+    public int rank() {
+        return rank;
     }
 
     /**

@@ -20,6 +20,15 @@ public final class Native {
     /** Flag: the byte order of the direct buffer argument is not this machine's. */
     public static final int FOREIGN = 4;
 
+    /** Any source. */
+    public static final int ANY_SOURCE = -2;
+    /** Any tag. */
+    public static final int ANY_TAG = -1;
+    /** Result: not done, nothing found. */
+    public static final long PENDING = -1;
+    /** Result: a send is done. */
+    public static final long SENT = -2;
+
     /** Raised together with the native side's number whenever a signature changes. */
     static final int ABI = 1;
 
@@ -114,6 +123,11 @@ public final class Native {
      * @return type code &lt;&lt; 32 | count, or -1 after the last section */
     public static native long peek(long handle, int flags);
 
+    /** Looks at the first section, wherever reading is.
+     * @param handle a buffer
+     * @return type code &lt;&lt; 32 | count, or -1 when there is none */
+    public static native long firstSection(long handle);
+
     public static native int sectionCount(long handle, int flags);
 
     /** Counts buffers that are not closed: for leak checks.
@@ -123,6 +137,125 @@ public final class Native {
     /** Counts message memory in use: for leak checks.
      * @return octets */
     public static native long usedMemory();
+
+    /** Counts requests that nobody has waited for: for leak checks.
+     * @return the number */
+    public static native int openRequests();
+
+    public static native long worldOfOne();
+
+    public static native void localJob(long[] worlds, int length, boolean messageOriented);
+
+    public static native int rank(long comm);
+
+    public static native int size(long comm);
+
+    public static native void freeComm(long comm);
+
+    public static native void finish(long comm);
+
+    public static native void abort(long comm, String why);
+
+    public static native void send(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
+
+    /** Starts a send.
+     * @param comm a communicator
+     * @param buffer a buffer
+     * @param dest destination
+     * @param tag tag
+     * @param synchronous whether the send is done only when it is matched
+     * @param flags flags
+     * @return a request, or 0 when the send is done already */
+    public static native long isend(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
+
+    /** Receives.
+     * @param comm a communicator
+     * @param buffer a buffer
+     * @param source source or {@link #ANY_SOURCE}
+     * @param tag tag or {@link #ANY_TAG}
+     * @param out gets size, type and count
+     * @return source &lt;&lt; 32 | tag */
+    public static native long recv(long comm, long buffer, int source, int tag, Received out);
+
+    public static native long irecv(long comm, long buffer, int source, int tag);
+
+    public static native long probe(long comm, int source, int tag, Received out);
+
+    /** Looks for a message.
+     * @param comm a communicator
+     * @param source source or {@link #ANY_SOURCE}
+     * @param tag tag or {@link #ANY_TAG}
+     * @param out gets the size
+     * @return source &lt;&lt; 32 | tag, or {@link #PENDING} */
+    public static native long iprobe(long comm, int source, int tag, Received out);
+
+    /** Takes a message out of matching.
+     * @param comm a communicator
+     * @param source source or {@link #ANY_SOURCE}
+     * @param tag tag or {@link #ANY_TAG}
+     * @return a matched message, or {@link #PENDING} */
+    public static native long improbe(long comm, int source, int tag);
+
+    public static native long matchedStatus(long matched, Received out);
+
+    public static native long imrecv(long matched, long buffer);
+
+    public static native void freeMatched(long matched);
+
+    /** Waits for a request, which is gone when it is done or has failed.
+     * @param request a request
+     * @param nanos longest wait, negative for no end
+     * @param out gets size, type and count of a receive
+     * @return source &lt;&lt; 32 | tag, or {@link #SENT} */
+    public static native long await(long request, long nanos, Received out);
+
+    /** As {@link #await}, without waiting.
+     * @param request a request
+     * @param out gets size, type and count of a receive
+     * @return source &lt;&lt; 32 | tag, {@link #SENT}, or {@link #PENDING} */
+    public static native long test(long request, Received out);
+
+    /** Waits until one of the requests is done, which it stays; zeroes are passed over.
+     * @param requests requests
+     * @param length their length
+     * @param count how many of them
+     * @param nanos longest wait, negative for no end
+     * @return its place, or -1 when there are only zeroes */
+    public static native int awaitAny(long[] requests, int length, int count, long nanos);
+
+    public static native boolean cancel(long request);
+
+    public static native void freeRequest(long request);
+
+    public static native long startBarrier(long comm);
+
+    public static native long startDup(long comm);
+
+    public static native long startCreate(long comm, int[] ids, int length);
+
+    public static native long startSplit(long comm, int color, int key);
+
+    /** Goes on with a collective operation.
+     * @param operation an operation
+     * @param blocking whether to wait for its end
+     * @return a communicator, 0 when it is done without one, or {@link #PENDING} */
+    public static native long advance(long operation, boolean blocking);
+
+    public static native void freeOperation(long operation);
+
+    /** Counts the elements of a strided patch after checking it against an array of this length.
+     * @param length elements of the array
+     * @param off element where all indices are zero
+     * @param rank number of dimensions
+     * @param exts where the extents begin
+     * @param strs where the strides begin
+     * @param indexes extents and strides
+     * @param ints its length
+     * @return the number */
+    public static native int patchCount(int length, int off, int rank, int exts, int strs, int[] indexes, int ints);
+
+    public static native void patchElements(int length, int off, int rank, int exts, int strs, int[] indexes, int ints,
+            int[] elements, int room);
 
     static native void setMemoryLimit(long limit);
 }

@@ -1,6 +1,7 @@
 package mpjdev.core;
 
 import java.lang.ref.Cleaner;
+import java.util.function.LongConsumer;
 
 /** A native handle with deterministic close and a safety net for owners that forget it. Internal. */
 public final class Resource {
@@ -12,26 +13,29 @@ public final class Resource {
     /** Must not refer to the owner, or it would never become unreachable. */
     private static final class Close implements Runnable {
         private final long handle;
+        private final LongConsumer how;
 
-        Close(long handle) {
+        Close(long handle, LongConsumer how) {
             this.handle = handle;
+            this.how = how;
         }
 
         @Override
         public void run() {
-            Native.close(handle);
+            how.accept(handle);
         }
     }
 
     /**
-     * Takes charge of a buffer's handle.
+     * Takes charge of a handle.
      *
-     * @param owner closed over when it becomes unreachable
-     * @param handle the buffer
+     * @param owner the handle is closed when this becomes unreachable
+     * @param handle the handle
+     * @param how what closes it: a static method that does not block and may be called twice
      */
-    public Resource(Object owner, long handle) {
+    public Resource(Object owner, long handle, LongConsumer how) {
         this.handle = handle;
-        cleanable = CLEANER.register(owner, new Close(handle));
+        cleanable = CLEANER.register(owner, new Close(handle, how));
     }
 
     /**

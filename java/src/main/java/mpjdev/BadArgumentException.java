@@ -1,0 +1,10 @@
+package mpjdev;
+
+/** A rank, a tag or a list of ranks that cannot be. */
+public class BadArgumentException extends MPJDevException {
+    private static final long serialVersionUID = 1L;
+
+    BadArgumentException(String text) {
+        super(text);
+    }
+}

@@ -1,0 +1,428 @@
+package mpjdev;
+
+import java.lang.ref.Reference;
+import mpjdev.core.Failure;
+import mpjdev.core.Native;
+import mpjdev.core.Resource;
+import mpjdev.core.Waiting;
+
+/**
+ * A communicator: a group of ranks that exchange messages apart from all others.
+ *
+ * <p>Any number of threads may use a communicator at once. A buffer belongs to one thread at a time. A send captures its
+ * message: when {@code send} or {@code isend} returns, the buffer may be changed, sent again or closed. A receive resets the
+ * buffer's read position; the buffer's capacity must be that of the sender's buffer when objects may come, else at
+ * least the message's primary payload.
+ *
+ * <p>Methods that block end with {@link InterruptedOperationException} when their thread is interrupted, and with
+ * {@link PeerFailedException} when only a dead or finished rank could have completed them. Tags are 0 to 2<sup>31</sup>-1.
+ * All exceptions of communication are {@link MPJDevException}s; a thread without a rank gets an
+ * {@link IllegalStateException}.
+ */
+public class Comm {
+    /** Model: ranks are processes. */
+    public static final int MODEL_MULTIPROCESS = 0;
+    /** Model: ranks are threads of one process. */
+    public static final int MODEL_MULTITHREADED = 1;
+    /** Source of a receive or probe: any rank. */
+    public static final int ANY_SOURCE = Native.ANY_SOURCE;
+    /** Tag of a receive or probe: any tag. */
+    public static final int ANY_TAG = Native.ANY_TAG;
+
+    /**
+     * The communicator of all ranks. In a process that has called {@link #init} it is the process's own; else it is that
+     * of the rank whose thread, or whose thread's child, asks (see {@link #runThreads}).
+     */
+    public static final Comm WORLD = new World();
+
+    private final long handle;
+    private final Resource resource;
+
+    Comm(long handle) {
+        this.handle = handle;
+        resource = new Resource(this, handle, Native::freeComm);
+    }
+
+    private Comm() {
+        handle = 0;
+        resource = null;
+    }
+
+    /** Resolves to the world of the process or of the calling thread's rank. */
+    private static final class World extends Comm {
+        @Override
+        long handle() {
+            return Ranks.world().handle();
+        }
+
+        @Override
+        public void free() {
+            throw new IllegalStateException("WORLD cannot be freed; finish() ends it");
+        }
+    }
+
+    long handle() {
+        return handle;
+    }
+
+    // ---- Jobs
+
+    /**
+     * Makes this process a rank. Without a launcher it is rank 0 of 1. In a rank that is a thread, does nothing.
+     *
+     * @param args arguments of the program
+     * @return those of them that are the program's own
+     * @throws IllegalStateException when the process is a rank already
+     */
+    public static String[] init(String[] args) {
+        Ranks.init();
+        return args.clone();
+    }
+
+    /**
+     * Ends this rank: waits until what it has sent is received, as long as the receivers show life. Blocks.
+     *
+     * @throws UndeliveredException when some of it was not; the rank has ended all the same
+     */
+    public static void finish() {
+        Ranks.finish();
+    }
+
+    /**
+     * Whether ranks are processes or threads, for the calling thread. May be called before {@link #init}.
+     *
+     * @return {@link #MODEL_MULTIPROCESS} or {@link #MODEL_MULTITHREADED}
+     */
+    public static int getModel() {
+        return Ranks.isThread() ? MODEL_MULTITHREADED : MODEL_MULTIPROCESS;
+    }
+
+    /**
+     * What a rank that is a thread does.
+     *
+     * @param <E> what it may throw
+     */
+    @FunctionalInterface
+    public interface Task<E extends Exception> {
+        /**
+         * Does the work of one rank.
+         *
+         * @param world the communicator of all ranks of the job
+         * @throws E as the work has it
+         */
+        void run(Comm world) throws E;
+    }
+
+    /**
+     * Runs a job whose ranks are threads of this process, and waits for its end. Blocks.
+     *
+     * <p>In these threads and their children {@link #WORLD} is the job's, unless the process itself has called
+     * {@link #init}. When a rank throws, the operations of all others fail with {@link PeerFailedException}, and what it
+     * threw is thrown here. When the calling thread is interrupted, the job ends in the same way.
+     *
+     * @param <E> what a rank may throw
+     * @param ranks number of ranks, at least 1
+     * @param task what each rank does
+     * @throws E what the first rank that failed has thrown
+     */
+    public static <E extends Exception> void runThreads(int ranks, Task<E> task) throws E {
+        Ranks.runThreads(ranks, task);
+    }
+
+    // ---- This communicator
+
+    /**
+     * Number of ranks.
+     *
+     * @return the number
+     */
+    public int size() {
+        return Native.size(handle());
+    }
+
+    /**
+     * Number of the calling rank.
+     *
+     * @return 0 to size - 1
+     */
+    public int id() {
+        return Native.rank(handle());
+    }
+
+    /**
+     * A communicator of the same ranks, whose messages are apart. Collective; blocks.
+     *
+     * @return the new communicator
+     */
+    public Comm dup() {
+        return collective(Native.startDup(handle()));
+    }
+
+    /**
+     * A communicator of some ranks, in this order (MPI_Comm_create). Collective over this communicator: all its ranks call
+     * it with the same list; blocks.
+     *
+     * @param ids ranks of this communicator
+     * @return the new communicator, or null in a rank that is not in the list
+     * @throws BadArgumentException in all ranks, when the lists differ, repeat a rank or name one that is not there
+     */
+    public Comm create(int[] ids) {
+        return collective(Native.startCreate(handle(), ids, ids.length));
+    }
+
+    /**
+     * One communicator for each colour, ranks ordered by key and then by their order here (MPI_Comm_split). Collective;
+     * blocks.
+     *
+     * @param color which one this rank goes to; negative for none
+     * @param key order within it
+     * @return the new communicator, or null for a negative colour
+     */
+    public Comm split(int color, int key) {
+        return collective(Native.startSplit(handle(), color, key));
+    }
+
+    /** Waits until all ranks have called it. Collective; blocks. */
+    public void barrier() {
+        collective(Native.startBarrier(handle()));
+    }
+
+    private Comm collective(long operation) {
+        try {
+            long made;
+            if (Waiting.isVirtual()) {
+                Waiting waiting = new Waiting();
+                made = Native.advance(operation, false);
+                while (made == Native.PENDING) {
+                    if (Thread.currentThread().isInterrupted()) {
+                        throw new InterruptedOperationException("interrupted in a collective operation");
+                    }
+                    waiting.pause();
+                    made = Native.advance(operation, false);
+                }
+            } else {
+                made = Native.advance(operation, true);
+            }
+            return made == 0 ? null : new Comm(made);
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Native.freeOperation(operation);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Ends this communicator. Messages under way still arrive. Does not block. */
+    public void free() {
+        resource.close();
+    }
+
+    /**
+     * Ends the job: every operation of every rank fails. Does not block.
+     *
+     * @param why a text for people
+     */
+    public void abort(String why) {
+        Native.abort(handle(), why);
+    }
+
+    // ---- Sending
+
+    /**
+     * Sends a message in standard mode. Blocks until the message has left; when too much is waiting at the receiver, until
+     * it is received.
+     *
+     * @param buf the message
+     * @param dest destination
+     * @param tag tag
+     */
+    public void send(Buffer buf, int dest, int tag) {
+        send(buf, dest, tag, false);
+    }
+
+    /**
+     * Sends a message in synchronous mode. Blocks until a receive has been matched with it.
+     *
+     * @param buf the message
+     * @param dest destination
+     * @param tag tag
+     */
+    public void ssend(Buffer buf, int dest, int tag) {
+        send(buf, dest, tag, true);
+    }
+
+    private void send(Buffer buf, int dest, int tag, boolean synchronous) {
+        if (Waiting.isVirtual()) {
+            isend(buf, dest, tag, synchronous).iwait();
+            return;
+        }
+        try {
+            Native.send(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
+            buf.sent();
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(buf);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Starts to send a message in standard mode. Does not block.
+     *
+     * @param buf the message
+     * @param dest destination
+     * @param tag tag
+     * @return the request
+     */
+    public Request isend(Buffer buf, int dest, int tag) {
+        return isend(buf, dest, tag, false);
+    }
+
+    /**
+     * Starts to send a message in synchronous mode. Does not block.
+     *
+     * @param buf the message
+     * @param dest destination
+     * @param tag tag
+     * @return the request
+     */
+    public Request issend(Buffer buf, int dest, int tag) {
+        return isend(buf, dest, tag, true);
+    }
+
+    private Request isend(Buffer buf, int dest, int tag, boolean synchronous) {
+        try {
+            long request = Native.isend(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
+            buf.sent();
+            return Request.of(request, null);
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(buf);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    // ---- Receiving
+
+    /**
+     * Receives a message. Blocks.
+     *
+     * @param buf where the message goes; what it held is gone, also when the receive fails
+     * @param src source, or {@link #ANY_SOURCE}
+     * @param tag tag, or {@link #ANY_TAG}
+     * @return source, tag, size, and type and count of the first section
+     * @throws TruncationException when the message is larger than the buffer; it is gone then
+     */
+    public Status recv(Buffer buf, int src, int tag) {
+        if (Waiting.isVirtual()) {
+            return recvVirtually(buf, src, tag);
+        }
+        Status status = new Status();
+        try {
+            long result = Native.recv(handle(), buf.handle(), src, tag, status);
+            buf.arrived();
+            return status.received(result, buf);
+        } catch (Failure f) {
+            if (f.code() != Failure.BAD_ARGUMENT) {
+                buf.arrived();
+            }
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(buf);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private Status recvVirtually(Buffer buf, int src, int tag) {
+        Request request = irecv(buf, src, tag);
+        try {
+            return request.iwait();
+        } catch (InterruptedOperationException e) {
+            if (request.cancel()) {
+                request.itestQuietly();
+                throw e;
+            }
+            // Too late to withdraw: the message is there or about to be. The flag is put back afterwards.
+            boolean interrupted = Thread.interrupted();
+            try {
+                return request.iwait();
+            } finally {
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        }
+    }
+
+    /**
+     * Posts a receive. Does not block. The buffer is in use until the request is done.
+     *
+     * @param buf where the message goes; what it held is gone
+     * @param src source, or {@link #ANY_SOURCE}
+     * @param tag tag, or {@link #ANY_TAG}
+     * @return the request
+     */
+    public Request irecv(Buffer buf, int src, int tag) {
+        try {
+            Request request = Request.of(Native.irecv(handle(), buf.handle(), src, tag), buf);
+            buf.arrived();
+            return request;
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(buf);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Waits for a message without receiving it. Blocks.
+     *
+     * @param src source, or {@link #ANY_SOURCE}
+     * @param tag tag, or {@link #ANY_TAG}
+     * @return source, tag and size
+     */
+    public Status probe(int src, int tag) {
+        if (Waiting.isVirtual()) {
+            Waiting waiting = new Waiting();
+            Status status = iprobe(src, tag);
+            while (status == null) {
+                if (Thread.currentThread().isInterrupted()) {
+                    throw new InterruptedOperationException("interrupted in a probe");
+                }
+                waiting.pause();
+                status = iprobe(src, tag);
+            }
+            return status;
+        }
+        Status status = new Status();
+        try {
+            return status.put(Native.probe(handle(), src, tag, status));
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Looks for a message without receiving it. Does not block.
+     *
+     * @param src source, or {@link #ANY_SOURCE}
+     * @param tag tag, or {@link #ANY_TAG}
+     * @return source, tag and size; null when there is none
+     */
+    public Status iprobe(int src, int tag) {
+        Status status = new Status();
+        try {
+            long found = Native.iprobe(handle(), src, tag, status);
+            return found == Native.PENDING ? null : status.put(found);
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+}

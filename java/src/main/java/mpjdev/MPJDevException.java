@@ -1,0 +1,10 @@
+package mpjdev;
+
+/** Communication failed. The family of all unchecked exceptions of operations on a communicator or a request. */
+public class MPJDevException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    MPJDevException(String text) {
+        super(text);
+    }
+}

@@ -1,0 +1,189 @@
+package mpjdev;
+
+import java.io.IOException;
+import java.io.ObjectInputFilter;
+import java.io.ObjectInputStream;
+import java.io.ObjectStreamClass;
+import java.lang.ref.Reference;
+import mpjdev.core.Failure;
+import mpjdev.core.Native;
+import mpjdev.core.SecondaryInput;
+
+/**
+ * A buffer that sections of objects can be read from, beside those of primitive type.
+ *
+ * <p>Objects are deserialised under a filter: arrays are no longer than the payload has octets, references are at most
+ * 1000 deep ({@code -Dmpjdev.filter.depth} sets another limit), and whatever the filters of {@link #setObjectFilter}, of
+ * {@code -Dmpjdev.filter} and of the whole JVM reject is rejected. Classes are looked up through the thread's context class
+ * loader first. A read that fails leaves position and destination as they were.
+ */
+public class ObjectReadBuffer extends ReadBuffer {
+    private ObjectInputFilter filter;
+    private ObjectInputStream stream;
+    /** Objects of the sections that have been read. */
+    private long objectsRead;
+
+    /**
+     * An empty buffer.
+     *
+     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; to be sure that a message with
+     *     objects fits, the capacity of the buffer that it is sent from
+     */
+    public ObjectReadBuffer(int capacity) {
+        super(capacity);
+    }
+
+    /**
+     * Sets a filter beside those that are in force anyway.
+     *
+     * @param filter rejects what this buffer must not deserialise; null for none
+     */
+    public void setObjectFilter(ObjectInputFilter filter) {
+        this.filter = filter;
+        stream = null;
+    }
+
+    @Override
+    public void reset() {
+        super.reset();
+        forget();
+    }
+
+    @Override
+    void arrived() {
+        super.arrived();
+        forget();
+    }
+
+    private void forget() {
+        stream = null;
+        objectsRead = 0;
+    }
+
+    /**
+     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
+     *
+     * @param dest array that the objects are put into
+     * @param dstOff first element
+     * @param numEls number of elements
+     * @throws BufferReadException when the next section is another one
+     * @throws IOException when the stream is damaged or a filter rejects it
+     * @throws ClassNotFoundException when a class is not there
+     * @throws ArrayStoreException when an object does not fit the array's type
+     */
+    public void read(Object[] dest, int dstOff, int numEls) throws IOException, ClassNotFoundException {
+        Elements.checkRange("destination", dstOff, numEls, dest.length);
+        Object[] objects = section(numEls, dest.getClass().getComponentType());
+        System.arraycopy(objects, 0, dest, dstOff, numEls);
+    }
+
+    /**
+     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
+     *
+     * @param dest array that the objects are put into
+     * @param numEls number of elements
+     * @param offs where in {@code indexes} the indices begin
+     * @param indexes element numbers
+     * @throws IOException as for {@link #read(Object[], int, int)}
+     * @throws ClassNotFoundException when a class is not there
+     */
+    public void scatter(Object[] dest, int numEls, int offs, int[] indexes)
+            throws IOException, ClassNotFoundException {
+        scatter(dest, Elements.indices(dest.length, numEls, offs, indexes));
+    }
+
+    /**
+     * Reads one section into a strided patch (see {@link #strScatter(int[], int, int, int, int, int[])}).
+     *
+     * @param dest array that the objects are put into
+     * @param dstOff element where all i are zero
+     * @param rank number of dimensions; 0 is one element
+     * @param exts where in {@code indexes} the extents begin
+     * @param strs where in {@code indexes} the strides begin; strides may be negative
+     * @param indexes extents and strides
+     * @throws IOException as for {@link #read(Object[], int, int)}
+     * @throws ClassNotFoundException when a class is not there
+     */
+    public void strScatter(Object[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
+            throws IOException, ClassNotFoundException {
+        scatter(dest, Elements.patch(dest.length, dstOff, rank, exts, strs, indexes));
+    }
+
+    private void scatter(Object[] dest, int[] chosen) throws IOException, ClassNotFoundException {
+        Object[] objects = section(chosen.length, dest.getClass().getComponentType());
+        for (int k = 0; k < chosen.length; k++) {
+            dest[chosen[k]] = objects[k];
+        }
+    }
+
+    /** Deserialises one section and moves past it, or fails and stays. */
+    private Object[] section(int count, Class<?> component) throws IOException, ClassNotFoundException {
+        try {
+            Native.checkObjects(handle(), count, flags);
+            flags = 0;
+            boolean read = false;
+            try {
+                Object[] objects = deserialise(count);
+                checkStore(objects, component);
+                Native.readObjects(handle(), count, 0);
+                objectsRead += count;
+                read = true;
+                return objects;
+            } finally {
+                if (!read) {
+                    // The stream has moved on; the next read begins again and passes over what was read before.
+                    stream = null;
+                }
+            }
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private Object[] deserialise(int count) throws IOException, ClassNotFoundException {
+        if (stream == null) {
+            stream = new Stream(new SecondaryInput(handle()), new MessageFilter(filter, Native.secondaryLength(handle(), 0)));
+            for (long passed = 0; passed < objectsRead; passed++) {
+                stream.readObject();
+            }
+        }
+        Object[] objects = new Object[count];
+        for (int k = 0; k < count; k++) {
+            objects[k] = stream.readObject();
+        }
+        return objects;
+    }
+
+    private static void checkStore(Object[] objects, Class<?> component) {
+        for (int k = 0; k < objects.length; k++) {
+            if (objects[k] != null && !component.isInstance(objects[k])) {
+                throw new ArrayStoreException("object " + k + " of the section is a " + objects[k].getClass().getName()
+                        + ", the array holds " + component.getName());
+            }
+        }
+    }
+
+    /** Finds classes through the thread's context loader first, under a filter. */
+    private static final class Stream extends ObjectInputStream {
+        Stream(SecondaryInput in, MessageFilter filter) throws IOException {
+            super(in);
+            setObjectInputFilter(filter);
+        }
+
+        @Override
+        protected Class<?> resolveClass(ObjectStreamClass description) throws IOException, ClassNotFoundException {
+            ClassLoader loader = Thread.currentThread().getContextClassLoader();
+            if (loader != null) {
+                try {
+                    return Class.forName(description.getName(), false, loader);
+                } catch (ClassNotFoundException e) {
+                    // Primitive types, and classes that only our caller's loader knows.
+                    return super.resolveClass(description);
+                }
+            }
+            return super.resolveClass(description);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+package mpjdev;
+
+import java.util.concurrent.atomic.AtomicReference;
+import mpjdev.core.Failure;
+import mpjdev.core.Native;
+
+/** Who the calling thread is: a rank of the process, a rank that is a thread, or nobody. */
+final class Ranks {
+    /** The process's own world between init and finish. */
+    private static volatile Comm process;
+
+    /** The world of a rank that is a thread, for the thread and its children. */
+    private static final InheritableThreadLocal<Comm> BOUND = new InheritableThreadLocal<>();
+
+    private Ranks() {}
+
+    static Comm world() {
+        Comm own = process;
+        if (own != null) {
+            return own;
+        }
+        Comm bound = BOUND.get();
+        if (bound == null) {
+            throw new IllegalStateException("this thread has no rank: call Comm.init first,"
+                    + " or run it inside Comm.runThreads(n, task)");
+        }
+        return bound;
+    }
+
+    static boolean isThread() {
+        return process == null && BOUND.get() != null;
+    }
+
+    static synchronized void init() {
+        if (process == null && BOUND.get() != null) {
+            return;
+        }
+        if (process != null) {
+            throw new IllegalStateException("Comm.init was called before: call Comm.finish first");
+        }
+        process = new Comm(Native.worldOfOne());
+    }
+
+    static void finish() {
+        Comm own;
+        synchronized (Ranks.class) {
+            own = world();
+            process = null;
+        }
+        try {
+            Native.finish(own.handle());
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        }
+    }
+
+    static <E extends Exception> void runThreads(int ranks, Comm.Task<E> task) throws E {
+        if (ranks < 1) {
+            throw new IllegalArgumentException("a job has at least one rank, not " + ranks);
+        }
+        long[] handles = new long[ranks];
+        Native.localJob(handles, ranks, Boolean.getBoolean("mpjdev.messageOriented"));
+        AtomicReference<Throwable> first = new AtomicReference<>();
+        Comm[] worlds = new Comm[ranks];
+        Thread[] threads = new Thread[ranks];
+        for (int rank = 0; rank < ranks; rank++) {
+            Comm world = new Comm(handles[rank]);
+            worlds[rank] = world;
+            int number = rank;
+            threads[rank] = new Thread(() -> runRank(world, number, task, first), "rank-" + rank);
+        }
+        for (Thread thread : threads) {
+            thread.start();
+        }
+        boolean interrupted = join(threads, worlds[0]);
+        for (Comm world : worlds) {
+            world.free();
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+            InterruptedOperationException e = new InterruptedOperationException("interrupted while the job ran");
+            if (first.get() != null) {
+                e.addSuppressed(first.get());
+            }
+            throw e;
+        }
+        rethrow(first.get());
+    }
+
+    private static <E extends Exception> void runRank(Comm world, int rank, Comm.Task<E> task,
+            AtomicReference<Throwable> first) {
+        BOUND.set(world);
+        try {
+            task.run(world);
+            Native.finish(world.handle());
+        } catch (Failure f) {
+            fail(world, rank, Errors.comm(f), first);
+        } catch (Throwable t) {
+            fail(world, rank, t, first);
+        } finally {
+            BOUND.remove();
+        }
+    }
+
+    private static void fail(Comm world, int rank, Throwable t, AtomicReference<Throwable> first) {
+        if (!first.compareAndSet(null, t) && !(t instanceof PeerFailedException)) {
+            first.get().addSuppressed(t);
+        }
+        Native.abort(world.handle(), "rank " + rank + " threw " + t);
+    }
+
+    /** Waits for all threads; when interrupted, ends the job first. */
+    private static boolean join(Thread[] threads, Comm any) {
+        boolean interrupted = false;
+        for (int i = 0; i < threads.length; ) {
+            try {
+                threads[i].join();
+                i++;
+            } catch (InterruptedException e) {
+                interrupted = true;
+                Native.abort(any.handle(), "the thread that runs the job was interrupted");
+                for (Thread thread : threads) {
+                    thread.interrupt();
+                }
+            }
+        }
+        return interrupted;
+    }
+
+    /** Throws what a rank threw as what it is: the type parameter says which checked ones there can be. */
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> void rethrow(Throwable t) throws E {
+        if (t != null) {
+            throw (E) t;
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Communication: the bodies of the native methods that send, receive, probe, wait and make communicators.
+//!
+//! A result that describes a message is one number: source in bits 32 to 62, tag below. Its size, and type and count of
+//! the first section, go into the `Received` argument. [`PENDING`] and [`SENT`] are negative.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mpjdev_device::collective::{Operation, Outcome};
+use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, Status, job};
+
+use crate::array::{Array, IntArray};
+use crate::boundary::{Env, Received};
+use crate::error::Failure;
+use crate::handle::{self, Kind, Pending, Request};
+
+/// Nothing yet: not done, or nothing found.
+const PENDING: i64 = -1;
+/// A send is done.
+const SENT: i64 = -2;
+/// A collective operation is done and gives no communicator.
+const PASSED: i64 = 0;
+/// Type code for "no section".
+const NO_TYPE: i64 = 15;
+/// Largest count that fits beside the type; it stands for that many or more.
+const COUNT_MAX: i64 = (1 << 28) - 1;
+
+/// Wildcards as the original has them (S: the values of the MPICH family).
+const ANY_SOURCE: i32 = -2;
+const ANY_TAG: i32 = -1;
+
+type Answer<T = i64> = Result<T, Failure>;
+
+fn from(source: i32, tag: i32) -> From {
+    From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
+}
+
+fn mode(synchronous: bool) -> Mode {
+    if synchronous { Mode::Synchronous } else { Mode::Standard }
+}
+
+#[inline(always)]
+fn pack(env: &mut Env, status: &Status, out: Received) -> i64 {
+    let (element, count) = match status.first {
+        Some(first) => (i64::from(first.element.code()), (first.count as i64).min(COUNT_MAX)),
+        None => (NO_TYPE, 0),
+    };
+    out.set(env, (status.size as i64) << 32 | element << 28 | count);
+    i64::from(status.source) << 32 | i64::from(status.tag)
+}
+
+// ---- Jobs
+
+pub(crate) fn world_of_one(_: &mut Env) -> Answer {
+    let mut worlds = job::local(1, Config::default(), &handle::source());
+    handle::keep_comm(worlds.remove(0))
+}
+
+/// Makes a job of as many ranks as the array has elements, and puts their world communicators there.
+pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) -> Answer<()> {
+    let config = Config { message_oriented, ..Config::default() };
+    for (rank, world) in job::local(worlds.len(), config, &handle::source()).into_iter().enumerate() {
+        let handle = handle::keep_comm(world)?;
+        worlds.put_long(env, rank, handle);
+    }
+    Ok(())
+}
+
+pub(crate) fn rank(_: &mut Env, comm: i64) -> Answer<i32> {
+    Ok(handle::comm(comm)?.rank() as i32)
+}
+
+pub(crate) fn size(_: &mut Env, comm: i64) -> Answer<i32> {
+    Ok(handle::comm(comm)?.size() as i32)
+}
+
+pub(crate) fn free(_: &mut Env, comm: i64) -> Answer<()> {
+    handle::free_comm(comm);
+    Ok(())
+}
+
+/// Ends this rank.
+pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
+    let comm = handle::comm(comm)?;
+    Ok(comm.endpoint().finish(&mut || !env.is_interrupted())?)
+}
+
+/// Ends the job: all operations of all ranks fail.
+pub(crate) fn abort(_: &mut Env, comm: i64, why: String) -> Answer<()> {
+    handle::comm(comm)?.endpoint().fail(&why);
+    Ok(())
+}
+
+// ---- Sending
+
+pub(crate) fn send(
+    env: &mut Env,
+    comm: i64,
+    buffer: i64,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+    flags: i32,
+) -> Answer<()> {
+    let comm = handle::comm(comm)?;
+    // The buffer is let go before waiting: the message is captured.
+    let Some(id) = start_send(&comm, buffer, dest, tag, synchronous, flags)? else { return Ok(()) };
+    match comm.wait(id, None, &mut || !env.is_interrupted()) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            comm.endpoint().detach(id);
+            Err(error.into())
+        }
+    }
+}
+
+pub(crate) fn isend(
+    _: &mut Env,
+    comm: i64,
+    buffer: i64,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+    flags: i32,
+) -> Answer {
+    let comm = handle::comm(comm)?;
+    match start_send(&comm, buffer, dest, tag, synchronous, flags)? {
+        None => Ok(0),
+        Some(id) => handle::keep_request(Request { comm, id, buffer: None }),
+    }
+}
+
+#[inline(always)]
+fn start_send(
+    comm: &Comm,
+    buffer: i64,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+    flags: i32,
+) -> Answer<Option<mpjdev_device::RequestId>> {
+    crate::buffer::with_message(buffer, flags, |message| match message {
+        Some(message) => Ok(comm.isend(message, dest, tag, mode(synchronous))?),
+        None => {
+            Err(Failure::WrongKind { what: "buffer", why: "it is empty: receive or load a message first" })
+        }
+    })
+}
+
+// ---- Receiving
+
+pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
+    let comm = handle::comm(comm)?;
+    let (capacity, spare) = begin_receive(buffer)?;
+    let result = comm.recv(from(source, tag), capacity, spare, &mut || !env.is_interrupted());
+    let (status, message) = end_receive(buffer, result)?;
+    deliver(buffer, message);
+    Ok(pack(env, &status, out))
+}
+
+pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
+    let comm = handle::comm(comm)?;
+    let (capacity, spare) = begin_receive(buffer)?;
+    let id = end_receive(buffer, comm.irecv(from(source, tag), capacity, spare))?;
+    handle::keep_request(Request { comm, id, buffer: Some(buffer) })
+}
+
+/// Marks a buffer as in use and empties it; gives its capacity and its memory.
+#[inline(always)]
+fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
+    handle::with_buffer(buffer, |_| Ok(()))?;
+    handle::with_any_buffer(buffer, |b| {
+        b.pending = Some(Pending::Awaited);
+        match &mut b.kind {
+            Kind::Write(w) => (w.capacity(), w.take_spare()),
+            Kind::Read(r) => (r.capacity(), r.take_spare()),
+        }
+    })
+}
+
+/// A receive that failed leaves its buffer empty and free for use.
+fn end_receive<T>(buffer: i64, result: Result<T, DeviceError>) -> Answer<T> {
+    if result.is_err() {
+        // Closed meanwhile: nothing is left to be freed.
+        let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
+    }
+    Ok(result?)
+}
+
+/// Puts a message into its buffer; drops it when the buffer has been closed meanwhile.
+#[inline(always)]
+fn deliver(buffer: i64, message: mpjdev_buffer::Message) {
+    let _ = handle::with_any_buffer(buffer, |b| {
+        b.pending = None;
+        b.adopt(message);
+    });
+}
+
+pub(crate) fn probe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Received) -> Answer {
+    let status = handle::comm(comm)?.probe(from(source, tag), &mut || !env.is_interrupted())?;
+    Ok(pack(env, &status, out))
+}
+
+pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Received) -> Answer {
+    let found = handle::comm(comm)?.iprobe(from(source, tag))?;
+    Ok(found.map_or(PENDING, |status| pack(env, &status, out)))
+}
+
+pub(crate) fn improbe(_: &mut Env, comm: i64, source: i32, tag: i32) -> Answer {
+    let comm = handle::comm(comm)?;
+    match comm.improbe(from(source, tag))? {
+        Some((status, message)) => handle::keep_matched(comm, status, message),
+        None => Ok(PENDING),
+    }
+}
+
+pub(crate) fn matched_status(env: &mut Env, matched: i64, out: Received) -> Answer {
+    let status = handle::matched_status(matched)?;
+    Ok(pack(env, &status, out))
+}
+
+/// Receives a matched message; it is consumed whatever becomes of the receive.
+pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
+    let (capacity, _) = begin_receive(buffer)?;
+    let taken = handle::take_matched(matched);
+    if taken.is_err() {
+        let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
+    }
+    let (comm, _, message) = taken?;
+    let id = comm.imrecv(message, capacity);
+    handle::keep_request(Request { comm, id, buffer: Some(buffer) })
+}
+
+pub(crate) fn free_matched(_: &mut Env, matched: i64) -> Answer<()> {
+    let _ = handle::take_matched(matched);
+    Ok(())
+}
+
+// ---- Requests
+
+/// The end of a wait; none for no end.
+fn deadline(nanos: i64) -> Option<Instant> {
+    u64::try_from(nanos).ok().and_then(|n| Instant::now().checked_add(Duration::from_nanos(n)))
+}
+
+pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: Received) -> Answer {
+    let r = handle::request(request)?;
+    let result = r.comm.wait(r.id, deadline(nanos), &mut || !env.is_interrupted());
+    match result {
+        Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
+        result => conclude(env, request, &r, result, out),
+    }
+}
+
+pub(crate) fn test(env: &mut Env, request: i64, out: Received) -> Answer {
+    let r = handle::request(request)?;
+    match r.comm.test(r.id).transpose() {
+        None => Ok(PENDING),
+        Some(result) => conclude(env, request, &r, result, out),
+    }
+}
+
+/// A request is done: its handle goes, its message goes into its buffer.
+fn conclude(
+    env: &mut Env,
+    handle: i64,
+    request: &Request,
+    result: Result<Done, DeviceError>,
+    out: Received,
+) -> Answer {
+    handle::drop_request(handle);
+    let done = match request.buffer {
+        Some(buffer) => end_receive(buffer, result)?,
+        None => result?,
+    };
+    if let (Some(buffer), Some(message)) = (request.buffer, done.message) {
+        deliver(buffer, message);
+    }
+    Ok(done.status.map_or(SENT, |status| pack(env, &status, out)))
+}
+
+/// Waits until one of the first `count` requests is done and gives its place; zero handles are passed over.
+/// Gives -1 when all are zero.
+pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -> Answer<i32> {
+    let mut handles = vec![0; (count.max(0) as usize).min(requests.len())];
+    requests.get_longs(env, &mut handles);
+    let mut active = Vec::new();
+    for (place, &handle) in handles.iter().enumerate().filter(|(_, h)| **h != 0) {
+        active.push((place, handle::request(handle)?));
+    }
+    let Some((_, first)) = active.first() else { return Ok(-1) };
+    let endpoint = first.comm.endpoint().clone();
+    if active.iter().any(|(_, r)| !Arc::ptr_eq(r.comm.endpoint(), &endpoint)) {
+        return Err(DeviceError::MixedRanks.into());
+    }
+    let ids: Vec<_> = active.iter().map(|(_, r)| r.id).collect();
+    let at = endpoint.wait_any(&ids, deadline(nanos), &mut || !env.is_interrupted())?;
+    Ok(active[at].0 as i32)
+}
+
+pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
+    let r = handle::request(request)?;
+    Ok(r.comm.endpoint().cancel(r.id)?)
+}
+
+/// Nobody will wait for this request; a second time is no error.
+pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
+    let Some(Request { comm, id, buffer }) = handle::drop_request(request) else { return Ok(()) };
+    let detached = Pending::Detached(comm.clone(), id);
+    let kept = buffer.is_some_and(|b| handle::with_any_buffer(b, |b| b.pending = Some(detached)).is_ok());
+    if !kept {
+        comm.endpoint().detach(id);
+    }
+    Ok(())
+}
+
+// ---- Collective operations
+
+pub(crate) fn start_barrier(_: &mut Env, comm: i64) -> Answer {
+    handle::keep_operation(handle::comm(comm)?.start_barrier())
+}
+
+pub(crate) fn start_dup(_: &mut Env, comm: i64) -> Answer {
+    handle::keep_operation(handle::comm(comm)?.start_dup())
+}
+
+pub(crate) fn start_create(env: &mut Env, comm: i64, ids: IntArray) -> Answer {
+    let comm = handle::comm(comm)?;
+    let mut ranks = vec![0; ids.len()];
+    ids.get(env, 0, &mut ranks);
+    handle::keep_operation(comm.start_create(&ranks))
+}
+
+pub(crate) fn start_split(_: &mut Env, comm: i64, color: i32, key: i32) -> Answer {
+    handle::keep_operation(handle::comm(comm)?.start_split(color, key))
+}
+
+/// Goes on with a collective operation, to its end when blocking: the new communicator's handle, [`PASSED`] when
+/// there is none, [`PENDING`] when there is more to do. The operation is gone when it is done or has failed.
+pub(crate) fn advance(env: &mut Env, operation: i64, blocking: bool) -> Answer {
+    let outcome = handle::with_operation(operation, |op| run(env, op, blocking))?;
+    match outcome {
+        Ok(None) => Ok(PENDING),
+        Ok(Some(Outcome::Created(Some(comm)))) => {
+            handle::drop_operation(operation);
+            handle::keep_comm(comm)
+        }
+        Ok(Some(_)) => {
+            handle::drop_operation(operation);
+            Ok(PASSED)
+        }
+        Err(error @ DeviceError::Interrupted) => Err(error.into()),
+        Err(error) => {
+            handle::drop_operation(operation);
+            Err(error.into())
+        }
+    }
+}
+
+fn run(env: &mut Env, op: &mut Operation, blocking: bool) -> Result<Option<Outcome>, DeviceError> {
+    loop {
+        match op.advance()? {
+            None if blocking => op.wait(&mut || !env.is_interrupted())?,
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+pub(crate) fn free_operation(_: &mut Env, operation: i64) -> Answer<()> {
+    handle::drop_operation(operation);
+    Ok(())
+}
