@@ -20,6 +20,7 @@ impl Encoding {
         if cfg!(target_endian = "little") { Encoding::Little } else { Encoding::Big };
 
     /// The encoding with this octet, or none for an octet that the format does not know.
+    #[inline(always)]
     pub const fn from_code(code: u8) -> Option<Encoding> {
         match code {
             0 => Some(Encoding::Big),
@@ -29,6 +30,7 @@ impl Encoding {
     }
 
     /// The encoding octet.
+    #[inline(always)]
     pub const fn code(self) -> u8 {
         self as u8
     }
@@ -42,6 +44,7 @@ impl Encoding {
     }
 
     /// Reads four octets as an unsigned number.
+    #[inline(always)]
     pub fn get_u32(self, octets: &[u8]) -> u32 {
         match self {
             Encoding::Big => BigEndian::read_u32(octets),
@@ -50,6 +53,7 @@ impl Encoding {
     }
 
     /// Writes an unsigned number into four octets.
+    #[inline(always)]
     pub fn put_u32(self, octets: &mut [u8], value: u32) {
         match self {
             Encoding::Big => BigEndian::write_u32(octets, value),

@@ -32,7 +32,7 @@ impl PrimaryHeader {
     /// # Errors
     /// An encoding octet other than 0 or 1; a length that is negative, above the largest capacity, or
     /// not a multiple of 8.
-    #[inline]
+    #[inline(always)]
     pub fn parse(octets: [u8; 8]) -> Result<Self, Damage> {
         let code = octets[ENCODING_OCTET];
         let encoding = Encoding::from_code(code).ok_or(Damage::Encoding { code })?;
@@ -44,7 +44,7 @@ impl PrimaryHeader {
     }
 
     /// The eight octets of this header.
-    #[inline]
+    #[inline(always)]
     pub fn emit(self) -> [u8; 8] {
         let mut octets = [0; 8];
         octets[ENCODING_OCTET] = self.encoding.code();
@@ -67,7 +67,7 @@ impl SectionHeader {
     ///
     /// # Errors
     /// An unknown type code or a negative count.
-    #[inline]
+    #[inline(always)]
     pub fn parse(octets: [u8; 8], encoding: Encoding) -> Result<Self, Damage> {
         let code = octets[SECTION_TYPE_OCTET];
         let element = Type::from_code(code).ok_or(Damage::TypeCode { code })?;
@@ -79,7 +79,7 @@ impl SectionHeader {
     }
 
     /// The eight octets of this header.
-    #[inline]
+    #[inline(always)]
     pub fn emit(self, encoding: Encoding) -> [u8; 8] {
         let mut octets = [0; 8];
         octets[SECTION_TYPE_OCTET] = self.element.code();
@@ -88,13 +88,13 @@ impl SectionHeader {
     }
 
     /// Octets of the data, without padding. Cannot overflow: the count fits 31 bits.
-    #[inline]
+    #[inline(always)]
     pub const fn data_len(self) -> usize {
         self.count * self.element.size()
     }
 
     /// Octets of the data with the padding that follows them.
-    #[inline]
+    #[inline(always)]
     pub const fn padded_len(self) -> usize {
         self.data_len() + padding(self.data_len())
     }
@@ -114,7 +114,7 @@ impl SecondaryHeader {
     ///
     /// # Errors
     /// A negative length.
-    #[inline]
+    #[inline(always)]
     pub fn parse(octets: [u8; 8], encoding: Encoding) -> Result<Self, Damage> {
         let len = encoding.get_u32(&octets[SECONDARY_LEN_FIELD]);
         if len as usize > COUNT_MAX {
@@ -125,7 +125,7 @@ impl SecondaryHeader {
     }
 
     /// The eight octets of this header.
-    #[inline]
+    #[inline(always)]
     pub fn emit(self, encoding: Encoding) -> [u8; 8] {
         let mut octets = [0; 8];
         encoding.put_u32(&mut octets[PAIR_FIELD], self.pair);

@@ -55,6 +55,15 @@ impl Message {
         self.capacity
     }
 
+    /// An empty message in the same memory.
+    #[inline(always)]
+    pub(crate) fn restart(&mut self, encoding: Encoding, capacity: usize) {
+        self.encoding = encoding;
+        self.primary_len = 0;
+        self.secondary_len = 0;
+        self.capacity = capacity;
+    }
+
     /// The same message as one that a buffer of this capacity has received.
     #[inline]
     #[must_use]

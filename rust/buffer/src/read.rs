@@ -5,6 +5,7 @@
 //! a message is believed: each header word is copied out once, checked, and only then used.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::encoding::Encoding;
 use crate::error::{BufferError, Damage};
@@ -171,18 +172,57 @@ impl ReadBuffer {
         self.sections_read
     }
 
+    /// Reads the next section, which must hold exactly `count` elements of this type: `take` gets the place of its
+    /// data and their encoding.
+    ///
+    /// # Errors
+    /// No further section; another type; another count; elements left of a section read in pieces; a damaged
+    /// section header; what `take` fails with. Then the position is as it was.
+    #[inline(always)]
+    pub fn section<E: From<BufferError>>(
+        &mut self,
+        element: Type,
+        count: usize,
+        take: impl FnOnce(Place<'_>, Encoding) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.open.is_some() {
+            self.check_open_is_done()?;
+        }
+        let Some(message) = &self.message else { return Err(self.end(element).into()) };
+        let words = message.primary.words();
+        let header = self.admit(words, message, element, count)?;
+        let at = PRIMARY_HEADER_LEN + self.at + SECTION_HEADER_LEN;
+        take(Place::new(words, at, header.data_len()), message.encoding)?;
+        self.staged = Staged::Nothing;
+        self.pass(header);
+        Ok(())
+    }
+
     /// Prepares the next section, which must hold exactly `count` elements of this type: gives the place of its
     /// data.
     ///
     /// # Errors
-    /// No further section; another type; another count; elements left of a section read in pieces; a damaged
-    /// section header.
-    #[inline]
+    /// As for [`section`](Self::section).
     pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
         if self.open.is_some() {
             self.check_open_is_done()?;
         }
-        let Some(header) = self.peek()? else { return Err(self.end(element)) };
+        let Some(message) = &self.message else { return Err(self.end(element)) };
+        let header = self.admit(message.primary.words(), message, element, count)?;
+        self.staged = Staged::Section(header);
+        Ok(self.place(self.at + SECTION_HEADER_LEN, header.data_len()))
+    }
+
+    /// Whether the next section is the one that is wanted: its header.
+    #[inline(always)]
+    fn admit(
+        &self,
+        words: &[AtomicU64],
+        message: &Message,
+        element: Type,
+        count: usize,
+    ) -> Result<SectionHeader, BufferError> {
+        let Some(header) = section_in(words, message, self.at)? else { return Err(self.end(element)) };
         if header.element != element {
             return Err(self.other_type(element, header.element, self.sections_read));
         }
@@ -193,20 +233,22 @@ impl ReadBuffer {
                 section: self.sections_read,
             });
         }
-        self.staged = Staged::Section(header);
-        Ok(self.place(self.at + SECTION_HEADER_LEN, header.data_len()))
+        Ok(header)
+    }
+
+    /// Moves past a section.
+    #[inline(always)]
+    fn pass(&mut self, header: SectionHeader) {
+        self.at += SECTION_HEADER_LEN + header.padded_len();
+        self.sections_read += 1;
+        self.open = None;
     }
 
     /// Moves past what was staged last; does nothing when nothing is staged.
-    #[inline]
     pub fn commit(&mut self) {
         match std::mem::replace(&mut self.staged, Staged::Nothing) {
             Staged::Nothing => {}
-            Staged::Section(header) => {
-                self.at += SECTION_HEADER_LEN + header.padded_len();
-                self.sections_read += 1;
-                self.open = None;
-            }
+            Staged::Section(header) => self.pass(header),
             Staged::Piece(count) => {
                 if let Some(open) = &mut self.open {
                     open.taken += count;
@@ -258,15 +300,15 @@ impl ReadBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage); `dest` is as it was.
     pub fn read<T: Element>(&mut self, dest: &mut [T]) -> Result<(), BufferError> {
-        let encoding = self.encoding();
         let mut slots = dest.iter_mut();
-        self.stage(T::TYPE, slots.len())?.get(encoding, |value| {
-            if let Some(slot) = slots.next() {
-                *slot = value;
-            }
-        });
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, slots.len(), |place, encoding| {
+            place.get(encoding, |value| {
+                if let Some(slot) = slots.next() {
+                    *slot = value;
+                }
+            });
+            Ok(())
+        })
     }
 
     /// Reads the next section into the elements `dest[base + indices[k]]`.
@@ -280,15 +322,15 @@ impl ReadBuffer {
         indices: &[i32],
     ) -> Result<(), BufferError> {
         check_indices(indices, base, dest.len(), 0)?;
-        let encoding = self.encoding();
         let mut slots = indices.iter().map(|&i| (i64::from(i) + base) as usize);
-        self.stage(T::TYPE, indices.len())?.get(encoding, |value| {
-            if let Some(slot) = slots.next() {
-                dest[slot] = value;
-            }
-        });
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, indices.len(), |place, encoding| {
+            place.get(encoding, |value| {
+                if let Some(slot) = slots.next() {
+                    dest[slot] = value;
+                }
+            });
+            Ok(())
+        })
     }
 
     /// Reads the next section into a strided patch of `dest`.
@@ -296,17 +338,17 @@ impl ReadBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage); `dest` is as it was. The patch was checked against an array of this length.
     pub fn str_scatter<T: Element>(&mut self, dest: &mut [T], patch: &Patch) -> Result<(), BufferError> {
-        let encoding = self.encoding();
         let mut slots = patch
             .runs(usize::MAX)
             .flat_map(|run| (0..run.count).map(move |i| (run.start as i64 + run.stride * i as i64) as usize));
-        self.stage(T::TYPE, patch.count())?.get(encoding, |value| {
-            if let Some(slot) = slots.next() {
-                dest[slot] = value;
-            }
-        });
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, patch.count(), |place, encoding| {
+            place.get(encoding, |value| {
+                if let Some(slot) = slots.next() {
+                    dest[slot] = value;
+                }
+            });
+            Ok(())
+        })
     }
 
     #[inline(always)]
@@ -341,15 +383,24 @@ impl ReadBuffer {
 ///
 /// # Errors
 /// A damaged header, or a section that reaches past the primary payload.
-#[inline]
 pub fn section_at(message: &Message, at: usize) -> Result<Option<SectionHeader>, BufferError> {
+    section_in(message.first_words(), message, at)
+}
+
+/// As [`section_at`], with the message's words at hand.
+#[inline(always)]
+fn section_in(
+    words: &[AtomicU64],
+    message: &Message,
+    at: usize,
+) -> Result<Option<SectionHeader>, BufferError> {
     let left = message.primary_len - at;
     if left == 0 {
         return Ok(None);
     }
     let offset = PRIMARY_HEADER_LEN + at;
-    let header = SectionHeader::parse(load_word(message.first_words(), offset), message.encoding)
-        .map_err(|d| d.at(offset))?;
+    let header =
+        SectionHeader::parse(load_word(words, offset), message.encoding).map_err(|d| d.at(offset))?;
     let needed = SECTION_HEADER_LEN + header.padded_len();
     if needed > left {
         return Err(Damage::SectionLen { needed: needed as u64, available: left as u64 }.at(offset));

@@ -32,29 +32,34 @@ pub trait SlabSource: Debug + Send + Sync + 'static {
 
 /// A counted reference to message memory. Cloning is cheap and copies nothing.
 #[derive(Clone, Debug)]
-pub struct Slab(Arc<dyn SlabMemory>);
+pub struct Slab {
+    memory: Arc<dyn SlabMemory>,
+    /// Octets, kept here because every write asks.
+    len: usize,
+}
 
 impl Slab {
     /// A slab of this memory with one reference.
     pub fn new(memory: impl SlabMemory) -> Self {
-        Slab(Arc::new(memory))
+        let len = memory.words().len() * 8;
+        Slab { memory: Arc::new(memory), len }
     }
 
     /// All octets, in words of eight.
     #[inline(always)]
     pub fn words(&self) -> &[AtomicU64] {
-        self.0.words()
+        self.memory.words()
     }
 
     /// Number of octets.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.words().len() * 8
+        self.len
     }
 
     /// Whether the slab has no octets.
     pub fn is_empty(&self) -> bool {
-        self.words().is_empty()
+        self.len == 0
     }
 
     /// Whether this is the only reference, so that its holder may change the octets.
@@ -62,7 +67,7 @@ impl Slab {
     /// Everything that former holders did happens before a `true`.
     #[inline(always)]
     pub fn is_exclusive(&self) -> bool {
-        if Arc::strong_count(&self.0) != 1 {
+        if Arc::strong_count(&self.memory) != 1 {
             return false;
         }
         fence(Ordering::Acquire);
@@ -71,7 +76,7 @@ impl Slab {
 
     /// The memory, for a transport that wants to know whether it is its own.
     pub fn memory(&self) -> &dyn SlabMemory {
-        &*self.0
+        &*self.memory
     }
 }
 

@@ -41,24 +41,23 @@ impl Type {
     ];
 
     /// The type with this code, or none for a code that the format does not know.
+    #[inline(always)]
     pub const fn from_code(code: u8) -> Option<Type> {
         if code < 9 { Some(Type::ALL[code as usize]) } else { None }
     }
 
     /// The code of this type on the wire.
+    #[inline(always)]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
     /// Octets of one element in the primary payload; 0 for objects.
+    #[inline(always)]
     pub const fn size(self) -> usize {
-        match self {
-            Type::Byte | Type::Boolean => 1,
-            Type::Char | Type::Short => 2,
-            Type::Int | Type::Float => 4,
-            Type::Long | Type::Double => 8,
-            Type::Object => 0,
-        }
+        // By code: a load, where a match would be a jump table on the path of every call.
+        const SIZES: [u8; 9] = [1, 2, 2, 1, 4, 8, 4, 8, 0];
+        SIZES[self as usize] as usize
     }
 
     /// The name of this type in Java, `object` for objects.

@@ -6,12 +6,13 @@
 //! methods that take slices do both.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::encoding::Encoding;
 use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{
-    CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended, padding,
+    COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended, padding,
 };
 use crate::message::{Message, Secondary};
 use crate::octets::{Place, copy_words, store_word, zero_padding};
@@ -109,19 +110,32 @@ impl WriteBuffer {
     }
 
     /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
-    #[inline]
+    #[inline(always)]
     pub fn clear(&mut self) {
         self.sections = 0;
         self.open = None;
         self.staged = Staged::Nothing;
         self.finished = false;
+        match &mut self.message {
+            Some(m)
+                if m.secondary.is_none()
+                    && self.stream.is_none()
+                    && m.primary.is_exclusive()
+                    && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD =>
+            {
+                m.restart(self.order, self.capacity);
+            }
+            _ => self.clear_slowly(),
+        }
+    }
+
+    /// The way when there is a secondary payload, or memory that somebody else refers to.
+    #[cold]
+    fn clear_slowly(&mut self) {
         if let Some(m) = &mut self.message {
+            m.secondary = None;
             if m.primary.is_exclusive() && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD {
-                m.encoding = self.order;
-                m.primary_len = 0;
-                m.secondary = None;
-                m.secondary_len = 0;
-                m.capacity = self.capacity;
+                m.restart(self.order, self.capacity);
             } else {
                 self.message = None;
             }
@@ -166,43 +180,66 @@ impl WriteBuffer {
         self.finished = true;
     }
 
+    /// Writes one section: `fill` puts the data of `count` elements in their place, in the encoding it is told.
+    ///
+    /// # Errors
+    /// The section does not fit the capacity; no memory; what `fill` fails with. Then nothing is written.
+    #[inline(always)]
+    pub fn section<E: From<BufferError>>(
+        &mut self,
+        element: Type,
+        count: usize,
+        fill: impl FnOnce(Place<'_>, Encoding) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let header = self.admit(element, count)?;
+        self.own()?;
+        self.give_up_piece();
+        self.staged = Staged::Nothing;
+        let Some(message) = &mut self.message else { unreachable!("owned") };
+        let at = PRIMARY_HEADER_LEN + message.primary_len;
+        let words = message.primary.words();
+        fill(Place::new(words, at + SECTION_HEADER_LEN, header.data_len()), message.encoding)?;
+        put_section(words, at, header, message.encoding);
+        message.primary_len += SECTION_HEADER_LEN + header.padded_len();
+        self.open = None;
+        self.sections += 1;
+        Ok(())
+    }
+
     /// Prepares a section: gives the place for the data of `count` elements.
     ///
     /// # Errors
     /// The section does not fit the capacity; no memory.
-    #[inline]
     pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
-        let header = SectionHeader { element, count };
-        if count > COUNT_MAX {
-            return Err(BufferError::Overflow {
-                needed: count as u64,
-                available: COUNT_MAX as u64,
-                capacity: self.capacity as u64,
-            });
-        }
-        let used = self.primary_len();
-        let needed = SECTION_HEADER_LEN + header.padded_len();
-        if needed > CAPACITY_MAX || used + needed > self.capacity {
-            return Err(self.overflow(needed, used));
-        }
+        let header = self.admit(element, count)?;
         self.own()?;
         self.give_up_piece();
         self.staged = Staged::Section(header);
-        let words = self.words();
-        Ok(Place::new(words, PRIMARY_HEADER_LEN + used + SECTION_HEADER_LEN, header.data_len()))
+        let at = PRIMARY_HEADER_LEN + self.primary_len() + SECTION_HEADER_LEN;
+        Ok(Place::new(self.words(), at, header.data_len()))
+    }
+
+    /// Whether a section fits: its header.
+    #[inline(always)]
+    fn admit(&self, element: Type, count: usize) -> Result<SectionHeader, BufferError> {
+        let header = SectionHeader { element, count };
+        // A count above the limit cannot be multiplied, and no capacity has room for it anyway.
+        let needed = if count > COUNT_MAX { usize::MAX } else { SECTION_HEADER_LEN + header.padded_len() };
+        let used = self.primary_len();
+        if needed > self.capacity.saturating_sub(used) || count > COUNT_MAX {
+            return Err(self.overflow(needed, used));
+        }
+        Ok(header)
     }
 
     /// Makes what was staged last part of the message; does nothing when nothing is staged.
-    #[inline]
     pub fn commit(&mut self) {
         let Some(message) = &mut self.message else { return };
         match std::mem::replace(&mut self.staged, Staged::Nothing) {
             Staged::Nothing => {}
             Staged::Section(header) => {
                 let at = PRIMARY_HEADER_LEN + message.primary_len;
-                let words = message.primary.words();
-                store_word(words, at, header.emit(message.encoding));
-                zero_padding(words, at + SECTION_HEADER_LEN + header.data_len());
+                put_section(message.primary.words(), at, header, message.encoding);
                 message.primary_len += SECTION_HEADER_LEN + header.padded_len();
                 self.open = None;
                 self.sections += 1;
@@ -211,10 +248,7 @@ impl WriteBuffer {
                 let open = self.open.as_mut().expect("a piece is staged into an open section");
                 open.count += more;
                 let header = SectionHeader { element: open.element, count: open.count };
-                let at = PRIMARY_HEADER_LEN + open.at;
-                let words = message.primary.words();
-                store_word(words, at, header.emit(message.encoding));
-                zero_padding(words, at + SECTION_HEADER_LEN + header.data_len());
+                put_section(message.primary.words(), PRIMARY_HEADER_LEN + open.at, header, message.encoding);
                 message.primary_len = open.at + SECTION_HEADER_LEN + header.padded_len();
             }
         }
@@ -364,10 +398,10 @@ impl WriteBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage).
     pub fn write<T: Element>(&mut self, source: &[T]) -> Result<(), BufferError> {
-        let encoding = self.encoding();
-        self.stage(T::TYPE, source.len())?.put(encoding, source.iter().copied());
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, source.len(), |place, encoding| {
+            place.put(encoding, source.iter().copied());
+            Ok(())
+        })
     }
 
     /// Writes one section of the elements `source[base + indices[k]]`.
@@ -381,11 +415,11 @@ impl WriteBuffer {
         indices: &[i32],
     ) -> Result<(), BufferError> {
         check_indices(indices, base, source.len(), 0)?;
-        let encoding = self.encoding();
         let elements = indices.iter().map(|&i| source[(i64::from(i) + base) as usize]);
-        self.stage(T::TYPE, indices.len())?.put(encoding, elements);
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, indices.len(), |place, encoding| {
+            place.put(encoding, elements);
+            Ok(())
+        })
     }
 
     /// Writes one section of a strided patch of `source`.
@@ -393,17 +427,17 @@ impl WriteBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage). The patch was checked against an array of this length.
     pub fn str_gather<T: Element>(&mut self, source: &[T], patch: &Patch) -> Result<(), BufferError> {
-        let encoding = self.encoding();
         let elements = patch.runs(usize::MAX).flat_map(|run| {
             (0..run.count).map(move |i| source[(run.start as i64 + run.stride * i as i64) as usize])
         });
-        self.stage(T::TYPE, patch.count())?.put(encoding, elements);
-        self.commit();
-        Ok(())
+        self.section(T::TYPE, patch.count(), |place, encoding| {
+            place.put(encoding, elements);
+            Ok(())
+        })
     }
 
     /// Makes sure that the primary octets are this buffer's alone and may change.
-    #[inline]
+    #[inline(always)]
     fn own(&mut self) -> Result<(), BufferError> {
         // A message that was adopted may be larger than this buffer.
         let room = self.capacity.max(self.primary_len()) + MESSAGE_OVERHEAD;
@@ -488,7 +522,7 @@ impl WriteBuffer {
     }
 
     #[inline(always)]
-    fn words(&self) -> &[std::sync::atomic::AtomicU64] {
+    fn words(&self) -> &[AtomicU64] {
         self.message.as_ref().expect("owned").primary.words()
     }
 
@@ -500,4 +534,11 @@ impl WriteBuffer {
             capacity: self.capacity as u64,
         }
     }
+}
+
+/// Writes the header of the section at offset `at`, and zeroes the padding behind its data.
+#[inline(always)]
+fn put_section(words: &[AtomicU64], at: usize, header: SectionHeader, encoding: Encoding) {
+    store_word(words, at, header.emit(encoding));
+    zero_padding(words, at + SECTION_HEADER_LEN + header.data_len());
 }

@@ -116,6 +116,15 @@ impl<T> Slots<T> {
         }
     }
 
+    /// Whether there is a value behind this handle, in use or not.
+    #[inline(always)]
+    pub fn is_live(&self, handle: i64) -> bool {
+        match self.slot(handle) {
+            Ok(slot) => slot.state.load(Acquire) >> 32 == handle as u64 >> 32,
+            Err(_) => false,
+        }
+    }
+
     /// Takes the value exclusively, waiting for another thread that uses it right now to be done.
     ///
     /// # Errors
