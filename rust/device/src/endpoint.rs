@@ -3,7 +3,6 @@
 //! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
 //! never while another rank's lock is taken by force. Whoever waits drives the progress.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,10 +13,11 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
 
-use crate::config::{CREDIT_OVERHEAD, Config};
+use crate::config::Config;
 use crate::error::DeviceError;
+use crate::outbox::Outbox;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
-use crate::transport::{Header, Inbox, Kind, Outgoing, Payload, PeerState, Wire};
+use crate::transport::{Inbox, Wire};
 use crate::unexpected::Unexpected;
 use crate::waiting::{Backoff, Patience, Step, Waiter};
 
@@ -46,16 +46,6 @@ pub struct ReceiveArgs {
     pub members: Arc<[u32]>,
 }
 
-/// A packet that found no room, or has to wait for those before it.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) dest: u32,
-    pub(crate) header: Header,
-    pub(crate) payload: Option<Payload>,
-    /// The request that is done when the packet has left; synchronous ones are done later.
-    pub(crate) request: Option<RequestId>,
-}
-
 /// Everything under the lock.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -70,7 +60,7 @@ pub(crate) struct State {
     /// Receives whose first half is there: the envelope their second half must have.
     pub(crate) halves: Vec<crate::pairing::Half>,
     pub(crate) requests: Requests,
-    pub(crate) queued: VecDeque<Queued>,
+    pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
     /// Octets matched by source: all of them, and those that the source was told of.
     pub(crate) matched: Vec<(u64, u64)>,
@@ -79,7 +69,7 @@ pub(crate) struct State {
     parked: Vec<Arc<Waiter>>,
     /// Those of them that wait for a message that no receive has been posted for.
     observers: Vec<Arc<Waiter>>,
-    seen_epoch: u32,
+    pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
 }
 
@@ -94,10 +84,10 @@ pub struct Endpoint {
     core: Mutex<Core>,
     /// Requests done and unexpected messages come so far: what a polling thread looks at without the lock.
     changes: AtomicU64,
-    /// Packets in `queued`.
-    queued_count: AtomicUsize,
+    /// Packets in the outbox.
+    pub(crate) queued_count: AtomicUsize,
     /// Octets sent by destination, against the credit.
-    sent: Box<[AtomicU64]>,
+    pub(crate) sent: Box<[AtomicU64]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     neighbours: OnceLock<Vec<Weak<Endpoint>>>,
@@ -119,7 +109,7 @@ impl Endpoint {
             matcher: Matcher::new(),
             halves: Vec::new(),
             requests: Requests::default(),
-            queued: VecDeque::new(),
+            outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
             matched: vec![(0, 0); size as usize],
             driver: None,
@@ -167,139 +157,6 @@ impl Endpoint {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // ---- Sending
-
-    /// Sends a message and waits until that counts as done.
-    ///
-    /// # Errors
-    /// The peer or this rank has failed or finished; interrupted: then the message may still arrive.
-    pub fn send(
-        &self,
-        dest: u32,
-        context: u64,
-        tag: i32,
-        message: &Message,
-        mode: Mode,
-        patience: &mut dyn Patience,
-    ) -> Result<(), DeviceError> {
-        match self.start_send(dest, context, tag, message, mode)? {
-            None => Ok(()),
-            Some(id) => match self.wait(id, None, patience) {
-                Ok(_) => Ok(()),
-                Err(error) => {
-                    self.lock().state.requests.detach(id);
-                    Err(error)
-                }
-            },
-        }
-    }
-
-    /// Starts to send a message; none when that is done already.
-    ///
-    /// # Errors
-    /// The peer or this rank has failed or finished.
-    #[inline]
-    pub fn start_send(
-        &self,
-        dest: u32,
-        context: u64,
-        tag: i32,
-        message: &Message,
-        mode: Mode,
-    ) -> Result<Option<RequestId>, DeviceError> {
-        if self.wire.epoch() != 0 {
-            self.check_peer(dest)?;
-        }
-        if self.config.message_oriented {
-            return self.start_physical(dest, context, tag, message, mode);
-        }
-        let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        if mode == Mode::Standard && self.take_credit(dest, message.logical_len()) {
-            // Straight to the transport, unless packets wait that must not be overtaken.
-            if self.queued_count.load(Ordering::Acquire) == 0
-                && self.wire.try_send(dest, header, Outgoing::Message(message))
-            {
-                return Ok(None);
-            }
-            return Ok(self.queue(dest, header, Payload::Whole(message.clone()), false));
-        }
-        Ok(self.queue(dest, header, Payload::Whole(message.clone()), true))
-    }
-
-    /// Counts a message against the credit for its destination; false when that is used up.
-    #[inline]
-    pub(crate) fn take_credit(&self, dest: u32, len: usize) -> bool {
-        let len = len as u64 + CREDIT_OVERHEAD;
-        let sent = &self.sent[dest as usize];
-        let before = sent.fetch_add(len, Ordering::Relaxed);
-        // `matched_by` is asked for only when it matters: it is a line of the receiver's.
-        if before + len <= self.config.credit
-            || (before + len).saturating_sub(self.wire.matched_by(dest)) <= self.config.credit
-        {
-            return true;
-        }
-        sent.fetch_sub(len, Ordering::Relaxed);
-        false
-    }
-
-    /// A message that counted against the credit has not left and never will.
-    fn give_credit_back(&self, dest: u32, len: usize) {
-        self.sent[dest as usize].fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
-    }
-
-    /// Queues a packet behind those that wait, and sends what can be sent.
-    pub(crate) fn queue(
-        &self,
-        dest: u32,
-        mut header: Header,
-        payload: Payload,
-        synchronous: bool,
-    ) -> Option<RequestId> {
-        let mut core = self.lock();
-        let state = &mut core.state;
-        let id = state.requests.add(Work::Send { dest, pair: None });
-        if synchronous {
-            header.kind = Kind::Synchronous;
-            header.token = id.into();
-        }
-        let request = (!synchronous).then_some(id);
-        self.enqueue(state, Queued { dest, header, payload: Some(payload), request });
-        match state.requests.take_outcome(id) {
-            Ok(Some(_)) => None,
-            _ => Some(id),
-        }
-    }
-
-    /// Puts a packet behind those that wait, and sends what can be sent.
-    pub(crate) fn enqueue(&self, state: &mut State, packet: Queued) {
-        state.queued.push_back(packet);
-        self.queued_count.fetch_add(1, Ordering::Release);
-        self.flush(state);
-    }
-
-    /// Sends what waits, in order per destination, as far as there is room.
-    fn flush(&self, state: &mut State) {
-        let mut blocked: Vec<u32> = Vec::new();
-        for _ in 0..state.queued.len() {
-            let Some(packet) = state.queued.pop_front() else { break };
-            let body = packet.payload.as_ref().map_or(Outgoing::Nothing, |p| match p {
-                Payload::Whole(message) => Outgoing::Message(message),
-                physical => Outgoing::Payload(physical),
-            });
-            if blocked.contains(&packet.dest) || !self.wire.try_send(packet.dest, packet.header, body) {
-                if !blocked.contains(&packet.dest) {
-                    blocked.push(packet.dest);
-                }
-                state.queued.push_back(packet);
-                continue;
-            }
-            self.queued_count.fetch_sub(1, Ordering::Release);
-            if let Some(id) = packet.request {
-                self.complete(state, id, Ok(Completed::SENT));
-            }
-        }
-    }
-
     // ---- Receiving
 
     /// Posts a receive.
@@ -307,9 +164,12 @@ impl Endpoint {
     /// # Errors
     /// This rank has finished, or the job has failed.
     pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
-        let mut core = self.lock();
+        self.start_receive_locked(&mut self.lock(), args)
+    }
+
+    fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         self.check_self(&core.state)?;
-        self.progress(&mut core);
+        self.progress(core);
         let id = self.post(&mut core.state, args);
         // The source may have been gone before this was posted.
         if self.wire.epoch() != 0 {
@@ -344,19 +204,37 @@ impl Endpoint {
         args: ReceiveArgs,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
-        let id = self.start_receive(args)?;
-        let completed = match self.wait(id, None, patience) {
-            Err(DeviceError::Interrupted) if self.cancel(id)? => {
-                let _ = self.test(id);
-                return Err(DeviceError::Interrupted);
-            }
-            // Too late to withdraw: the message is there or about to be.
-            Err(DeviceError::Interrupted) => self.wait(id, None, &mut crate::waiting::Patient)?,
-            other => other?,
+        let (id, there) = self.post_and_look(args)?;
+        let completed = match there {
+            Some(outcome) => outcome?,
+            None => self.await_receive(id, patience)?,
         };
         match (completed.envelope, completed.message) {
             (Some(envelope), Some(message)) => Ok((envelope, message)),
             _ => Err(DeviceError::NoSuchRequest),
+        }
+    }
+
+    /// Posts a receive and takes its outcome at once if its message is there.
+    fn post_and_look(
+        &self,
+        args: ReceiveArgs,
+    ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        let there = core.state.requests.take_outcome(id)?;
+        Ok((id, there))
+    }
+
+    fn await_receive(&self, id: RequestId, patience: &mut dyn Patience) -> Result<Completed, DeviceError> {
+        match self.wait(id, None, patience) {
+            Err(DeviceError::Interrupted) if self.cancel(id)? => {
+                let _ = self.test(id);
+                Err(DeviceError::Interrupted)
+            }
+            // Too late to withdraw: the message is there or about to be.
+            Err(DeviceError::Interrupted) => self.wait(id, None, &mut crate::waiting::Patient),
+            other => other,
         }
     }
 
@@ -503,29 +381,15 @@ impl Endpoint {
             Work::Receive(receive) => {
                 receive.post.take().and_then(|post| state.matcher.withdraw(post)).is_some()
             }
-            Work::Send { .. } => self.unqueue(state, id),
+            Work::Send { dest, .. } => {
+                let dest = *dest;
+                self.unqueue(state, id, dest)
+            }
         };
         if withdrawn {
             self.complete(state, id, Err(DeviceError::Cancelled));
         }
         Ok(withdrawn)
-    }
-
-    /// Removes the one packet of a send that has not left; a split message's send stays.
-    fn unqueue(&self, state: &mut State, id: RequestId) -> bool {
-        let is_its = |q: &Queued| {
-            q.request == Some(id) || (q.header.kind == Kind::Synchronous && q.header.token == u64::from(id))
-        };
-        let Some(at) = state.queued.iter().position(is_its) else { return false };
-        if self.config.message_oriented {
-            return false;
-        }
-        let Some(packet) = state.queued.remove(at) else { return false };
-        self.queued_count.fetch_sub(1, Ordering::Release);
-        if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
-            self.give_credit_back(packet.dest, payload.len());
-        }
-        true
     }
 
     /// Nobody will wait for this request (MPI_Request_free): it goes on, and its outcome is dropped.
@@ -576,7 +440,7 @@ impl Endpoint {
         while inbox.receive(BATCH, &mut |source, header, body| self.arrive(state, source, header, body))
             == BATCH
         {}
-        if !state.queued.is_empty() {
+        if !state.outbox.is_empty() {
             self.flush(state);
         }
         // The epoch was read first: whatever the gone ones had sent has been taken in.
@@ -702,144 +566,5 @@ impl Endpoint {
         {
             next.signal();
         }
-    }
-
-    // ---- Who is gone
-
-    fn check_self(&self, state: &State) -> Result<(), DeviceError> {
-        if state.finished {
-            return Err(DeviceError::Finished { rank: self.rank });
-        }
-        match self.wire.epoch() {
-            0 => Ok(()),
-            _ => self.wire.abort().map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why })),
-        }
-    }
-
-    #[cold]
-    fn check_peer(&self, dest: u32) -> Result<(), DeviceError> {
-        self.check_self(&self.lock().state)?;
-        match self.wire.peer(dest) {
-            PeerState::Alive => Ok(()),
-            PeerState::Finished => Err(DeviceError::PeerFinished { rank: dest }),
-            PeerState::Failed(why) => Err(DeviceError::PeerFailed { rank: dest, why }),
-        }
-    }
-
-    /// Why no message can come any more that such a receive would take; none as long as one can.
-    fn hopeless(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
-        if let Some((rank, why)) = self.wire.abort() {
-            return Some(DeviceError::PeerFailed { rank, why });
-        }
-        match selector.source {
-            Some(rank) => match self.wire.peer(rank) {
-                PeerState::Alive => None,
-                PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
-                PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
-            },
-            None => {
-                let mut others = members.iter().filter(|m| **m != self.rank).peekable();
-                others.peek()?;
-                let all_gone = others.all(|m| self.wire.peer(*m) != PeerState::Alive);
-                all_gone.then_some(DeviceError::NobodyLeft)
-            }
-        }
-    }
-
-    /// Fails every operation that nobody can complete any more.
-    #[cold]
-    fn fail_hopeless(&self, state: &mut State) {
-        let mut failed = Vec::new();
-        let requests = &mut state.requests;
-        let _ = state.matcher.fail_posted(|selector, id| {
-            let Some(Work::Receive(receive)) = requests.get(*id).map(|r| &r.work) else { return false };
-            match self.hopeless(selector, &receive.members) {
-                Some(error) => {
-                    failed.push((*id, error));
-                    true
-                }
-                None => false,
-            }
-        });
-        failed.extend(self.hopeless_halves(state));
-        let sends = state.requests.pending().filter_map(|(id, request)| match request.work {
-            Work::Send { dest, .. } => {
-                let selector = Selector { context: 0, source: Some(dest), tag: None };
-                self.hopeless(&selector, &[]).map(|error| (id, error))
-            }
-            Work::Receive(_) => None,
-        });
-        failed.extend(sends.collect::<Vec<_>>());
-        let before = state.queued.len();
-        state.queued.retain(|q| self.wire.peer(q.dest) == PeerState::Alive);
-        self.queued_count.fetch_sub(before - state.queued.len(), Ordering::Release);
-        for (id, error) in failed {
-            self.complete(state, id, Err(error));
-        }
-    }
-
-    // ---- The end
-
-    /// Ends this rank: waits until what it has sent has left or is matched, as long as the peers it needs show life.
-    ///
-    /// A second call does nothing.
-    ///
-    /// # Errors
-    /// What was not delivered within the patience; this rank has finished all the same.
-    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        if std::mem::replace(&mut self.lock().state.finished, true) {
-            return Ok(());
-        }
-        let mut lives: Vec<u64> = Vec::new();
-        let mut since = Instant::now();
-        let result = loop {
-            let soon = Instant::now() + self.config.slice;
-            let left = self.block(&[], Some(soon), patience, |core| {
-                let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
-                Ok((!sends && core.state.queued.is_empty()).then_some(()))
-            });
-            match left {
-                Ok(()) => break Ok(()),
-                Err(DeviceError::TimedOut { .. }) => {}
-                Err(error) => break Err(error),
-            }
-            let now: Vec<u64> = (0..self.size).map(|r| self.wire.life(r)).collect();
-            if now != lives {
-                lives = now;
-                since = Instant::now();
-            }
-            if since.elapsed() > self.config.finish_patience {
-                break Err(self.undelivered());
-            }
-        };
-        self.wire.finish();
-        result
-    }
-
-    fn undelivered(&self) -> DeviceError {
-        let core = self.lock();
-        let pending = core.state.requests.pending();
-        let dests: Vec<u32> = pending
-            .filter_map(|(_, r)| if let Work::Send { dest, .. } = r.work { Some(dest) } else { None })
-            .collect();
-        let first = core.state.queued.front();
-        DeviceError::Undelivered {
-            count: dests.len(),
-            rank: first.map_or_else(|| dests.first().copied().unwrap_or(0), |q| q.dest),
-            tag: first.map_or(0, |q| q.header.tag),
-            len: first.and_then(|q| q.payload.as_ref()).map_or(0, Payload::len),
-        }
-    }
-
-    /// Ends the whole job because this rank has failed: every operation of every rank throws from now on.
-    pub fn fail(&self, why: &str) {
-        self.wire.fail(why);
-    }
-
-    /// Messages that arrived and nobody has received, and requests nobody has waited for: for reports and tests.
-    pub fn leftovers(&self) -> (usize, usize) {
-        let mut core = self.lock();
-        self.progress(&mut core);
-        (core.state.matcher.unexpected_len(), core.state.requests.len())
     }
 }

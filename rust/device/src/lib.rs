@@ -7,12 +7,15 @@
 pub mod collective;
 pub mod comm;
 pub mod config;
+mod ending;
 pub mod endpoint;
 pub mod error;
 pub mod job;
+mod outbox;
 mod pairing;
 pub mod pool;
 mod requests;
+mod sending;
 pub mod transport;
 mod unexpected;
 mod waiting;

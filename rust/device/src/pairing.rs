@@ -12,8 +12,9 @@ use mpjdev_proto::context::shadow;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
 
-use crate::endpoint::{Endpoint, Mode, Queued, State};
+use crate::endpoint::{Endpoint, Mode, State};
 use crate::error::DeviceError;
+use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
 use crate::transport::{Header, Incoming, Kind, Payload, PeerState};
 use crate::unexpected::{lengths, physical, received};
@@ -46,7 +47,7 @@ impl Endpoint {
         let wants_match = mode == Mode::Synchronous || !self.take_credit(dest, first_len);
         let Some(second) = message.second_slab() else {
             let payload = Payload::Physical(message.first_slab().clone(), first_len);
-            return Ok(self.queue(dest, header, payload, wants_match));
+            return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
         };
         let (number, second_tag) = self.open_pair()?;
         let first = match self.numbered(message, number) {
@@ -56,21 +57,20 @@ impl Endpoint {
                 return Err(error);
             }
         };
-        let id = self.queue(dest, header, first, wants_match);
-        let second_header = Header { kind: Kind::Eager, context: shadow(context), tag: second_tag, token: 0 };
-        self.queue_second(dest, second_header, second.clone(), message.secondary_len(), number);
+        let id = self.queue(dest, header, first, None, wants_match);
+        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number) };
+        let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
+        self.queue_second(dest, header, Payload::Physical(second.clone(), message.secondary_len()), work);
         Ok(id)
     }
 
     /// Queues a second half. It always waits to be matched: its number is free again only then.
-    fn queue_second(&self, dest: u32, mut header: Header, slab: Slab, len: usize, number: u32) {
+    fn queue_second(&self, dest: u32, mut header: Header, payload: Payload, work: Work) {
         let mut core = self.lock();
-        let id = core.state.requests.add(Work::Send { dest, pair: Some(number) });
+        let id = core.state.requests.add(work);
         core.state.requests.detach(id);
-        header.kind = Kind::Synchronous;
         header.token = id.into();
-        let payload = Some(Payload::Physical(slab, len));
-        self.enqueue(&mut core.state, Queued { dest, header, payload, request: None });
+        self.enqueue(&mut core.state, Queued { dest, header, payload: Some(payload), request: None });
     }
 
     /// A copy of the first physical message with the pairing number in its secondary header.

@@ -37,6 +37,10 @@ pub(crate) enum Work {
     Send {
         /// Destination, numbered in the world.
         dest: u32,
+        /// The message's tag.
+        tag: i32,
+        /// Octets of the logical message; none for the first half of a split one, which the second one stands for.
+        len: Option<usize>,
         /// Pairing number that is free again when this is done.
         pair: Option<u32>,
     },

@@ -7,8 +7,9 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::check_first;
 
 use crate::config::CREDIT_OVERHEAD;
-use crate::endpoint::{Endpoint, Queued, State};
+use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
+use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
 use crate::transport::{Header, Incoming, Kind, Payload};
 

@@ -74,11 +74,9 @@ pub(crate) fn close(_: &mut Env, handle: i64) -> Done {
 pub(crate) fn write(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
     check_range("source", i64::from(off), i64::from(count), array.len())?;
     writing(handle, flags, |w| {
-        let foreign = w.encoding() != Encoding::NATIVE;
-        let place = w.stage(array.element(), count as usize)?;
-        array.copy_out(env, off as usize, count as usize, place, foreign)?;
-        w.commit();
-        Ok(())
+        w.section(array.element(), count as usize, |place, encoding| {
+            array.copy_out(env, off as usize, count as usize, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -86,11 +84,9 @@ pub(crate) fn write(env: &mut Env, handle: i64, array: Array, off: i32, count: i
 pub(crate) fn read(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
     check_range("destination", i64::from(off), i64::from(count), array.len())?;
     reading(handle, flags, |r| {
-        let foreign = r.encoding() != Encoding::NATIVE;
-        let place = r.stage(array.element(), count as usize)?;
-        array.copy_in(env, off as usize, count as usize, place, foreign)?;
-        r.commit();
-        Ok(())
+        r.section(array.element(), count as usize, |place, encoding| {
+            array.copy_in(env, off as usize, count as usize, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -107,11 +103,9 @@ pub(crate) fn gather(
 ) -> Done {
     check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
     writing(handle, flags, |w| {
-        let foreign = w.encoding() != Encoding::NATIVE;
-        let place = w.stage(array.element(), count as usize)?;
-        array.gather(env, i64::from(base), &indexes, offs as usize, place, foreign)?;
-        w.commit();
-        Ok(())
+        w.section(array.element(), count as usize, |place, encoding| {
+            array.gather(env, i64::from(base), &indexes, offs as usize, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -128,11 +122,9 @@ pub(crate) fn scatter(
 ) -> Done {
     check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
     reading(handle, flags, |r| {
-        let foreign = r.encoding() != Encoding::NATIVE;
-        let place = r.stage(array.element(), count as usize)?;
-        array.scatter(env, i64::from(base), &indexes, offs as usize, place, foreign)?;
-        r.commit();
-        Ok(())
+        r.section(array.element(), count as usize, |place, encoding| {
+            array.scatter(env, i64::from(base), &indexes, offs as usize, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -150,11 +142,9 @@ pub(crate) fn str_gather(
 ) -> Done {
     let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
     writing(handle, flags, |w| {
-        let foreign = w.encoding() != Encoding::NATIVE;
-        let place = w.stage(array.element(), patch.count())?;
-        array.str_gather(env, &patch, place, foreign)?;
-        w.commit();
-        Ok(())
+        w.section(array.element(), patch.count(), |place, encoding| {
+            array.str_gather(env, &patch, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -172,11 +162,9 @@ pub(crate) fn str_scatter(
 ) -> Done {
     let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
     reading(handle, flags, |r| {
-        let foreign = r.encoding() != Encoding::NATIVE;
-        let place = r.stage(array.element(), patch.count())?;
-        array.str_scatter(env, &patch, place, foreign)?;
-        r.commit();
-        Ok(())
+        r.section(array.element(), patch.count(), |place, encoding| {
+            array.str_scatter(env, &patch, place, encoding != Encoding::NATIVE)
+        })
     })
 }
 
@@ -194,6 +182,16 @@ fn patch(
 ) -> Done<Patch> {
     check_range("extents", i64::from(exts), i64::from(rank), indexes.len())?;
     check_range("strides", i64::from(strs), i64::from(rank), indexes.len())?;
+    if off < 0 {
+        // An element number like any other, so it is outside the array and no bad argument of its own kind.
+        return Err(BufferError::ArrayBounds {
+            what: "strided patch",
+            offset: i64::from(off),
+            count: 1,
+            length: length as u64,
+        }
+        .into());
+    }
     let (rank, exts, strs) = (rank as usize, exts as usize, strs as usize);
     let (mut few, mut many) = ([0; 2 * FEW_DIMS], Vec::new());
     let dims = if rank <= FEW_DIMS {
@@ -220,11 +218,11 @@ pub(crate) fn write_direct(
 ) -> Done {
     let (element, _) = direct_range(&direct, off, element, count)?;
     writing(handle, flags, |w| {
-        let foreign = (w.encoding() != Encoding::NATIVE) != (flags & FOREIGN != 0);
-        let place = w.stage(element, count as usize)?;
-        direct.copy_out(off as usize, element, count as usize, place, foreign);
-        w.commit();
-        Ok(())
+        w.section(element, count as usize, |place, encoding| {
+            let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
+            direct.copy_out(off as usize, element, count as usize, place, foreign);
+            Ok(())
+        })
     })
 }
 
@@ -240,11 +238,11 @@ pub(crate) fn read_direct(
 ) -> Done {
     let (element, _) = direct_range(&direct, off, element, count)?;
     reading(handle, flags, |r| {
-        let foreign = (r.encoding() != Encoding::NATIVE) != (flags & FOREIGN != 0);
-        let place = r.stage(element, count as usize)?;
-        direct.copy_in(off as usize, element, count as usize, place, foreign);
-        r.commit();
-        Ok(())
+        r.section(element, count as usize, |place, encoding| {
+            let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
+            direct.copy_in(off as usize, element, count as usize, place, foreign);
+            Ok(())
+        })
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, Status, job};
+use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, RequestId, Status, job};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, Received};
@@ -33,6 +33,20 @@ type Answer<T = i64> = Result<T, Failure>;
 
 fn from(source: i32, tag: i32) -> From {
     From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
+}
+
+/// What a receive asks for, checked before its buffer is emptied for it: a refused call changes nothing.
+#[inline(always)]
+fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
+    let from = from(source, tag);
+    if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
+        return Err(DeviceError::BadRank { rank, size: comm.size() }.into());
+    }
+    let max = comm.endpoint().config().tag_ub;
+    match from.tag {
+        Some(tag) if tag < 0 || tag > max => Err(DeviceError::BadTag { tag, max }.into()),
+        _ => Ok(from),
+    }
 }
 
 fn mode(synchronous: bool) -> Mode {
@@ -102,9 +116,18 @@ pub(crate) fn send(
     synchronous: bool,
     flags: i32,
 ) -> Answer<()> {
-    let comm = handle::comm(comm)?;
-    // The buffer is let go before waiting: the message is captured.
-    let Some(id) = start_send(&comm, buffer, dest, tag, synchronous, flags)? else { return Ok(()) };
+    handle::with_comm(comm, |comm| {
+        // The buffer is let go before waiting: the message is captured.
+        match start_send(comm, buffer, dest, tag, synchronous, flags)? {
+            None => Ok(()),
+            Some(id) => await_send(env, comm, id),
+        }
+    })
+}
+
+/// Waits for a send that nobody has a request for; given up, it goes on by itself.
+#[cold]
+fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
     match comm.wait(id, None, &mut || !env.is_interrupted()) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -123,11 +146,10 @@ pub(crate) fn isend(
     synchronous: bool,
     flags: i32,
 ) -> Answer {
-    let comm = handle::comm(comm)?;
-    match start_send(&comm, buffer, dest, tag, synchronous, flags)? {
+    handle::with_comm(comm, |comm| match start_send(comm, buffer, dest, tag, synchronous, flags)? {
         None => Ok(0),
-        Some(id) => handle::keep_request(Request { comm, id, buffer: None }),
-    }
+        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, buffer: None }),
+    })
 }
 
 #[inline(always)]
@@ -138,7 +160,7 @@ fn start_send(
     tag: i32,
     synchronous: bool,
     flags: i32,
-) -> Answer<Option<mpjdev_device::RequestId>> {
+) -> Answer<Option<RequestId>> {
     crate::buffer::with_message(buffer, flags, |message| match message {
         Some(message) => Ok(comm.isend(message, dest, tag, mode(synchronous))?),
         None => {
@@ -150,26 +172,27 @@ fn start_send(
 // ---- Receiving
 
 pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
-    let comm = handle::comm(comm)?;
-    let (capacity, spare) = begin_receive(buffer)?;
-    let result = comm.recv(from(source, tag), capacity, spare, &mut || !env.is_interrupted());
-    let (status, message) = end_receive(buffer, result)?;
-    deliver(buffer, message);
-    Ok(pack(env, &status, out))
+    handle::with_comm(comm, |comm| {
+        let (capacity, spare) = begin_receive(buffer)?;
+        let result = comm.recv(from(source, tag), capacity, spare, &mut || !env.is_interrupted());
+        let (status, message) = end_receive(buffer, result)?;
+        deliver(buffer, message);
+        Ok(pack(env, &status, out))
+    })
 }
 
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
     let comm = handle::comm(comm)?;
+    let from = checked_from(&comm, source, tag)?;
     let (capacity, spare) = begin_receive(buffer)?;
-    let id = end_receive(buffer, comm.irecv(from(source, tag), capacity, spare))?;
+    let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
     handle::keep_request(Request { comm, id, buffer: Some(buffer) })
 }
 
 /// Marks a buffer as in use and empties it; gives its capacity and its memory.
 #[inline(always)]
 fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
-    handle::with_buffer(buffer, |_| Ok(()))?;
-    handle::with_any_buffer(buffer, |b| {
+    handle::with_idle_buffer(buffer, |b| {
         b.pending = Some(Pending::Awaited);
         match &mut b.kind {
             Kind::Write(w) => (w.capacity(), w.take_spare()),

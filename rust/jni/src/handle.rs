@@ -1,5 +1,6 @@
 //! What Java's handles stand for.
 
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use mpjdev_buffer::{Message, ReadBuffer, SlabSource, WriteBuffer};
@@ -76,6 +77,17 @@ pub(crate) fn with_buffer<R>(
     })
 }
 
+/// Takes a buffer for a receive that begins, none being under way.
+#[inline(always)]
+pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
+    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
+        if buffer.pending.is_some() {
+            settle(buffer)?;
+        }
+        Ok(f(buffer))
+    })
+}
+
 /// Takes a buffer whatever is under way.
 pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
     let mut held = BUFFERS.hold_patiently(handle).map_err(Failure::handle(BUFFER))?;
@@ -139,9 +151,42 @@ pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
     Ok(held.with(|comm| comm.clone()))
 }
 
+thread_local! {
+    /// The communicator that this thread used last.
+    static LAST: RefCell<Option<(i64, Arc<Comm>)>> = const { RefCell::new(None) };
+}
+
+/// Uses a communicator on the path of every message. Each thread remembers the one it used last, so that this
+/// costs a look at the handle's generation instead of three writes to lines that threads share.
+#[inline(always)]
+pub(crate) fn with_comm<R>(
+    handle: i64,
+    f: impl FnOnce(&Arc<Comm>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    LAST.with(|last| {
+        if let Ok(last) = last.try_borrow()
+            && let Some((known, comm)) = &*last
+            && *known == handle
+            && COMMS.is_live(handle)
+        {
+            return f(comm);
+        }
+        let found = comm(handle)?;
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Some((handle, found.clone()));
+        }
+        f(&found)
+    })
+}
+
 /// Removes a communicator; a second time is no error.
 pub(crate) fn free_comm(handle: i64) {
     let _ = COMMS.remove(handle);
+    LAST.with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = None;
+        }
+    });
 }
 
 // ---- Requests

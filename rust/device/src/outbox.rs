@@ -1,0 +1,80 @@
+//! Packets that found no room at their destination, or have to wait for those before them.
+
+use std::collections::VecDeque;
+
+use crate::requests::RequestId;
+use crate::transport::{Header, Payload};
+
+/// A packet that waits.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) dest: u32,
+    pub(crate) header: Header,
+    pub(crate) payload: Option<Payload>,
+    /// The request that is done when the packet has left; synchronous ones are done later.
+    pub(crate) request: Option<RequestId>,
+}
+
+/// What waits, in order per destination. A destination without room costs one try, however much waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// By destination.
+    queues: Vec<VecDeque<Queued>>,
+    /// Destinations that something waits for.
+    busy: Vec<u32>,
+}
+
+impl Outbox {
+    /// For a world of this many ranks.
+    pub(crate) fn new(ranks: u32) -> Self {
+        Outbox { queues: (0..ranks).map(|_| VecDeque::new()).collect(), busy: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.busy.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, packet: Queued) {
+        let queue = &mut self.queues[packet.dest as usize];
+        if queue.is_empty() {
+            self.busy.push(packet.dest);
+        }
+        queue.push_back(packet);
+    }
+
+    /// Sends as far as `try_send` finds room, and hands what has left to `sent`.
+    pub(crate) fn send(&mut self, try_send: impl Fn(&Queued) -> bool, mut sent: impl FnMut(Queued)) {
+        let Outbox { queues, busy } = self;
+        busy.retain(|dest| {
+            let queue = &mut queues[*dest as usize];
+            while queue.front().is_some_and(&try_send) {
+                queue.pop_front().into_iter().for_each(&mut sent);
+            }
+            !queue.is_empty()
+        });
+    }
+
+    /// Removes the earliest packet to `dest` that `picks` picks.
+    pub(crate) fn remove(&mut self, dest: u32, picks: impl Fn(&Queued) -> bool) -> Option<Queued> {
+        let queue = &mut self.queues[dest as usize];
+        let packet = queue.remove(queue.iter().position(picks)?);
+        if queue.is_empty() {
+            self.busy.retain(|busy| *busy != dest);
+        }
+        packet
+    }
+
+    /// Drops all packets to the destinations that `gone` picks; gives how many.
+    pub(crate) fn drop_to(&mut self, gone: impl Fn(u32) -> bool) -> usize {
+        let Outbox { queues, busy } = self;
+        let mut dropped = 0;
+        busy.retain(|dest| {
+            let is_gone = gone(*dest);
+            if is_gone {
+                dropped += std::mem::take(&mut queues[*dest as usize]).len();
+            }
+            !is_gone
+        });
+        dropped
+    }
+}

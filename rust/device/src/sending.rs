@@ -1,0 +1,162 @@
+//! How a rank sends: straight to the transport while there is credit and room, else in order behind what waits.
+
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::Message;
+
+use crate::config::CREDIT_OVERHEAD;
+use crate::endpoint::{Endpoint, Mode, State};
+use crate::error::DeviceError;
+use crate::outbox::Queued;
+use crate::requests::{Completed, RequestId, Work};
+use crate::transport::{Header, Kind, Outgoing, Payload};
+use crate::waiting::Patience;
+
+impl Endpoint {
+    /// Sends a message and waits until that counts as done.
+    ///
+    /// # Errors
+    /// The peer or this rank has failed or finished; interrupted: then the message may still arrive.
+    pub fn send(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        match self.start_send(dest, context, tag, message, mode)? {
+            None => Ok(()),
+            Some(id) => match self.wait(id, None, patience) {
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    self.lock().state.requests.detach(id);
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    /// Starts to send a message; none when that is done already.
+    ///
+    /// # Errors
+    /// The peer or this rank has failed or finished.
+    #[inline]
+    pub fn start_send(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        if self.wire.epoch() != 0 {
+            self.check_peer(dest)?;
+        }
+        if self.config.message_oriented {
+            return self.start_physical(dest, context, tag, message, mode);
+        }
+        let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        if mode == Mode::Standard && self.take_credit(dest, message.logical_len()) {
+            // Straight to the transport, unless packets wait that must not be overtaken.
+            if self.queued_count.load(Ordering::Acquire) == 0
+                && self.wire.try_send(dest, header, Outgoing::Message(message))
+            {
+                return Ok(None);
+            }
+            let len = Some(message.logical_len());
+            return Ok(self.queue(dest, header, Payload::Whole(message.clone()), len, false));
+        }
+        Ok(self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true))
+    }
+
+    /// Counts a message against the credit for its destination; false when that is used up.
+    #[inline]
+    pub(crate) fn take_credit(&self, dest: u32, len: usize) -> bool {
+        let len = len as u64 + CREDIT_OVERHEAD;
+        let sent = &self.sent[dest as usize];
+        let before = sent.fetch_add(len, Ordering::Relaxed);
+        // `matched_by` is asked for only when it matters: it is a line of the receiver's.
+        if before + len <= self.config.credit
+            || (before + len).saturating_sub(self.wire.matched_by(dest)) <= self.config.credit
+        {
+            return true;
+        }
+        sent.fetch_sub(len, Ordering::Relaxed);
+        false
+    }
+
+    /// A message that counted against the credit has not left and never will.
+    fn give_credit_back(&self, dest: u32, len: usize) {
+        self.sent[dest as usize].fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
+    }
+
+    /// Queues a packet behind those that wait, and sends what can be sent. `len` are the octets of the logical message
+    /// that the packet stands for.
+    pub(crate) fn queue(
+        &self,
+        dest: u32,
+        mut header: Header,
+        payload: Payload,
+        len: Option<usize>,
+        synchronous: bool,
+    ) -> Option<RequestId> {
+        let mut core = self.lock();
+        let state = &mut core.state;
+        let id = state.requests.add(Work::Send { dest, tag: header.tag, len, pair: None });
+        if synchronous {
+            header.kind = Kind::Synchronous;
+            header.token = id.into();
+        }
+        let request = (!synchronous).then_some(id);
+        self.enqueue(state, Queued { dest, header, payload: Some(payload), request });
+        match state.requests.take_outcome(id) {
+            Ok(Some(_)) => None,
+            _ => Some(id),
+        }
+    }
+
+    /// Puts a packet behind those that wait, and sends what can be sent.
+    pub(crate) fn enqueue(&self, state: &mut State, packet: Queued) {
+        state.outbox.push(packet);
+        self.queued_count.fetch_add(1, Ordering::Release);
+        self.flush(state);
+    }
+
+    /// Sends what waits, in order per destination, as far as there is room.
+    pub(crate) fn flush(&self, state: &mut State) {
+        let mut outbox = std::mem::take(&mut state.outbox);
+        let try_send = |packet: &Queued| {
+            let body = match &packet.payload {
+                None => Outgoing::Nothing,
+                Some(Payload::Whole(message)) => Outgoing::Message(message),
+                Some(physical) => Outgoing::Payload(physical),
+            };
+            self.wire.try_send(packet.dest, packet.header, body)
+        };
+        outbox.send(try_send, |packet| {
+            self.queued_count.fetch_sub(1, Ordering::Release);
+            if let Some(id) = packet.request {
+                self.complete(state, id, Ok(Completed::SENT));
+            }
+        });
+        state.outbox = outbox;
+    }
+
+    /// Removes the one packet of a send that has not left; a split message's send stays.
+    pub(crate) fn unqueue(&self, state: &mut State, id: RequestId, dest: u32) -> bool {
+        if self.config.message_oriented {
+            return false;
+        }
+        let is_its = |q: &Queued| {
+            q.request == Some(id) || (q.header.kind == Kind::Synchronous && q.header.token == u64::from(id))
+        };
+        let Some(packet) = state.outbox.remove(dest, is_its) else { return false };
+        self.queued_count.fetch_sub(1, Ordering::Release);
+        if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
+            self.give_credit_back(packet.dest, payload.len());
+        }
+        true
+    }
+}
