@@ -1,0 +1,66 @@
+package mpjdev.examples;
+
+/** The arguments of {@link MainJob}. */
+final class Options {
+    static final String USAGE = """
+            usage: MainJob [--ranks N] [--size N]
+              --ranks N  ranks, each a thread of this process; 1 to 256, default 4
+              --size N   the grid has N x N inner points; 1 to 8192, default 512
+              --help     shows this""";
+
+    private static final int RANKS_MAX = 256;
+    private static final int SIZE_MAX = 8192;
+
+    private int ranks = 4;
+    private int size = 512;
+    private boolean help;
+
+    private Options() {}
+
+    /**
+     * Understands a command line.
+     *
+     * @throws IllegalArgumentException with a sentence for the user
+     */
+    static Options parse(String[] args) {
+        Options options = new Options();
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "--help" -> options.help = true;
+                case "--ranks" -> options.ranks = number(args, i++, RANKS_MAX);
+                case "--size" -> options.size = number(args, i++, SIZE_MAX);
+                default -> throw new IllegalArgumentException("unknown argument " + args[i]);
+            }
+        }
+        return options;
+    }
+
+    private static int number(String[] args, int at, int max) {
+        String name = args[at];
+        if (at + 1 == args.length) {
+            throw new IllegalArgumentException(name + " needs a number, 1 to " + max);
+        }
+        try {
+            int value = Integer.parseInt(args[at + 1]);
+            if (value >= 1 && value <= max) {
+                return value;
+            }
+        } catch (NumberFormatException e) {
+            // Said below.
+        }
+        throw new IllegalArgumentException(name + " needs a number, 1 to " + max + ", not " + args[at + 1]);
+    }
+
+    int ranks() {
+        return ranks;
+    }
+
+    /** Inner points of the grid along each side. */
+    int size() {
+        return size;
+    }
+
+    boolean help() {
+        return help;
+    }
+}
