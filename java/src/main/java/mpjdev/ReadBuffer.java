@@ -2,6 +2,7 @@ package mpjdev;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
 import mpjdev.core.Types;
@@ -111,11 +112,50 @@ public class ReadBuffer extends Buffer {
      * @param numEls number of elements
      * @throws BufferReadException as for every read
      * @throws IllegalStateException when the buffer is not direct
+     * @throws ReadOnlyBufferException when the buffer is read-only
      */
     public void read(ByteBuffer dest, Type type, int dstOff, int numEls) throws BufferReadException {
+        if (dest.isReadOnly()) {
+            throw new ReadOnlyBufferException();
+        }
         try {
             int f = flags | foreign(dest);
             Native.readDirect(handle(), dest, dstOff, type.code(), numEls, f);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    // ---- What all types share: the array comes with its own length and type code
+
+    private void take(Object array, int length, int type, int off, int count) throws BufferReadException {
+        try {
+            Native.read(handle(), array, length, type, off, count, flags);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void takeScattered(Object array, int length, int type, int count, int offs, int[] indexes) throws BufferReadException {
+        try {
+            Native.scatter(handle(), array, length, type, 0, count, offs, indexes, indexes.length, flags);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void takePatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes) throws BufferReadException {
+        try {
+            Native.strScatter(handle(), array, length, type, off, rank, exts, strs, indexes, indexes.length, flags);
             flags = 0;
         } catch (Failure f) {
             throw Errors.read(f);
@@ -133,14 +173,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(byte[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.BYTE, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.BYTE, dstOff, numEls);
     }
 
     /**
@@ -153,14 +186,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(byte[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.BYTE, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.BYTE, numEls, offs, indexes);
     }
 
     /**
@@ -177,15 +203,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(byte[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.BYTE, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.BYTE, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -197,14 +215,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(char[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.CHAR, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.CHAR, dstOff, numEls);
     }
 
     /**
@@ -217,14 +228,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(char[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.CHAR, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.CHAR, numEls, offs, indexes);
     }
 
     /**
@@ -241,15 +245,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(char[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.CHAR, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.CHAR, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -261,14 +257,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(short[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.SHORT, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.SHORT, dstOff, numEls);
     }
 
     /**
@@ -281,14 +270,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(short[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.SHORT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.SHORT, numEls, offs, indexes);
     }
 
     /**
@@ -305,15 +287,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(short[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.SHORT, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.SHORT, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -325,14 +299,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(boolean[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.BOOLEAN, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.BOOLEAN, dstOff, numEls);
     }
 
     /**
@@ -345,14 +312,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(boolean[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.BOOLEAN, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.BOOLEAN, numEls, offs, indexes);
     }
 
     /**
@@ -369,15 +329,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(boolean[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.BOOLEAN, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.BOOLEAN, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -389,14 +341,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(int[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.INT, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.INT, dstOff, numEls);
     }
 
     /**
@@ -409,14 +354,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(int[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.INT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.INT, numEls, offs, indexes);
     }
 
     /**
@@ -433,15 +371,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(int[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.INT, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.INT, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -453,14 +383,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(long[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.LONG, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.LONG, dstOff, numEls);
     }
 
     /**
@@ -473,14 +396,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(long[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.LONG, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.LONG, numEls, offs, indexes);
     }
 
     /**
@@ -497,15 +413,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(long[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.LONG, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.LONG, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -517,14 +425,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(float[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.FLOAT, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.FLOAT, dstOff, numEls);
     }
 
     /**
@@ -537,14 +438,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(float[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.FLOAT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.FLOAT, numEls, offs, indexes);
     }
 
     /**
@@ -561,15 +455,7 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(float[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.FLOAT, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.FLOAT, dstOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -581,14 +467,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void read(double[] dest, int dstOff, int numEls) throws BufferReadException {
-        try {
-            Native.read(handle(), dest, dest.length, Types.DOUBLE, dstOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        take(dest, dest.length, Types.DOUBLE, dstOff, numEls);
     }
 
     /**
@@ -601,14 +480,7 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(double[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        try {
-            Native.scatter(handle(), dest, dest.length, Types.DOUBLE, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takeScattered(dest, dest.length, Types.DOUBLE, numEls, offs, indexes);
     }
 
     /**
@@ -625,14 +497,6 @@ public class ReadBuffer extends Buffer {
      */
     public void strScatter(double[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
-        try {
-            Native.strScatter(handle(), dest, dest.length, Types.DOUBLE, dstOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.read(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        takePatch(dest, dest.length, Types.DOUBLE, dstOff, rank, exts, strs, indexes);
     }
 }

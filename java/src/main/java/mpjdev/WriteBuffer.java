@@ -102,6 +102,41 @@ public class WriteBuffer extends Buffer {
         }
     }
 
+    // ---- What all types share: the array comes with its own length and type code
+
+    private void put(Object array, int length, int type, int off, int count) {
+        try {
+            Native.write(handle(), array, length, type, off, count, flags);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.write(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void putGathered(Object array, int length, int type, int count, int offs, int[] indexes) {
+        try {
+            Native.gather(handle(), array, length, type, 0, count, offs, indexes, indexes.length, flags);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.write(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void putPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes) {
+        try {
+            Native.strGather(handle(), array, length, type, off, rank, exts, strs, indexes, indexes.length, flags);
+            flags = 0;
+        } catch (Failure f) {
+            throw Errors.write(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
     /**
      * Writes one section of the elements {@code source[srcOff]} to {@code source[srcOff + numEls - 1]}.
      *
@@ -110,14 +145,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(byte[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.BYTE, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.BYTE, srcOff, numEls);
     }
 
     /**
@@ -129,14 +157,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(byte[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.BYTE, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.BYTE, numEls, offs, indexes);
     }
 
     /**
@@ -151,15 +172,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(byte[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.BYTE, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.BYTE, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -170,14 +183,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(char[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.CHAR, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.CHAR, srcOff, numEls);
     }
 
     /**
@@ -189,14 +195,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(char[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.CHAR, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.CHAR, numEls, offs, indexes);
     }
 
     /**
@@ -211,15 +210,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(char[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.CHAR, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.CHAR, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -230,14 +221,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(short[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.SHORT, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.SHORT, srcOff, numEls);
     }
 
     /**
@@ -249,14 +233,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(short[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.SHORT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.SHORT, numEls, offs, indexes);
     }
 
     /**
@@ -271,15 +248,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(short[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.SHORT, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.SHORT, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -290,14 +259,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(boolean[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.BOOLEAN, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.BOOLEAN, srcOff, numEls);
     }
 
     /**
@@ -309,14 +271,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(boolean[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.BOOLEAN, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.BOOLEAN, numEls, offs, indexes);
     }
 
     /**
@@ -331,15 +286,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(boolean[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.BOOLEAN, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.BOOLEAN, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -350,14 +297,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(int[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.INT, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.INT, srcOff, numEls);
     }
 
     /**
@@ -369,14 +309,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(int[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.INT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.INT, numEls, offs, indexes);
     }
 
     /**
@@ -391,15 +324,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(int[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.INT, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.INT, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -410,14 +335,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(long[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.LONG, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.LONG, srcOff, numEls);
     }
 
     /**
@@ -429,14 +347,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(long[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.LONG, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.LONG, numEls, offs, indexes);
     }
 
     /**
@@ -451,15 +362,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(long[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.LONG, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.LONG, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -470,14 +373,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(float[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.FLOAT, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.FLOAT, srcOff, numEls);
     }
 
     /**
@@ -489,14 +385,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(float[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.FLOAT, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.FLOAT, numEls, offs, indexes);
     }
 
     /**
@@ -511,15 +400,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(float[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.FLOAT, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.FLOAT, srcOff, rank, exts, strs, indexes);
     }
 
     /**
@@ -530,14 +411,7 @@ public class WriteBuffer extends Buffer {
      * @param numEls number of elements
      */
     public void write(double[] source, int srcOff, int numEls) {
-        try {
-            Native.write(handle(), source, source.length, Types.DOUBLE, srcOff, numEls, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        put(source, source.length, Types.DOUBLE, srcOff, numEls);
     }
 
     /**
@@ -549,14 +423,7 @@ public class WriteBuffer extends Buffer {
      * @param indexes element numbers
      */
     public void gather(double[] source, int numEls, int offs, int[] indexes) {
-        try {
-            Native.gather(handle(), source, source.length, Types.DOUBLE, 0, numEls, offs, indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putGathered(source, source.length, Types.DOUBLE, numEls, offs, indexes);
     }
 
     /**
@@ -571,14 +438,6 @@ public class WriteBuffer extends Buffer {
      * @param indexes extents and strides
      */
     public void strGather(double[] source, int srcOff, int rank, int exts, int strs, int[] indexes) {
-        try {
-            Native.strGather(handle(), source, source.length, Types.DOUBLE, srcOff, rank, exts, strs,
-                    indexes, indexes.length, flags);
-            flags = 0;
-        } catch (Failure f) {
-            throw Errors.write(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        putPatch(source, source.length, Types.DOUBLE, srcOff, rank, exts, strs, indexes);
     }
 }
