@@ -184,17 +184,20 @@ impl SlabSource for HeapPool {
 }
 
 /// Number and slab length of the class for this many octets: the length is a multiple of 64.
+///
+/// Classes are rounded sizes and one line more, so that a capacity that is a power of two, and the headers beside
+/// it, do not fall into the next class.
 fn class_of(octets: usize) -> (usize, usize) {
-    let lines = octets.div_ceil(LINE).max(1);
+    let lines = octets.saturating_sub(LINE).div_ceil(LINE);
     if lines <= STEPS {
-        return (lines - 1, lines * LINE);
+        return (lines, (lines + 1) * LINE);
     }
     // With `lines` in (2^k, 2^(k+1)], the steps are 2^k / 4 apart.
     let k = usize::BITS - 1 - (lines - 1).leading_zeros();
     let step = 1 << (k - STEPS.trailing_zeros());
     let number = (lines - (1 << k)).div_ceil(step);
-    let class = STEPS + (k as usize - STEPS.trailing_zeros() as usize) * STEPS + number - 1;
-    (class, ((1 << k) + number * step) * LINE)
+    let class = STEPS + (k as usize - STEPS.trailing_zeros() as usize) * STEPS + number;
+    (class, ((1 << k) + number * step + 1) * LINE)
 }
 
 #[cfg(test)]
@@ -207,10 +210,18 @@ mod tests {
         for octets in (0..100_000).chain([1 << 20, (1 << 20) + 1, 1 << 26, (1 << 31) - 1]) {
             let (class, len) = class_of(octets);
             assert!(len >= octets && len % LINE == 0, "{octets}: {len}");
-            assert!(len <= octets.max(64) + octets / 4 + 64, "{octets} waste {len}");
+            assert!(len <= octets + octets / 4 + 64, "{octets} waste {len}");
             assert_eq!(class_of(len), (class, len), "{octets}");
             assert!(class >= last && class < CLASSES);
             last = class;
+        }
+    }
+
+    #[test]
+    fn a_power_of_two_and_the_headers_beside_it_waste_less_than_a_line() {
+        for shift in 6..31 {
+            let (_, len) = class_of((1 << shift) + 16);
+            assert_eq!(len, (1 << shift) + 64);
         }
     }
 
@@ -225,13 +236,13 @@ mod tests {
 
     #[test]
     fn the_limit_counts_what_is_in_use_and_kept_slabs_make_room() {
-        let pool = HeapPool::new(4096);
-        let all: Vec<_> = (0..4).map(|_| pool.take(1024).unwrap()).collect();
-        assert_eq!(pool.used(), 4096);
-        assert_eq!(pool.take(1).unwrap_err(), SlabError::Limit { asked: 64, used: 4096, limit: 4096 });
+        let pool = HeapPool::new(4 * 1088);
+        let all: Vec<_> = (0..4).map(|_| pool.take(1024 + 16).unwrap()).collect();
+        assert_eq!(pool.used(), 4 * 1088);
+        assert_eq!(pool.take(1).unwrap_err(), SlabError::Limit { asked: 64, used: 4352, limit: 4352 });
         drop(all);
         assert_eq!(pool.used(), 0);
-        assert_eq!(pool.take(4096).unwrap().len(), 4096);
+        assert_eq!(pool.take(4096 + 16).unwrap().len(), 4096 + 64);
     }
 
     #[test]

@@ -14,7 +14,12 @@ final class Memory {
     /** Tells the engine the limit. */
     static void applyLimit() {
         String asked = System.getProperty(LIMIT_PROPERTY);
-        Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
+        try {
+            Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
+        } catch (IllegalArgumentException e) {
+            // Thrown by a static initialiser, an exception would lose its text.
+            throw new ExceptionInInitializerError(e.getMessage());
+        }
     }
 
     /** Octets for {@code 4096}, {@code 64k}, {@code 512m}, {@code 2g}. */
