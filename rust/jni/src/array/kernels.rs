@@ -15,6 +15,46 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
 
+/// Copies `len` octets past the caches, which pays for runs that no cache holds: the destination's lines are not
+/// read before they are written.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline(always)]
+pub(super) unsafe fn copy_streaming(from: *const u8, to: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if wide() {
+        // SAFETY: the machine has the feature; the rest is passed on.
+        return unsafe { copy_streaming_wide(from, to, len) };
+    }
+    // SAFETY: passed on.
+    unsafe { copy(from, to, len) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn copy_streaming_wide(from: *const u8, to: *mut u8, len: usize) {
+    use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
+    const WIDE: usize = 32;
+    const STEP: usize = 4 * WIDE;
+    let head = to.align_offset(WIDE).min(len);
+    let body = (len - head) / STEP * STEP;
+    // SAFETY: head, body and the rest are inside both runs; streamed stores go to multiples of 32.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, head);
+        let (source, dest) = (from.add(head), to.add(head));
+        for at in (0..body).step_by(STEP) {
+            let words = [0, 1, 2, 3].map(|i| _mm256_loadu_si256(source.add(at + i * WIDE).cast()));
+            for (i, word) in words.into_iter().enumerate() {
+                _mm256_stream_si256(dest.add(at + i * WIDE).cast(), word);
+            }
+        }
+        // The stores are weakly ordered: whoever is told of the data next must see them.
+        _mm_sfence();
+        std::ptr::copy_nonoverlapping(source.add(body), dest.add(body), len - head - body);
+    }
+}
+
 /// Whether the wide variants may be called.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -24,10 +64,10 @@ fn wide() -> bool {
 
 /// Defines a kernel with a body that is compiled for the base architecture and for AVX2.
 macro_rules! kernel {
-    ($(#[$doc:meta])* $name:ident, $wide:ident, $body:ident, ($($arg:ident: $type:ty),*)) => {
+    ($(#[$doc:meta])* $name:ident, $wide:ident, $body:ident, ($($arg:ident: $type:ty),*) $(-> $ret:ty)?) => {
         $(#[$doc])*
         #[inline(always)]
-        pub(super) unsafe fn $name($($arg: $type),*) {
+        pub(super) unsafe fn $name($($arg: $type),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             if wide() {
                 // SAFETY: the machine has the feature; the rest is passed on.
@@ -39,7 +79,7 @@ macro_rules! kernel {
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
-        unsafe fn $wide($($arg: $type),*) {
+        unsafe fn $wide($($arg: $type),*) $(-> $ret)? {
             // SAFETY: passed on.
             unsafe { $body($($arg),*) }
         }
@@ -113,34 +153,147 @@ macro_rules! by_size {
     };
 }
 
-/// Copies the elements `from[indices[k]]` to `to[k]`. Indices may be negative as long as the element is there.
-///
-/// # Safety
-/// `from` is good for each index, `to` for as many elements as there are indices; they do not overlap.
-#[inline(always)]
-pub(super) unsafe fn gather(from: *const u8, to: *mut u8, size: usize, indices: &[i32]) {
-    by_size!(size, Word => {
-        let (from, to) = (from.cast::<Word>(), to.cast::<Word>());
-        for (k, &i) in indices.iter().enumerate() {
-            // SAFETY: passed on.
-            unsafe { to.add(k).write_unaligned(from.wrapping_offset(i as isize).read_unaligned()) };
-        }
-    });
+/// Indices that are read, checked and used together.
+const TOGETHER: usize = 32;
+
+/// The indices that are inside an array: those with `(index - lowest) < span` as unsigned numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside {
+    lowest: i32,
+    span: u32,
 }
 
-/// Copies the elements `from[k]` to `to[indices[k]]`.
+impl Inside {
+    /// The indices that, `base` added, are inside an array of `len` elements; none when there are none.
+    pub(super) fn new(base: i64, len: usize) -> Option<Inside> {
+        let lowest = base.checked_neg()?.max(i64::from(i32::MIN));
+        let end = (len as i64).checked_sub(base)?.min(i64::from(i32::MAX) + 1);
+        if lowest >= end {
+            return None;
+        }
+        // A span of all 2^32 values cannot be: no array is that long.
+        Some(Inside { lowest: lowest as i32, span: u32::try_from(end - lowest).ok()? })
+    }
+
+    #[inline(always)]
+    fn all(self, indices: &[i32]) -> bool {
+        // Without an early end, so that it becomes a few vector instructions.
+        let outside = |i: i32| u32::from(i.wrapping_sub(self.lowest) as u32 >= self.span);
+        indices.iter().map(|&i| outside(i)).fold(0, |bad, i| bad | i) == 0
+    }
+}
+
+/// Walks over indices in Java's heap: `each` gets some at a time, copied once and checked, and their place. Gives how many
+/// were inside before the first block that was not.
 ///
 /// # Safety
-/// As for [`gather`], with the sides exchanged.
+/// `indices` is good for `count` elements.
 #[inline(always)]
-pub(super) unsafe fn scatter(from: *const u8, to: *mut u8, size: usize, indices: &[i32]) {
+unsafe fn checked(
+    indices: *const i32,
+    count: usize,
+    inside: Inside,
+    mut each: impl FnMut(&[i32], usize),
+) -> usize {
+    let mut some = [0; TOGETHER];
+    let mut done = 0;
+    while count - done >= TOGETHER {
+        // SAFETY: as many are left.
+        unsafe { std::ptr::copy_nonoverlapping(indices.add(done), some.as_mut_ptr(), TOGETHER) };
+        // Another thread may change the array: what is checked is what is used, never read again.
+        let some = std::hint::black_box(&mut some);
+        if !inside.all(some) {
+            return done;
+        }
+        // Taken from memory again, element by element, instead of out of the vector registers of the check.
+        each(std::hint::black_box(some), done);
+        done += TOGETHER;
+    }
+    let rest = count - done;
+    // SAFETY: these are left.
+    unsafe { std::ptr::copy_nonoverlapping(indices.add(done), some.as_mut_ptr(), rest) };
+    let some = &std::hint::black_box(&mut some)[..rest];
+    if !inside.all(some) {
+        return done;
+    }
+    each(some, done);
+    count
+}
+
+kernel! {
+    /// Checks `count` indices; gives how many are inside before a block of at most 32 of which one is not.
+    ///
+    /// # Safety
+    /// `indices` is good for `count` elements.
+    check, check_wide, check_body, (indices: *const i32, count: usize, inside: Inside) -> usize
+}
+
+#[inline(always)]
+unsafe fn check_body(indices: *const i32, count: usize, inside: Inside) -> usize {
+    // SAFETY: passed on.
+    unsafe { checked(indices, count, inside, |_, _| {}) }
+}
+
+kernel! {
+    /// Copies the elements `from[indices[k]]` to `to[k]`, as long as the indices are inside; gives how many.
+    ///
+    /// # Safety
+    /// `from` is good for each index inside, `indices` and `to` for `count` elements; elements do not overlap.
+    gather, gather_wide, gather_body,
+    (from: *const u8, to: *mut u8, size: usize, indices: *const i32, count: usize, inside: Inside) -> usize
+}
+
+#[inline(always)]
+unsafe fn gather_body(
+    from: *const u8,
+    to: *mut u8,
+    size: usize,
+    indices: *const i32,
+    count: usize,
+    inside: Inside,
+) -> usize {
     by_size!(size, Word => {
         let (from, to) = (from.cast::<Word>(), to.cast::<Word>());
-        for (k, &i) in indices.iter().enumerate() {
-            // SAFETY: passed on.
-            unsafe { to.wrapping_offset(i as isize).write_unaligned(from.add(k).read_unaligned()) };
+        // SAFETY: passed on.
+        unsafe {
+            checked(indices, count, inside, |some, done| {
+                for (k, &i) in some.iter().enumerate() {
+                    to.add(done + k).write_unaligned(from.wrapping_offset(i as isize).read_unaligned());
+                }
+            })
         }
-    });
+    })
+}
+
+kernel! {
+    /// Copies the elements `from[k]` to `to[indices[k]]`, as long as the indices are inside; gives how many.
+    ///
+    /// # Safety
+    /// As for [`gather`], with the sides exchanged.
+    scatter, scatter_wide, scatter_body,
+    (from: *const u8, to: *mut u8, size: usize, indices: *const i32, count: usize, inside: Inside) -> usize
+}
+
+#[inline(always)]
+unsafe fn scatter_body(
+    from: *const u8,
+    to: *mut u8,
+    size: usize,
+    indices: *const i32,
+    count: usize,
+    inside: Inside,
+) -> usize {
+    by_size!(size, Word => {
+        let (from, to) = (from.cast::<Word>(), to.cast::<Word>());
+        // SAFETY: passed on.
+        unsafe {
+            checked(indices, count, inside, |some, done| {
+                for (k, &i) in some.iter().enumerate() {
+                    to.wrapping_offset(i as isize).write_unaligned(from.add(done + k).read_unaligned());
+                }
+            })
+        }
+    })
 }
 
 kernel! {
@@ -173,13 +326,33 @@ unsafe fn gather_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usiz
     unsafe {
         match stride {
             1 => copy_row(from, to, n),
-            2 => (0..n).for_each(|i| to.add(i).write_unaligned(from.add(2 * i).read_unaligned())),
+            2 => every_second(from, to, n),
             3 => (0..n).for_each(|i| to.add(i).write_unaligned(from.add(3 * i).read_unaligned())),
             4 => (0..n).for_each(|i| to.add(i).write_unaligned(from.add(4 * i).read_unaligned())),
             _ => (0..n as isize).for_each(|i| {
                 to.offset(i).write_unaligned(from.wrapping_offset(stride * i).read_unaligned());
             }),
         }
+    }
+}
+
+/// Copies every second of the elements, `n` of them, eight at a time, which the compiler turns into wide loads and shuffles.
+#[inline(always)]
+unsafe fn every_second<W: Copy>(from: *const W, to: *mut W, n: usize) {
+    const WIDE: usize = 8;
+    let mut done = 0;
+    // One group less: the last element's neighbour may be outside the array.
+    while n - done > WIDE {
+        // SAFETY: the group and the elements between are followed by a further one of the patch.
+        unsafe {
+            let pairs = from.add(2 * done).cast::<[[W; 2]; WIDE]>().read_unaligned();
+            to.add(done).cast::<[W; WIDE]>().write_unaligned(pairs.map(|pair| pair[0]));
+        }
+        done += WIDE;
+    }
+    for i in done..n {
+        // SAFETY: passed on by the callers.
+        unsafe { to.add(i).write_unaligned(from.add(2 * i).read_unaligned()) };
     }
 }
 
@@ -222,18 +395,28 @@ unsafe fn scatter_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usi
     }
 }
 
-/// Copies `n` elements; short rows by an inlined loop, since calling the library costs more than they do.
+/// Copies `n` elements. Rows of a few lines are copied here, piece by piece: calling the library costs more than they do.
 #[inline(always)]
 unsafe fn copy_row<W: Copy>(from: *const W, to: *mut W, n: usize) {
-    const SHORT: usize = 256;
-    // SAFETY: passed on by the callers.
-    unsafe {
-        if n * size_of::<W>() > SHORT {
-            std::ptr::copy_nonoverlapping(from, to, n);
-        } else {
-            for i in 0..n {
-                to.add(i).write_unaligned(from.add(i).read_unaligned());
-            }
-        }
+    const SHORT: usize = 512;
+    let len = n * size_of::<W>();
+    let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
+    if len > SHORT {
+        // SAFETY: passed on by the callers.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     }
+    let mut at = 0;
+    macro_rules! pieces {
+        ($($piece:ty),*) => { $(
+            while len - at >= size_of::<$piece>() {
+                // SAFETY: the piece is inside both rows.
+                unsafe {
+                    let piece = from.add(at).cast::<$piece>().read_unaligned();
+                    to.add(at).cast::<$piece>().write_unaligned(piece);
+                }
+                at += size_of::<$piece>();
+            }
+        )* };
+    }
+    pieces!([u64; 16], [u64; 4], u64, u8);
 }
