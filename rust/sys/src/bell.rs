@@ -13,6 +13,8 @@ use crate::sync::{AtomicU32, fence};
 pub struct Bell {
     rings: AtomicU32,
     sleepers: AtomicU32,
+    #[cfg(loom)]
+    futex: futex::Futex,
 }
 
 impl Default for Bell {
@@ -31,7 +33,7 @@ impl Bell {
     /// A bell that nobody sleeps on.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
+        Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0), futex: futex::Futex::new() }
     }
 
     /// Wakes whoever sleeps. What the caller did before is seen by those who wake or are about to sleep.
@@ -46,7 +48,7 @@ impl Bell {
     #[cold]
     fn wake(&self) {
         self.rings.fetch_add(1, SeqCst);
-        futex_wake_all(&self.rings);
+        self.wake_all();
     }
 
     /// Sleeps until someone rings or the time is over, unless `ready` says that there is no need to.
@@ -57,35 +59,68 @@ impl Bell {
         self.sleepers.fetch_add(1, SeqCst);
         fence(SeqCst);
         if !ready() {
-            futex_wait(&self.rings, seen, most);
+            self.wait(seen, most);
         }
         self.sleepers.fetch_sub(1, SeqCst);
     }
 }
 
 #[cfg(not(loom))]
-fn futex_wake_all(word: &AtomicU32) {
-    use rustix::thread::futex;
-    // The only failures are a bad address or bad flags, neither of which can be.
-    let _ = futex::wake(word, futex::Flags::PRIVATE, u32::MAX >> 1);
-}
+impl Bell {
+    fn wake_all(&self) {
+        use rustix::thread::futex;
+        // The only failures are a bad address or bad flags, neither of which can be.
+        let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, u32::MAX >> 1);
+    }
 
-#[cfg(not(loom))]
-fn futex_wait(word: &AtomicU32, seen: u32, most: Duration) {
-    use rustix::thread::{Timespec, futex};
-    let Ok(timeout) = Timespec::try_from(most) else { return };
-    // Woken, changed before, interrupted by a signal, time over: in each case the caller looks again.
-    let _ = futex::wait(word, futex::Flags::PRIVATE, seen, Some(&timeout));
+    fn wait(&self, seen: u32, most: Duration) {
+        use rustix::thread::{Timespec, futex};
+        let Ok(timeout) = Timespec::try_from(most) else { return };
+        // Woken, changed before, interrupted by a signal, time over: in each case the caller looks again.
+        let _ = futex::wait(&self.rings, futex::Flags::PRIVATE, seen, Some(&timeout));
+    }
 }
 
 #[cfg(loom)]
-fn futex_wake_all(_: &AtomicU32) {}
+impl Bell {
+    fn wake_all(&self) {
+        self.futex.wake_all();
+    }
 
+    fn wait(&self, seen: u32, _: Duration) {
+        self.futex.wait(&self.rings, seen);
+    }
+}
+
+/// The model checker has no futex. This one's time is never over, so that a lost ring is a deadlock, which it reports.
 #[cfg(loom)]
-fn futex_wait(word: &AtomicU32, seen: u32, _: Duration) {
-    // The model checker has no futex: a wait is a loop that only a changed word ends, so a lost ring is a hang.
-    while word.load(SeqCst) == seen {
-        loom::thread::yield_now();
+mod futex {
+    use super::{AtomicU32, SeqCst};
+    use crate::sync::{Condvar, Mutex};
+
+    #[derive(Debug)]
+    pub(super) struct Futex {
+        /// As in the kernel: comparing the word and going to sleep are one step for whoever wakes.
+        queue: Mutex<()>,
+        woken: Condvar,
+    }
+
+    impl Futex {
+        pub(super) fn new() -> Self {
+            Futex { queue: Mutex::new(()), woken: Condvar::new() }
+        }
+
+        pub(super) fn wake_all(&self) {
+            drop(self.queue.lock().expect("no panic under the lock"));
+            self.woken.notify_all();
+        }
+
+        pub(super) fn wait(&self, word: &AtomicU32, seen: u32) {
+            let queue = self.queue.lock().expect("no panic under the lock");
+            if word.load(SeqCst) == seen {
+                drop(self.woken.wait(queue).expect("no panic under the lock"));
+            }
+        }
     }
 }
 

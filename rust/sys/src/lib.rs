@@ -8,15 +8,23 @@ pub mod memory;
 pub mod queue;
 pub mod slots;
 
+#[cfg(loom)]
+mod model;
+
 /// The primitives that the model checker replaces.
 mod sync {
     #[cfg(loom)]
+    pub(crate) use crate::model::{AtomicU32, AtomicU64, OnceLock};
+    #[cfg(loom)]
     pub(crate) use loom::{
         cell::UnsafeCell,
-        sync::atomic::{AtomicU32, AtomicU64, fence},
+        sync::{Condvar, Mutex, atomic::fence},
     };
     #[cfg(not(loom))]
-    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+    pub(crate) use std::sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU32, AtomicU64, fence},
+    };
 
     /// `std`'s cell with the interface of the model checker's.
     #[cfg(not(loom))]

@@ -4,15 +4,15 @@
 //! compare-and-swap that also checks the generation, and one store to give it back. Two threads that use one
 //! value at once are thereby caught too.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::sync::{AtomicU64, UnsafeCell};
+use crate::sync::{AtomicU64, Mutex, OnceLock, UnsafeCell};
 
 /// Slots of one chunk; chunks appear as they are needed and never move.
-const CHUNK: usize = 1024;
-/// Most chunks, which makes four million values at a time.
-const CHUNKS: usize = 4096;
+const CHUNK: usize = if cfg!(loom) { 1 } else { 1024 };
+/// Most chunks, which makes four million values at a time; two where every interleaving is tried.
+const CHUNKS: usize = if cfg!(loom) { 2 } else { 4096 };
 /// State bit of a slot whose value somebody uses right now.
 const BUSY: u64 = 1;
 /// A generation is never larger, so that a handle is a positive number.
@@ -30,7 +30,10 @@ pub enum Refused {
 }
 
 /// One slot: `generation << 32 | BUSY?`; odd generations hold a value.
+///
+/// Aligned so that two threads that use neighbours do not write to one cache line.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Slot<T> {
     state: AtomicU64,
     value: UnsafeCell<Option<T>>,
@@ -68,9 +71,19 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     /// An empty table.
+    #[cfg(not(loom))]
     pub const fn new() -> Self {
         Slots {
             chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0 }),
+        }
+    }
+
+    /// An empty table.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Slots {
+            chunks: std::array::from_fn(|_| OnceLock::new()),
             free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0 }),
         }
     }

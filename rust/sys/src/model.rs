@@ -1,0 +1,107 @@
+//! What the model checker needs beside its own primitives.
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+use loom::sync::Mutex;
+use loom::sync::atomic::AtomicBool;
+
+loom::lazy_static! {
+    static ref STEP: loom::sync::atomic::AtomicU32 = loom::sync::atomic::AtomicU32::new(0);
+}
+
+/// Makes every operation on our atomics depend on every other one.
+///
+/// loom 0.7 remembers only the last access to an object when it looks for operations that could have come in another order:
+/// after a thread's load, another thread's load and store of the same word, it has forgotten the first load and never
+/// tries the store before it. With one object that all touch there is nothing to forget. Relaxed, so no order comes of it.
+fn step() {
+    STEP.fetch_add(1, Relaxed);
+}
+
+macro_rules! atomic {
+    ($name:ident, $value:ty) => {
+        #[derive(Debug)]
+        pub(crate) struct $name(loom::sync::atomic::$name);
+
+        #[allow(dead_code)]
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                $name(loom::sync::atomic::$name::new(value))
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                step();
+                self.0.load(order)
+            }
+
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                step();
+                self.0.store(value, order);
+            }
+
+            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                step();
+                self.0.fetch_add(value, order)
+            }
+
+            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                step();
+                self.0.fetch_sub(value, order)
+            }
+
+            pub(crate) fn compare_exchange(
+                &self,
+                old: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                step();
+                self.0.compare_exchange(old, new, success, failure)
+            }
+
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                old: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                step();
+                self.0.compare_exchange_weak(old, new, success, failure)
+            }
+        }
+    };
+}
+atomic!(AtomicU32, u32);
+atomic!(AtomicU64, u64);
+
+/// `std`'s `OnceLock`, with what it promises told to the checker.
+#[derive(Debug)]
+pub(crate) struct OnceLock<T> {
+    value: std::sync::OnceLock<T>,
+    ready: AtomicBool,
+    making: Mutex<()>,
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) fn new() -> Self {
+        let value = std::sync::OnceLock::new();
+        OnceLock { value, ready: AtomicBool::new(false), making: Mutex::new(()) }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        step();
+        if self.ready.load(Acquire) { self.value.get() } else { None }
+    }
+
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        if self.get().is_none() {
+            let _making = self.making.lock().expect("no panic while making");
+            self.value.get_or_init(make);
+            step();
+            self.ready.store(true, Release);
+        }
+        self.value.get().expect("made")
+    }
+}

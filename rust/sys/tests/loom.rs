@@ -1,0 +1,410 @@
+//! Every interleaving of small pieces of code that share a queue, a table or a bell.
+//!
+//! ```text
+//! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-sys --release --test loom --target-dir target/loom
+//! ```
+//!
+//! The longer models are bounded: threads are preempted at most so many times in one run (loom's authors find two or three
+//! enough for nearly all faults). The others run through all interleavings, and all values that the memory model allows.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+
+use mpjdev_sys::bell::Bell;
+use mpjdev_sys::queue::{Consumer, Queue};
+use mpjdev_sys::slots::{Refused, Slots};
+
+/// All interleavings.
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    loom::model(model);
+}
+
+/// Those in which a thread is preempted at most so many times.
+fn explore_bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+const NEVER: Duration = Duration::MAX;
+
+// ---- The queue
+
+/// Takes `count` values, yielding while there are none.
+fn take(right: &mut Consumer<u32>, count: usize) -> Vec<u32> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        match right.pop(|v| *v) {
+            Some(value) => taken.push(value),
+            None => thread::yield_now(),
+        }
+    }
+    taken
+}
+
+fn put(queue: &Queue<u32>, value: u32) {
+    while !queue.push(|v| *v = value) {
+        thread::yield_now();
+    }
+}
+
+/// A value is whole when it is taken: the stamp orders the producer's write before the consumer's look. Three values through
+/// two cells also make the producer wait for the consumer's stamp.
+#[test]
+fn values_of_a_producer_arrive_whole_and_in_order_over_several_laps() {
+    explore_bounded(3, || {
+        let (queue, mut right) = Queue::new(2);
+        let producer = thread::spawn(move || (1..=3).for_each(|value| put(&queue, value)));
+        assert_eq!(take(&mut right, 3), [1, 2, 3]);
+        producer.join().unwrap();
+        assert_eq!(right.pop(|v| *v), None);
+    });
+}
+
+/// As above where the 32 bits of the stamps begin again.
+#[test]
+fn values_arrive_whole_and_in_order_where_the_stamps_wrap() {
+    explore_bounded(3, || {
+        let (queue, mut right) = Queue::starting_in_lap((1 << 31) - 1, 1);
+        let producer = thread::spawn(move || (1..=3).for_each(|value| put(&queue, value)));
+        assert_eq!(take(&mut right, 3), [1, 2, 3]);
+        producer.join().unwrap();
+        assert_eq!(right.pop(|v| *v), None);
+    });
+}
+
+/// Two producers never get the same cell, and each one's values stay in order.
+#[test]
+fn values_of_two_producers_arrive_once_and_in_order_per_producer() {
+    explore_bounded(2, || {
+        let (queue, mut right) = Queue::new(4);
+        let producers = [10, 20].map(|first| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                put(&queue, first);
+                put(&queue, first + 1);
+            })
+        });
+        let taken = take(&mut right, 4);
+        producers.into_iter().for_each(|p| p.join().unwrap());
+        for first in [10, 20] {
+            let own: Vec<u32> = taken.iter().copied().filter(|v| v / 10 == first / 10).collect();
+            assert_eq!(own, [first, first + 1]);
+        }
+    });
+}
+
+/// Two producers and one cell: the one that finds it full is refused, and no value is lost or doubled.
+#[test]
+fn a_full_queue_refuses_and_loses_nothing() {
+    explore_bounded(3, || {
+        let (queue, mut right) = Queue::new(1);
+        let producers = [1, 2].map(|value| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.push(|v| *v = value).then_some(value))
+        });
+        let early = right.pop(|v| *v);
+        let mut pushed: Vec<u32> = producers.into_iter().filter_map(|p| p.join().unwrap()).collect();
+        let mut taken: Vec<u32> = early.into_iter().chain(std::iter::from_fn(|| right.pop(|v| *v))).collect();
+        assert!(!pushed.is_empty(), "a push into an empty queue was refused");
+        assert!(pushed.len() == 1 || early.is_some(), "two values went into one cell");
+        pushed.sort_unstable();
+        taken.sort_unstable();
+        assert_eq!(pushed, taken);
+    });
+}
+
+/// Who is not the consumer may ask too: once everything is quiet, the answer is right.
+#[test]
+fn what_is_left_is_seen_by_whoever_asks() {
+    explore(|| {
+        let (queue, mut right) = Queue::<u32>::new(2);
+        put(&queue, 1);
+        let other = queue.clone();
+        let producer = thread::spawn(move || put(&other, 2));
+        assert!(queue.is_ready());
+        assert_eq!(right.pop(|v| *v), Some(1));
+        producer.join().unwrap();
+        assert!(queue.is_ready());
+        assert_eq!(right.pop(|v| *v), Some(2));
+        assert!(!queue.is_ready());
+    });
+}
+
+// ---- The table
+
+/// Of two threads that use one value at once, one is refused and the other alone with it.
+#[test]
+fn a_value_is_used_by_one_thread_at_a_time() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let handle = slots.insert(0).unwrap();
+        let other = slots.clone();
+        let add = move |slots: &Slots<i32>| match slots.hold(handle) {
+            Ok(mut held) => {
+                held.with(|v| *v += 1);
+                1
+            }
+            Err(refused) => {
+                assert_eq!(refused, Refused::Busy);
+                0
+            }
+        };
+        let thread = thread::spawn(move || add(&other));
+        let uses = add(&slots) + thread.join().unwrap();
+        assert!(uses >= 1);
+        assert_eq!(slots.remove(handle), Ok(uses));
+    });
+}
+
+/// Patience waits for the other use and sees what it did.
+#[test]
+fn a_patient_use_comes_after_the_other_one() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let handle = slots.insert(0).unwrap();
+        let other = slots.clone();
+        let add = move |slots: &Slots<i32>| slots.hold_patiently(handle).unwrap().with(|v| *v += 1);
+        let thread = thread::spawn(move || add(&other));
+        add(&slots);
+        thread.join().unwrap();
+        assert_eq!(slots.remove(handle), Ok(2));
+    });
+}
+
+/// A use and a removal: the use is either over before, or finds the handle stale.
+#[test]
+fn a_value_is_not_removed_while_it_is_used() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let handle = slots.insert(0).unwrap();
+        let other = slots.clone();
+        let user = thread::spawn(move || match other.hold_patiently(handle) {
+            Ok(mut held) => {
+                held.with(|v| *v += 1);
+                1
+            }
+            Err(refused) => {
+                assert_eq!(refused, Refused::Stale);
+                0
+            }
+        });
+        let removed = slots.remove(handle).unwrap();
+        let used = user.join().unwrap();
+        assert_eq!(removed, used);
+        assert!(matches!(slots.hold(handle), Err(Refused::Stale)));
+        assert!(slots.is_empty());
+    });
+}
+
+/// Only one of two removals gets the value.
+#[test]
+fn a_value_is_removed_once() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let handle = slots.insert(7).unwrap();
+        let other = slots.clone();
+        let thread = thread::spawn(move || other.remove(handle));
+        let outcomes = [slots.remove(handle), thread.join().unwrap()];
+        assert!(outcomes.contains(&Ok(7)) && outcomes.contains(&Err(Refused::Stale)), "{outcomes:?}");
+    });
+}
+
+/// One thread removes and inserts again into the same slot, another one uses the old handle all the while: it sees the old
+/// value or nothing.
+#[test]
+fn a_stale_handle_never_shows_another_value() {
+    explore_bounded(3, || {
+        let slots = Arc::new(Slots::new());
+        let old = slots.insert(1).unwrap();
+        let other = slots.clone();
+        let user = thread::spawn(move || {
+            for _ in 0..2 {
+                match other.hold(old) {
+                    Ok(mut held) => assert_eq!(held.with(|v| *v), 1),
+                    Err(refused) => assert!(matches!(refused, Refused::Stale | Refused::Busy)),
+                }
+            }
+        });
+        assert_eq!(slots.remove(old), Ok(1));
+        let new = slots.insert(2).unwrap();
+        assert_eq!(old as u32, new as u32, "the slot is used again");
+        assert_ne!(old, new);
+        assert_eq!(slots.hold(new).unwrap().with(|v| *v), 2);
+        user.join().unwrap();
+        assert_eq!(slots.remove(new), Ok(2));
+    });
+}
+
+/// A slot that one thread gives back is written by the other one, which has heard of it from the free list alone.
+#[test]
+fn a_slot_that_was_given_back_is_reused_by_another_thread() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let first = slots.insert(1).unwrap();
+        let other = slots.clone();
+        let inserter = thread::spawn(move || {
+            let handle = other.insert(2).unwrap();
+            assert_eq!(other.hold(handle).unwrap().with(|v| *v), 2);
+            handle
+        });
+        assert_eq!(slots.remove(first), Ok(1));
+        let second = inserter.join().unwrap();
+        assert_ne!(first, second);
+        assert!(matches!(slots.hold(first), Err(Refused::Stale)));
+        assert_eq!(slots.remove(second), Ok(2));
+    });
+}
+
+/// A handle that got to another thread unordered, or was guessed, shows the whole value or nothing.
+#[test]
+fn a_handle_is_good_for_who_has_not_heard_of_the_insertion() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let earlier = slots.insert(6).unwrap();
+        slots.remove(earlier).unwrap();
+        // The slot's next generation.
+        let next = earlier + (2 << 32);
+        let other = slots.clone();
+        let guesser = thread::spawn(move || match other.hold(next) {
+            Ok(mut held) => assert_eq!(held.with(|v| *v), 7),
+            Err(refused) => assert_eq!(refused, Refused::Stale),
+        });
+        assert_eq!(slots.insert(7), Ok(next));
+        guesser.join().unwrap();
+        assert_eq!(slots.remove(next), Ok(7));
+    });
+}
+
+/// The table is full with two values here, and refuses the third one unharmed.
+#[test]
+fn threads_that_insert_at_once_get_slots_of_their_own() {
+    explore(|| {
+        let slots = Arc::new(Slots::new());
+        let other = slots.clone();
+        let thread = thread::spawn(move || other.insert(1).unwrap());
+        let handles = [slots.insert(2).unwrap(), thread.join().unwrap()];
+        assert_ne!(handles[0] as u32, handles[1] as u32);
+        assert_eq!(slots.insert(3), Err((3, Refused::Full)));
+        assert_eq!(handles.map(|h| slots.remove(h)), [Ok(2), Ok(1)]);
+    });
+}
+
+// ---- The bell
+
+/// Sleeps until the flag is set. loom reports a deadlock when a ring is lost, since time never ends this sleep.
+fn sleep_until(bell: &Bell, flag: &AtomicBool) {
+    while !flag.load(Relaxed) {
+        bell.sleep(NEVER, || flag.load(Relaxed));
+    }
+}
+
+/// The flag is as weak as can be: the bell's own fences must make up for it.
+#[test]
+fn no_ring_is_lost() {
+    explore(|| {
+        let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || sleep_until(&shared.0, &shared.1))
+        };
+        shared.1.store(true, Relaxed);
+        shared.0.ring();
+        sleeper.join().unwrap();
+    });
+}
+
+#[test]
+fn one_ring_wakes_both_sleepers() {
+    explore_bounded(3, || {
+        let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
+        let sleepers = [(); 2].map(|()| {
+            let shared = shared.clone();
+            thread::spawn(move || sleep_until(&shared.0, &shared.1))
+        });
+        shared.1.store(true, Relaxed);
+        shared.0.ring();
+        sleepers.into_iter().for_each(|s| s.join().unwrap());
+    });
+}
+
+/// Each waits for its own word; the ring for one must not use up the other's.
+#[test]
+fn two_ringers_and_one_sleeper_lose_nothing() {
+    explore_bounded(3, || {
+        let shared = Arc::new((Bell::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
+        let ringers = [0, 1].map(|i| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.1[i].store(true, Relaxed);
+                shared.0.ring();
+            })
+        });
+        sleep_until(&shared.0, &shared.1[0]);
+        sleep_until(&shared.0, &shared.1[1]);
+        ringers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+// ---- Queue and bell together, as the local transport uses them
+
+/// The consumer sleeps on the bell while the queue is empty.
+#[test]
+fn a_consumer_that_sleeps_is_woken_by_a_push() {
+    explore_bounded(3, || {
+        let bell = Arc::new(Bell::new());
+        let (queue, mut right) = Queue::<u32>::new(2);
+        let producer = {
+            let (queue, bell) = (queue.clone(), bell.clone());
+            thread::spawn(move || {
+                for value in [1, 2] {
+                    put(&queue, value);
+                    bell.ring();
+                }
+            })
+        };
+        for value in [1, 2] {
+            let taken = loop {
+                match right.pop(|v| *v) {
+                    Some(taken) => break taken,
+                    None => bell.sleep(NEVER, || queue.is_ready()),
+                }
+            };
+            assert_eq!(taken, value);
+        }
+        producer.join().unwrap();
+    });
+}
+
+/// One thread sleeps, another one takes the first value, a third one puts the second: the sleeper must see that one, though
+/// its own idea of the queue's head may be old.
+#[test]
+fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
+    explore_bounded(3, || {
+        let bell = Arc::new(Bell::new());
+        let (queue, right) = Queue::<u32>::new(4);
+        put(&queue, 1);
+        let right = Arc::new(Mutex::new(right));
+        let taker = {
+            let right = right.clone();
+            thread::spawn(move || right.lock().unwrap().pop(|v| *v))
+        };
+        let producer = {
+            let (queue, bell) = (queue.clone(), bell.clone());
+            thread::spawn(move || {
+                put(&queue, 2);
+                bell.ring();
+            })
+        };
+        // Deadlocks if it sleeps though the second value is there and nobody will ring again.
+        bell.sleep(NEVER, || queue.is_ready());
+        assert_eq!(taker.join().unwrap(), Some(1));
+        producer.join().unwrap();
+        assert!(queue.is_ready());
+        assert_eq!(right.lock().unwrap().pop(|v| *v), Some(2));
+    });
+}
