@@ -112,6 +112,7 @@ impl Operation {
     /// Carries out what the machine wants done.
     fn act(&mut self) -> Result<(), DeviceError> {
         let endpoint = self.comm.endpoint().clone();
+        endpoint.check_running()?;
         while let Some(action) = self.poll_action() {
             match action {
                 Action::Send { dest, tag, octets } => {

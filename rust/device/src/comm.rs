@@ -272,7 +272,9 @@ impl Comm {
         spare: Option<Slab>,
     ) -> Result<ReceiveArgs, DeviceError> {
         let selector = self.selector(from)?;
-        Ok(ReceiveArgs { selector, capacity, spare, members: self.members.clone() })
+        // Counting a reference costs a write that all threads share, and only a wildcard asks for the members.
+        let members = from.source.is_none().then(|| self.members.clone());
+        Ok(ReceiveArgs { selector, capacity, spare, members })
     }
 
     /// What a receive of a collective operation asks for.
@@ -282,7 +284,7 @@ impl Comm {
             source: Some(self.members[source as usize]),
             tag: Some(tag),
         };
-        ReceiveArgs { selector, capacity, spare: None, members: self.members.clone() }
+        ReceiveArgs { selector, capacity, spare: None, members: None }
     }
 }
 

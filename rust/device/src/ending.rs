@@ -5,11 +5,31 @@ use std::time::Instant;
 
 use mpjdev_proto::envelope::Selector;
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
-use crate::requests::Work;
+use crate::pairing::Half;
+use crate::requests::{Request, RequestId, Work};
 use crate::transport::PeerState;
 use crate::waiting::Patience;
+
+/// Messages that were not delivered and that nobody waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    count: usize,
+    /// Destination, tag and logical length of the first one.
+    first: Option<(u32, i32, usize)>,
+}
+
+impl Lost {
+    fn add(&mut self, message: (u32, i32, usize)) {
+        self.count += 1;
+        self.first.get_or_insert(message);
+    }
+
+    fn add_all(&mut self, messages: Option<(u32, i32, usize)>) {
+        messages.into_iter().for_each(|message| self.add(message));
+    }
+}
 
 impl Endpoint {
     pub(crate) fn check_self(&self, state: &State) -> Result<(), DeviceError> {
@@ -20,6 +40,11 @@ impl Endpoint {
             0 => Ok(()),
             _ => self.wire.abort().map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why })),
         }
+    }
+
+    /// Whether this rank may still communicate.
+    pub(crate) fn check_running(&self) -> Result<(), DeviceError> {
+        self.check_self(&self.lock().state)
     }
 
     #[cold]
@@ -54,31 +79,46 @@ impl Endpoint {
 
     /// Fails every operation that nobody can complete any more.
     #[cold]
-    pub(crate) fn fail_hopeless(&self, state: &mut State) {
-        let mut failed = Vec::new();
-        let requests = &mut state.requests;
-        let _ = state.matcher.fail_posted(|selector, id| {
-            let Some(Work::Receive(receive)) = requests.get(*id).map(|r| &r.work) else { return false };
-            match self.hopeless(selector, &receive.members) {
-                Some(error) => {
-                    failed.push((*id, error));
-                    true
-                }
-                None => false,
-            }
-        });
-        failed.extend(self.hopeless_halves(state));
-        let sends = state.requests.pending().filter_map(|(id, request)| match request.work {
-            Work::Send { dest, .. } => {
-                let selector = Selector { context: 0, source: Some(dest), tag: None };
-                self.hopeless(&selector, &[]).map(|error| (id, error))
-            }
+    pub(crate) fn fail_hopeless(&self, core: &mut Core) {
+        let state = &mut core.state;
+        let posted = state.matcher.posted().map(|(selector, id)| (*id, selector));
+        let posted: Vec<_> = posted.chain(state.halves.iter().map(Half::waits_for)).collect();
+        let mut hopeless = Vec::new();
+        for (id, selector) in posted {
+            let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { continue };
+            hopeless.extend(self.hopeless(&selector, receive.members()).map(|error| (id, error)));
+        }
+        hopeless.extend(state.requests.pending().filter_map(|(id, request)| match request.work {
+            Work::Send { dest, .. } => self.hopeless_send(dest).map(|error| (id, error)),
             Work::Receive(_) => None,
-        });
-        failed.extend(sends.collect::<Vec<_>>());
-        let dropped = state.outbox.drop_to(|dest| self.wire.peer(dest) != PeerState::Alive);
+        }));
+        self.give_up(core, hopeless);
+        let dropped = core.state.outbox.drop_to(|dest| self.wire.peer(dest) != PeerState::Alive);
         self.queued_count.fetch_sub(dropped, Ordering::Release);
-        for (id, error) in failed {
+    }
+
+    /// Why nobody will match what is sent there; none as long as somebody may.
+    pub(crate) fn hopeless_send(&self, dest: u32) -> Option<DeviceError> {
+        self.hopeless(&Selector { context: 0, source: Some(dest), tag: None }, &[])
+    }
+
+    /// Fails these requests, except those that are completed by what has arrived since they were judged hopeless: who
+    /// has finished may have sent right before it.
+    #[cold]
+    pub(crate) fn give_up(&self, core: &mut Core, hopeless: Vec<(RequestId, DeviceError)>) {
+        self.take_in(core);
+        let state = &mut core.state;
+        for (id, error) in hopeless {
+            match state.requests.get(id) {
+                Some(Request { outcome: None, work: Work::Receive(receive), .. }) => {
+                    receive.post.take().map(|post| state.matcher.withdraw(post));
+                    state.halves.retain(|half| half.request != id);
+                }
+                Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
+                    state.lost.add_all(state.requests.forgotten_send(id));
+                }
+                _ => continue,
+            }
             self.complete(state, id, Err(error));
         }
     }
@@ -88,50 +128,63 @@ impl Endpoint {
     /// A second call does nothing.
     ///
     /// # Errors
-    /// What was not delivered within the patience; this rank has finished all the same.
+    /// What was not delivered: its receiver has finished without it, or showed no life for as long as the patience lasts.
+    /// The job has failed; interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
-        let mut lives: Vec<u64> = Vec::new();
+        let mut lives = Vec::new();
         let mut since = Instant::now();
-        let result = loop {
+        let left = loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(&[], Some(soon), patience, |core| {
                 let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
                 Ok((!sends && core.state.outbox.is_empty()).then_some(()))
             });
             match left {
-                Ok(()) => break Ok(()),
                 Err(DeviceError::TimedOut { .. }) => {}
-                Err(error) => break Err(error),
+                left => break left,
             }
-            let now: Vec<u64> = (0..self.size).map(|r| self.wire.life(r)).collect();
+            let now = self.needed_lives();
             if now != lives {
                 lives = now;
                 since = Instant::now();
             }
             if since.elapsed() > self.config.finish_patience {
-                break self.undelivered();
+                break Ok(());
             }
         };
+        let result = left.and_then(|()| self.undelivered());
         self.wire.finish();
         result
     }
 
-    /// What is still to be delivered, if anything is.
+    /// The peers that must call in before this rank's sends are done, and how much life each has shown.
+    fn needed_lives(&self) -> Vec<(u32, u64)> {
+        let core = self.lock();
+        let sends = core.state.requests.pending().filter_map(|(_, request)| match request.work {
+            Work::Send { dest, .. } => Some(dest),
+            Work::Receive(_) => None,
+        });
+        let mut peers: Vec<u32> =
+            sends.chain(core.state.outbox.dests()).filter(|d| *d != self.rank).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers.into_iter().map(|peer| (peer, self.wire.life(peer))).collect()
+    }
+
+    /// Nothing, if all that was sent is delivered.
     fn undelivered(&self) -> Result<(), DeviceError> {
         let core = self.lock();
-        let messages = core.state.requests.pending().filter_map(|(_, request)| match request.work {
-            Work::Send { dest, tag, len: Some(len), .. } => Some((dest, tag, len)),
-            _ => None,
-        });
-        let messages: Vec<_> = messages.collect();
-        match messages.first() {
-            Some((rank, tag, len)) => {
-                Err(DeviceError::Undelivered { count: messages.len(), rank: *rank, tag: *tag, len: *len })
+        let mut lost = core.state.lost;
+        core.state.requests.unfinished_sends().for_each(|send| lost.add(send));
+        match (self.wire.abort(), lost.first) {
+            (_, None) => Ok(()),
+            (Some((rank, why)), _) => Err(DeviceError::PeerFailed { rank, why }),
+            (None, Some((rank, tag, len))) => {
+                Err(DeviceError::Undelivered { count: lost.count, rank, tag, len })
             }
-            None => Ok(()),
         }
     }
 

@@ -3,10 +3,11 @@
 //! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
 //! never while another rank's lock is taken by force. Whoever waits drives the progress.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crossbeam_utils::CachePadded;
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -14,15 +15,13 @@ use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
 
 use crate::config::Config;
+use crate::ending::Lost;
 use crate::error::DeviceError;
 use crate::outbox::Outbox;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
 use crate::unexpected::Unexpected;
-use crate::waiting::{Backoff, Patience, Step, Waiter};
-
-/// Packets that are taken in before the lock is let go.
-const BATCH: usize = 256;
+use crate::waiting::{Patience, Waiter};
 
 /// How a send counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +41,8 @@ pub struct ReceiveArgs {
     pub capacity: usize,
     /// Memory that nobody else refers to and a small message may be copied to.
     pub spare: Option<Slab>,
-    /// World ranks of the communicator.
-    pub members: Arc<[u32]>,
+    /// World ranks of the communicator when any source will do: one of the others has to be left.
+    pub members: Option<Arc<[u32]>>,
 }
 
 /// Everything under the lock.
@@ -63,14 +62,15 @@ pub(crate) struct State {
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
     /// Octets matched by source: all of them, and those that the source was told of.
-    pub(crate) matched: Vec<(u64, u64)>,
+    pub(crate) matched: Vec<CachePadded<(u64, u64)>>,
     /// The thread that sleeps on the transport, and those that sleep on their own.
-    driver: Option<Arc<Waiter>>,
-    parked: Vec<Arc<Waiter>>,
+    pub(crate) driver: Option<Arc<Waiter>>,
+    pub(crate) parked: Vec<Arc<Waiter>>,
     /// Those of them that wait for a message that no receive has been posted for.
-    observers: Vec<Arc<Waiter>>,
+    pub(crate) observers: Vec<Arc<Waiter>>,
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
+    pub(crate) lost: Lost,
 }
 
 /// One rank of a job.
@@ -81,16 +81,18 @@ pub struct Endpoint {
     pub(crate) config: Config,
     pub(crate) wire: Box<dyn Wire>,
     pub(crate) source: Arc<dyn SlabSource>,
-    core: Mutex<Core>,
+    pub(crate) core: Mutex<Core>,
     /// Requests done and unexpected messages come so far: what a polling thread looks at without the lock.
-    changes: AtomicU64,
+    pub(crate) changes: AtomicU64,
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
     /// Octets sent by destination, against the credit.
-    pub(crate) sent: Box<[AtomicU64]>,
+    pub(crate) sent: Box<[CachePadded<AtomicU64>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
+    /// Tests and probes that found nothing.
+    pub(crate) fruitless: AtomicU32,
     /// The other ranks of this process, whose progress this one may drive while it waits.
-    neighbours: OnceLock<Vec<Weak<Endpoint>>>,
+    pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
 }
 
 impl Endpoint {
@@ -111,12 +113,13 @@ impl Endpoint {
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
-            matched: vec![(0, 0); size as usize],
+            matched: vec![CachePadded::new((0, 0)); size as usize],
             driver: None,
             parked: Vec::new(),
             observers: Vec::new(),
             seen_epoch: wire.epoch(),
             finished: false,
+            lost: Lost::default(),
         };
         Endpoint {
             rank,
@@ -126,8 +129,9 @@ impl Endpoint {
             core: Mutex::new(Core { inbox, state }),
             changes: AtomicU64::new(0),
             queued_count: AtomicUsize::new(0),
-            sent: (0..size).map(|_| AtomicU64::new(0)).collect(),
+            sent: (0..size).map(|_| CachePadded::default()).collect(),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            fruitless: AtomicU32::new(0),
             neighbours: OnceLock::new(),
             config,
         }
@@ -170,10 +174,14 @@ impl Endpoint {
     fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         self.check_self(&core.state)?;
         self.progress(core);
+        let selector = args.selector;
         let id = self.post(&mut core.state, args);
         // The source may have been gone before this was posted.
-        if self.wire.epoch() != 0 {
-            self.fail_hopeless(&mut core.state);
+        if self.wire.epoch() != 0
+            && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
+            && let Some(error) = self.hopeless(&selector, receive.members())
+        {
+            self.give_up(core, vec![(id, error)]);
         }
         Ok(id)
     }
@@ -250,22 +258,30 @@ impl Endpoint {
         let mut core = self.lock();
         self.check_self(&core.state)?;
         self.progress(&mut core);
-        self.peek(&core.state, selector, members)
+        let seen = self.peek(&mut core, selector, members);
+        drop(core);
+        if seen == Ok(None) {
+            self.note_fruitless();
+        }
+        seen
     }
 
     fn peek(
         &self,
-        state: &State,
+        core: &mut Core,
         selector: &Selector,
         members: &[u32],
     ) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        if let Some((envelope, message)) = state.matcher.probe(selector) {
-            return Ok(Some((envelope, message.needs_capacity())));
+        let look = |core: &Core| {
+            core.state.matcher.probe(selector).map(|(envelope, message)| (envelope, message.needs_capacity()))
+        };
+        if let Some(seen) = look(core) {
+            return Ok(Some(seen));
         }
-        match self.hopeless(selector, members) {
-            Some(error) => Err(error),
-            None => Ok(None),
-        }
+        let Some(error) = self.hopeless(selector, members) else { return Ok(None) };
+        // Who has finished may have sent right before it.
+        self.take_in(core);
+        look(core).map(Some).ok_or(error)
     }
 
     /// Waits for a message without receiving it (MPI_Probe).
@@ -280,7 +296,7 @@ impl Endpoint {
     ) -> Result<(Envelope, usize), DeviceError> {
         self.block(&[], None, patience, |core| {
             self.check_self(&core.state)?;
-            self.peek(&core.state, selector, members)
+            self.peek(core, selector, members)
         })
     }
 
@@ -298,7 +314,12 @@ impl Endpoint {
         self.progress(&mut core);
         match core.state.matcher.take(selector) {
             Some((envelope, message)) => Ok(Some(crate::unexpected::MatchedMessage { envelope, message })),
-            None => self.peek(&core.state, selector, members).map(|_| None),
+            None => {
+                let seen = self.peek(&mut core, selector, members);
+                drop(core);
+                self.note_fruitless();
+                seen.map(|_| None)
+            }
         }
     }
 
@@ -309,8 +330,7 @@ impl Endpoint {
         capacity: usize,
     ) -> RequestId {
         let mut core = self.lock();
-        let members: Arc<[u32]> = Arc::from([matched.envelope.source]);
-        let receive = Receive { capacity, post: None, spare: None, members };
+        let receive = Receive { capacity, post: None, spare: None, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
         self.deliver_unexpected(&mut core.state, id, matched.envelope, *matched.message);
         id
@@ -325,14 +345,24 @@ impl Endpoint {
     pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
-        core.state.requests.take_outcome(id)?.transpose()
+        let outcome = core.state.requests.take_outcome(id)?;
+        drop(core);
+        if outcome.is_none() {
+            self.note_fruitless();
+        }
+        outcome.transpose()
     }
 
     /// Whether a request is done, which it stays.
     pub fn is_done(&self, id: RequestId) -> bool {
         let mut core = self.lock();
         self.progress(&mut core);
-        core.state.requests.get(id).is_none_or(|r| r.outcome.is_some())
+        let done = core.state.requests.get(id).is_none_or(|r| r.outcome.is_some());
+        drop(core);
+        if !done {
+            self.note_fruitless();
+        }
+        done
     }
 
     /// Waits for a request, until the deadline if there is one.
@@ -428,143 +458,6 @@ impl Endpoint {
         self.note_change();
         for waiter in std::mem::take(&mut state.observers) {
             self.wake(state, &waiter);
-        }
-    }
-
-    // ---- Progress and waiting
-
-    /// Takes in what has arrived, sends what waits, notices who is gone.
-    pub(crate) fn progress(&self, core: &mut Core) {
-        let epoch = self.wire.epoch();
-        let Core { inbox, state } = core;
-        while inbox.receive(BATCH, &mut |source, header, body| self.arrive(state, source, header, body))
-            == BATCH
-        {}
-        if !state.outbox.is_empty() {
-            self.flush(state);
-        }
-        // The epoch was read first: whatever the gone ones had sent has been taken in.
-        if epoch != state.seen_epoch {
-            state.seen_epoch = epoch;
-            self.fail_hopeless(state);
-        }
-    }
-
-    /// Drives this rank's progress for another one that waits, unless its own threads do.
-    fn help(&self) {
-        if (self.wire.is_ready() || self.queued_count.load(Ordering::Acquire) > 0)
-            && let Ok(mut core) = self.core.try_lock()
-        {
-            self.progress(&mut core);
-        }
-    }
-
-    /// Waits until `ready` gives something. `ids` are the requests whose completion may make it so.
-    pub(crate) fn block<R>(
-        &self,
-        ids: &[RequestId],
-        deadline: Option<Instant>,
-        patience: &mut dyn Patience,
-        mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
-    ) -> Result<R, DeviceError> {
-        let mut backoff = Backoff::new(&self.config);
-        let begun = deadline.map(|_| Instant::now());
-        loop {
-            let seen = self.changes.load(Ordering::Acquire);
-            {
-                let mut core = self.lock();
-                self.progress(&mut core);
-                let result = ready(&mut core);
-                if !matches!(result, Ok(None)) {
-                    self.pass_on(&mut core.state);
-                    return result.map(|r| r.expect("not none"));
-                }
-            }
-            while !self.wire.is_ready() && self.changes.load(Ordering::Acquire) == seen {
-                match backoff.step() {
-                    Step::Pause => std::hint::spin_loop(),
-                    Step::Yield => std::thread::yield_now(),
-                    Step::Sleep => {
-                        let left = self.time_left(begun, deadline)?;
-                        if !patience.goes_on() {
-                            self.pass_on(&mut self.lock().state);
-                            return Err(DeviceError::Interrupted);
-                        }
-                        self.help_neighbours();
-                        self.sleep(ids, seen, left);
-                        break;
-                    }
-                }
-            }
-        }
-    }
-
-    fn time_left(&self, begun: Option<Instant>, deadline: Option<Instant>) -> Result<Duration, DeviceError> {
-        let Some(deadline) = deadline else { return Ok(self.config.slice) };
-        let now = Instant::now();
-        if now < deadline {
-            return Ok((deadline - now).min(self.config.slice));
-        }
-        self.pass_on(&mut self.lock().state);
-        Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
-    }
-
-    fn help_neighbours(&self) {
-        for neighbour in self.neighbours.get().into_iter().flatten() {
-            if let Some(neighbour) = neighbour.upgrade() {
-                neighbour.help();
-            }
-        }
-    }
-
-    /// Sleeps until something happens: on the transport if no other thread does, else on this thread's own.
-    fn sleep(&self, ids: &[RequestId], seen: u64, most: Duration) {
-        let waiter = Waiter::mine();
-        waiter.reset();
-        let mut core = self.lock();
-        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
-            return;
-        }
-        for id in ids {
-            if let Some(request) = core.state.requests.get(*id) {
-                request.waiter = Some(waiter.clone());
-            }
-        }
-        if ids.is_empty() {
-            core.state.observers.push(waiter.clone());
-        }
-        let drives = core.state.driver.is_none();
-        if drives {
-            core.state.driver = Some(waiter.clone());
-            drop(core);
-            let mut ready = || self.wire.is_ready() || waiter.is_signalled();
-            self.wire.sleep(most, &mut ready);
-        } else {
-            core.state.parked.push(waiter.clone());
-            drop(core);
-            waiter.sleep(most);
-        }
-        let mut core = self.lock();
-        if drives {
-            core.state.driver = None;
-        } else {
-            core.state.parked.retain(|w| !Arc::ptr_eq(w, &waiter));
-        }
-        core.state.observers.retain(|w| !Arc::ptr_eq(w, &waiter));
-        for id in ids {
-            if let Some(request) = core.state.requests.get(*id) {
-                request.waiter = None;
-            }
-        }
-    }
-
-    /// A thread that stops waiting leaves the driving to one that sleeps.
-    #[inline]
-    fn pass_on(&self, state: &mut State) {
-        if state.driver.is_none()
-            && let Some(next) = state.parked.last()
-        {
-            next.signal();
         }
     }
 }

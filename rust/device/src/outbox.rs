@@ -34,6 +34,11 @@ impl Outbox {
         self.busy.is_empty()
     }
 
+    /// Destinations that something waits for.
+    pub(crate) fn dests(&self) -> impl Iterator<Item = u32> {
+        self.busy.iter().copied()
+    }
+
     pub(crate) fn push(&mut self, packet: Queued) {
         let queue = &mut self.queues[packet.dest as usize];
         if queue.is_empty() {

@@ -7,7 +7,7 @@
 use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::{copy_words, store_word};
-use mpjdev_buffer::{Message, SecondaryHeader, Slab};
+use mpjdev_buffer::{Message, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
@@ -16,7 +16,7 @@ use crate::endpoint::{Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
-use crate::transport::{Header, Incoming, Kind, Payload, PeerState};
+use crate::transport::{Header, Incoming, Kind, Payload};
 use crate::unexpected::{lengths, physical, received};
 
 /// A receive whose first half is there.
@@ -25,11 +25,18 @@ pub(crate) struct Half {
     /// What the second half's packet must have.
     second: Envelope,
     second_len: usize,
-    request: RequestId,
+    pub(crate) request: RequestId,
     /// The first half, or why the receive fails once the second half is consumed.
     first: Result<(Slab, usize), DeviceError>,
     first_envelope: Envelope,
     capacity: usize,
+}
+
+impl Half {
+    /// The request, and what it still needs.
+    pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
+        (self.request, Selector::from(self.second))
+    }
 }
 
 impl Endpoint {
@@ -71,6 +78,7 @@ impl Endpoint {
         core.state.requests.detach(id);
         header.token = id.into();
         self.enqueue(&mut core.state, Queued { dest, header, payload: Some(payload), request: None });
+        self.give_up_send(&mut core, id, dest);
     }
 
     /// A copy of the first physical message with the pairing number in its secondary header.
@@ -99,14 +107,9 @@ impl Endpoint {
         let Some(at) = state.halves.iter().position(|h| h.second == *envelope) else { return false };
         let half = state.halves.remove(at);
         let second = match body {
-            Incoming::Reference(Payload::Physical(slab, len)) => (slab.clone(), *len),
-            _ => match self.source.take(0) {
-                Ok(slab) => (slab, 0),
-                Err(error) => {
-                    self.complete(state, half.request, Err(error.into()));
-                    return true;
-                }
-            },
+            Incoming::Reference(payload) => Ok(payload.clone()),
+            Incoming::Inline(words, len) => self.keep(Incoming::Inline(words, *len), None),
+            Incoming::Nothing => self.keep(Incoming::Nothing, None),
         };
         self.join(state, half, second);
         true
@@ -158,43 +161,22 @@ impl Endpoint {
     fn await_half(&self, state: &mut State, half: Half) {
         match state.matcher.take(&Selector::from(half.second)) {
             Some((envelope, message)) => {
-                let payload = self.take_unexpected(state, envelope, *message);
-                match payload {
-                    Ok(Payload::Physical(slab, len)) => self.join(state, half, (slab, len)),
-                    Ok(Payload::Whole(_)) => unreachable!("physical messages only"),
-                    Err(error) => self.complete(state, half.request, Err(error.into())),
-                }
+                let second = self.take_unexpected(state, envelope, *message);
+                self.join(state, half, second);
             }
             None => state.halves.push(half),
         }
     }
 
     /// Joins both halves.
-    fn join(&self, state: &mut State, half: Half, second: (Slab, usize)) {
+    fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>) {
         let Half { second_len, request, first, first_envelope, capacity, .. } = half;
         let outcome = first.and_then(|(slab, len)| {
+            let second = second?.into_physical();
             check_second(second_len, second.1).map_err(|e| lengths(e, &first_envelope))?;
             debug_assert!(len >= MESSAGE_OVERHEAD);
             physical(slab, len, Some(second), capacity, &first_envelope)
         });
         self.complete(state, request, outcome.map(|m| received(first_envelope, m)));
-    }
-
-    /// Receives whose second half cannot come any more, with the reason; they are no longer waited for.
-    pub(crate) fn hopeless_halves(&self, state: &mut State) -> Vec<(RequestId, DeviceError)> {
-        let mut failed = Vec::new();
-        let abort = self.wire.abort();
-        state.halves.retain(|half| {
-            let rank = half.second.source;
-            let error = match (&abort, self.wire.peer(rank)) {
-                (Some((rank, why)), _) => DeviceError::PeerFailed { rank: *rank, why: why.clone() },
-                (None, PeerState::Finished) => DeviceError::PeerFinished { rank },
-                (None, PeerState::Failed(why)) => DeviceError::PeerFailed { rank, why },
-                (None, PeerState::Alive) => return true,
-            };
-            failed.push((half.request, error));
-            false
-        });
-        failed
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::memory::{LINE, Memory};
 
@@ -37,6 +38,10 @@ impl fmt::Debug for HeapPool {
     }
 }
 
+/// Octets at the start of the memory that no message uses: behind them a message's two first headers end at a multiple
+/// of 64, where the data of its first section then begin. Copies run faster when their destination is aligned.
+const LEAD: usize = LINE - PRIMARY_HEADER_LEN - SECTION_HEADER_LEN;
+
 /// A slab of the pool; goes back there when the last reference goes.
 #[derive(Debug)]
 struct HeapSlab {
@@ -48,7 +53,7 @@ impl SlabMemory for HeapSlab {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
         match &self.memory {
-            Some(memory) => memory.words(),
+            Some(memory) => &memory.words()[LEAD / 8..],
             None => &[],
         }
     }
@@ -171,7 +176,7 @@ impl HeapPool {
 
 impl SlabSource for HeapPool {
     fn take(&self, octets: usize) -> Result<Slab, SlabError> {
-        let (class, len) = class_of(octets);
+        let (class, len) = class_of(octets.saturating_add(LEAD));
         if class >= CLASSES {
             return Err(SlabError::System { asked: octets as u64 });
         }
@@ -220,8 +225,18 @@ mod tests {
     #[test]
     fn a_power_of_two_and_the_headers_beside_it_waste_less_than_a_line() {
         for shift in 6..31 {
-            let (_, len) = class_of((1 << shift) + 16);
+            let (_, len) = class_of((1 << shift) + 16 + LEAD);
             assert_eq!(len, (1 << shift) + 64);
+        }
+    }
+
+    #[test]
+    fn the_data_of_a_first_section_begin_at_a_line() {
+        let pool = HeapPool::new(1 << 30);
+        for octets in [16, 1000, 100_000, 10_000_000] {
+            let slab = pool.take(octets).unwrap();
+            assert!(slab.len() >= octets);
+            assert_eq!((slab.words().as_ptr() as usize + 16) % LINE, 0);
         }
     }
 
@@ -242,18 +257,18 @@ mod tests {
         assert_eq!(pool.take(1).unwrap_err(), SlabError::Limit { asked: 64, used: 4352, limit: 4352 });
         drop(all);
         assert_eq!(pool.used(), 0);
-        assert_eq!(pool.take(4096 + 16).unwrap().len(), 4096 + 64);
+        assert_eq!(pool.take(4096 + 16).unwrap().len(), 4096 + 16);
     }
 
     #[test]
     fn at_the_limit_the_pool_asks_for_memory_once_before_it_gives_up() {
         static ASKED: AtomicU64 = AtomicU64::new(0);
-        let pool = HeapPool::new(64);
+        let pool = HeapPool::new(128);
         pool.set_reclaim(|| {
             ASKED.fetch_add(1, Relaxed);
         });
         let _held = pool.take(64).unwrap();
-        assert!(pool.take(64).is_err());
+        assert!(pool.take(64).is_err(), "both take 128 with the lead");
         assert_eq!(ASKED.load(Relaxed), 1);
     }
 }

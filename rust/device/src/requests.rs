@@ -57,8 +57,15 @@ pub(crate) struct Receive {
     pub(crate) post: Option<PostId>,
     /// Memory that an inline message may be copied to.
     pub(crate) spare: Option<mpjdev_buffer::Slab>,
-    /// World ranks of the communicator, which decide whether anybody is left.
-    pub(crate) members: Arc<[u32]>,
+    /// World ranks of the communicator, which decide for any source whether anybody is left; none for a given source.
+    pub(crate) members: Option<Arc<[u32]>>,
+}
+
+impl Receive {
+    /// World ranks of which one has to be left; none matter when the source is given.
+    pub(crate) fn members(&self) -> &[u32] {
+        self.members.as_deref().unwrap_or_default()
+    }
 }
 
 /// One request.
@@ -69,6 +76,16 @@ pub(crate) struct Request {
     pub(crate) waiter: Option<Arc<Waiter>>,
     /// Nobody will ask for the outcome.
     detached: bool,
+}
+
+impl Request {
+    /// Destination, tag and logical length of a send that stands for a message.
+    fn send(&self) -> Option<(u32, i32, usize)> {
+        match self.work {
+            Work::Send { dest, tag, len: Some(len), .. } => Some((dest, tag, len)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -158,6 +175,19 @@ impl Requests {
             let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
             Some((RequestId { index: index as u32, generation: entry.generation }, request))
         })
+    }
+
+    /// Destination, tag and logical length of the sends that are under way, or have failed and nobody has waited for.
+    pub(crate) fn unfinished_sends(&self) -> impl Iterator<Item = (u32, i32, usize)> {
+        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        requests
+            .filter(|r| !matches!(r.outcome, Some(Ok(_) | Err(DeviceError::Cancelled))))
+            .filter_map(Request::send)
+    }
+
+    /// Destination, tag and logical length of a send that nobody will ask for the outcome of.
+    pub(crate) fn forgotten_send(&mut self, id: RequestId) -> Option<(u32, i32, usize)> {
+        self.get(id).filter(|r| r.detached).and_then(|r| r.send())
     }
 
     /// Number of requests whose outcome nobody has taken.

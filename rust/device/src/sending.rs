@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use mpjdev_buffer::Message;
 
 use crate::config::CREDIT_OVERHEAD;
-use crate::endpoint::{Endpoint, Mode, State};
+use crate::endpoint::{Core, Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
@@ -111,9 +111,19 @@ impl Endpoint {
         }
         let request = (!synchronous).then_some(id);
         self.enqueue(state, Queued { dest, header, payload: Some(payload), request });
-        match state.requests.take_outcome(id) {
-            Ok(Some(_)) => None,
-            _ => Some(id),
+        if let Ok(Some(_)) = state.requests.take_outcome(id) {
+            return None;
+        }
+        self.give_up_send(&mut core, id, dest);
+        Some(id)
+    }
+
+    /// Fails a send whose destination has gone since it was looked at: nobody else would.
+    pub(crate) fn give_up_send(&self, core: &mut Core, id: RequestId, dest: u32) {
+        if self.wire.epoch() != 0
+            && let Some(error) = self.hopeless_send(dest)
+        {
+            self.give_up(core, vec![(id, error)]);
         }
     }
 

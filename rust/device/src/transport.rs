@@ -51,6 +51,14 @@ impl Payload {
         }
     }
 
+    /// The one physical message, or the first of a logical one: its slab and its octets there.
+    pub fn into_physical(self) -> (Slab, usize) {
+        match self {
+            Payload::Whole(message) => (message.first_slab().clone(), message.first_len()),
+            Payload::Physical(slab, len) => (slab, len),
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -124,6 +132,9 @@ pub trait Wire: Debug + Send + Sync {
 
     /// Tells `source` how many octets of what it sent this rank has matched, a running number.
     fn tell_matched(&self, source: u32, octets: u64);
+
+    /// Notes that this rank is alive and may still receive.
+    fn show_life(&self);
 
     /// A number that changes while a rank shows life.
     fn life(&self, rank: u32) -> u64;

@@ -119,7 +119,7 @@ impl Endpoint {
     }
 
     /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline.
-    fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
+    pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
         match body {
             Incoming::Reference(payload) => Ok(payload),
             Incoming::Nothing => Ok(Payload::Physical(self.source.take(0)?, 0)),
@@ -142,7 +142,7 @@ impl Endpoint {
             let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
             self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
         }
-        let (all, told) = &mut state.matched[source as usize];
+        let (all, told) = &mut *state.matched[source as usize];
         *all += credit;
         // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
         if *all - *told > self.config.credit / 4 {

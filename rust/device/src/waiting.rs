@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
 
@@ -56,6 +56,9 @@ pub(crate) enum Step {
     Sleep,
 }
 
+/// A yield that takes longer has let another thread run.
+const YIELD_MAX: Duration = Duration::from_micros(50);
+
 /// Counts the steps of one wait.
 #[derive(Debug)]
 pub(crate) struct Backoff {
@@ -66,6 +69,16 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) fn new(config: &Config) -> Self {
         Backoff { pauses: config.spins, yields: config.yields }
+    }
+
+    /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
+    /// is woken at once, while one that yields gets its turn when all others had theirs.
+    pub(crate) fn yield_now(&mut self) {
+        let begun = Instant::now();
+        std::thread::yield_now();
+        if begun.elapsed() > YIELD_MAX {
+            self.yields = 0;
+        }
     }
 
     #[inline(always)]
@@ -102,4 +115,9 @@ impl<F: FnMut() -> bool> Patience for F {
     fn goes_on(&mut self) -> bool {
         self()
     }
+}
+
+/// The end of a wait that may take so long from now on; none when that is further than clocks count.
+pub fn deadline_after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
 }

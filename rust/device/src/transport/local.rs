@@ -91,8 +91,6 @@ pub struct LocalWire {
 #[derive(Debug)]
 pub struct LocalInbox {
     consumer: Consumer<Cell>,
-    shared: Arc<Shared>,
-    rank: u32,
 }
 
 /// The wires and inboxes of a job of `ranks` ranks.
@@ -110,7 +108,7 @@ pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalWire, LocalInbox)> {
     let end = |(rank, consumer)| {
         let rank = rank as u32;
         let wire = LocalWire { shared: shared.clone(), rank, inline_max: config.inline_max };
-        (wire, LocalInbox { consumer, shared: shared.clone(), rank })
+        (wire, LocalInbox { consumer })
     };
     consumers.into_iter().enumerate().map(end).collect()
 }
@@ -210,6 +208,13 @@ impl Wire for LocalWire {
         self.shared.matched(source, self.rank).store(octets, Ordering::Release);
     }
 
+    #[inline]
+    fn show_life(&self) {
+        // Only ever called under the rank's lock, so no read-modify-write is needed.
+        let life = &self.shared.lives[self.rank as usize];
+        life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
     fn life(&self, rank: u32) -> u64 {
         self.shared.lives[rank as usize].load(Ordering::Relaxed)
     }
@@ -240,8 +245,6 @@ impl Inbox for LocalInbox {
             }
             n += 1;
         }
-        let life = &self.shared.lives[self.rank as usize];
-        life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         n
     }
 }

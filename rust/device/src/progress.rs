@@ -1,0 +1,180 @@
+//! How a rank goes on: it takes in what has arrived, sends what waits, and sleeps when there is nothing to do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::endpoint::{Core, Endpoint, State};
+use crate::error::DeviceError;
+use crate::requests::RequestId;
+use crate::waiting::{Backoff, Patience, Step, Waiter};
+
+/// Packets that are taken in before the lock is let go.
+const BATCH: usize = 256;
+/// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
+const FRUITLESS: u32 = 64;
+
+impl Endpoint {
+    /// Takes in what has arrived, sends what waits, notices who is gone.
+    pub(crate) fn progress(&self, core: &mut Core) {
+        let epoch = self.wire.epoch();
+        // A rank that is finishing receives nothing more: others must not wait for it because it still runs.
+        if !core.state.finished {
+            self.wire.show_life();
+        }
+        self.take_in(core);
+        if !core.state.outbox.is_empty() {
+            self.flush(&mut core.state);
+        }
+        if epoch != core.state.seen_epoch {
+            core.state.seen_epoch = epoch;
+            self.fail_hopeless(core);
+        }
+    }
+
+    /// Takes in what has arrived.
+    #[inline]
+    pub(crate) fn take_in(&self, core: &mut Core) {
+        let Core { inbox, state } = core;
+        while inbox.receive(BATCH, &mut |source, header, body| self.arrive(state, source, header, body))
+            == BATCH
+        {}
+    }
+
+    /// Drives this rank's progress for another one that waits, unless its own threads do.
+    fn help(&self) {
+        if (self.wire.is_ready() || self.queued_count.load(Ordering::Acquire) > 0)
+            && let Ok(mut core) = self.core.try_lock()
+        {
+            self.progress(&mut core);
+        }
+    }
+
+    /// Waits until `ready` gives something. `ids` are the requests whose completion may make it so.
+    pub(crate) fn block<R>(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+        mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
+    ) -> Result<R, DeviceError> {
+        let mut backoff = Backoff::new(&self.config);
+        let begun = deadline.map(|_| Instant::now());
+        loop {
+            let seen = self.changes.load(Ordering::Acquire);
+            {
+                let mut core = self.lock();
+                self.progress(&mut core);
+                let result = ready(&mut core);
+                if !matches!(result, Ok(None)) {
+                    self.pass_on(&mut core.state);
+                    return result.map(|r| r.expect("not none"));
+                }
+            }
+            while !self.wire.is_ready() && self.changes.load(Ordering::Acquire) == seen {
+                match backoff.step() {
+                    Step::Pause => std::hint::spin_loop(),
+                    Step::Yield => {
+                        self.help_neighbours();
+                        backoff.yield_now();
+                        // What found no room may find it now.
+                        if self.queued_count.load(Ordering::Acquire) > 0 {
+                            break;
+                        }
+                    }
+                    Step::Sleep => {
+                        let left = self.time_left(begun, deadline)?;
+                        if !patience.goes_on() {
+                            self.pass_on(&mut self.lock().state);
+                            return Err(DeviceError::Interrupted);
+                        }
+                        self.help_neighbours();
+                        self.sleep(ids, seen, left);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn time_left(&self, begun: Option<Instant>, deadline: Option<Instant>) -> Result<Duration, DeviceError> {
+        let Some(deadline) = deadline else { return Ok(self.config.slice) };
+        let now = Instant::now();
+        if now < deadline {
+            return Ok((deadline - now).min(self.config.slice));
+        }
+        self.pass_on(&mut self.lock().state);
+        Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
+    }
+
+    /// What a rank waits for may be stuck at another one that does not call in: a rank that never blocks must help too.
+    #[inline]
+    pub(crate) fn note_fruitless(&self) {
+        if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
+            self.help_neighbours();
+        }
+    }
+
+    fn help_neighbours(&self) {
+        for neighbour in self.neighbours.get().into_iter().flatten() {
+            if let Some(neighbour) = neighbour.upgrade() {
+                neighbour.help();
+            }
+        }
+    }
+
+    /// Sleeps until something happens: on the transport if no other thread does, else on this thread's own.
+    fn sleep(&self, ids: &[RequestId], seen: u64, most: Duration) {
+        let waiter = Waiter::mine();
+        waiter.reset();
+        let mut core = self.lock();
+        if !core.state.outbox.is_empty() {
+            // Whoever made room before now may have tried to help in vain while this thread had the lock.
+            self.flush(&mut core.state);
+        }
+        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
+            return;
+        }
+        for id in ids {
+            if let Some(request) = core.state.requests.get(*id) {
+                request.waiter = Some(waiter.clone());
+            }
+        }
+        if ids.is_empty() {
+            core.state.observers.push(waiter.clone());
+        }
+        let drives = core.state.driver.is_none();
+        if drives {
+            core.state.driver = Some(waiter.clone());
+            drop(core);
+            let mut ready = || self.wire.is_ready() || waiter.is_signalled();
+            self.wire.sleep(most, &mut ready);
+        } else {
+            core.state.parked.push(waiter.clone());
+            drop(core);
+            waiter.sleep(most);
+        }
+        let mut core = self.lock();
+        if drives {
+            core.state.driver = None;
+        } else {
+            core.state.parked.retain(|w| !Arc::ptr_eq(w, &waiter));
+        }
+        core.state.observers.retain(|w| !Arc::ptr_eq(w, &waiter));
+        for id in ids {
+            if let Some(request) = core.state.requests.get(*id) {
+                request.waiter = None;
+            }
+        }
+    }
+
+    /// A thread that stops waiting leaves the driving to one that sleeps.
+    #[inline]
+    pub(crate) fn pass_on(&self, state: &mut State) {
+        if state.driver.is_none()
+            && let Some(next) = state.parked.last()
+        {
+            next.signal();
+        }
+    }
+}
