@@ -5,11 +5,15 @@
 //! nothing but a bounded loop: no call of Java, no lock, no wait. Other threads may change an array at any time, so its
 //! elements are only ever read or written through raw pointers.
 
+mod access;
 mod kernels;
 
+use std::mem::MaybeUninit;
+
+use access::{Access, Critical, get_region, set_region};
 use kernels::Inside;
 
-use jni::sys::{self, JNI_ABORT, jobject};
+use jni::sys::jobject;
 use mpjdev_buffer::patch::{Block, Patch, check_indices};
 use mpjdev_buffer::{Place, Type};
 
@@ -150,7 +154,8 @@ impl Array {
                 if fix == Fix::Plain {
                     set_region(env, self.raw, self.element, off, count, from);
                 } else {
-                    let mut scratch = [0u64; REGION_MAX];
+                    // Not zeroed: that would cost more than the copy.
+                    let mut scratch = MaybeUninit::<[u64; REGION_MAX]>::uninit();
                     let fixed = scratch.as_mut_ptr().cast::<u8>();
                     copy_fixed(from, fixed, size, count, fix);
                     set_region(env, self.raw, self.element, off, count, fixed);
@@ -587,98 +592,3 @@ impl IntArray {
         unsafe { set_region(env, self.raw, Type::Int, 0, source.len(), source.as_ptr().cast()) }
     }
 }
-
-/// What is done to an array while it is held.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-}
-
-/// An array, and an index array if there is one, held critically: the collector waits until this is dropped.
-struct Critical<'a> {
-    env: &'a mut Env,
-    raw: jobject,
-    index_raw: jobject,
-    start: *mut u8,
-    indices: *const i32,
-    access: Access,
-}
-
-impl<'a> Critical<'a> {
-    #[inline(always)]
-    fn hold(env: &'a mut Env, raw: jobject, index_raw: jobject, access: Access) -> Result<Self, Failure> {
-        let start = pin(env, raw);
-        if start.is_null() {
-            return Err(Failure::Pending);
-        }
-        let mut held =
-            Critical { env, raw, index_raw: std::ptr::null_mut(), start, indices: std::ptr::null(), access };
-        if !index_raw.is_null() {
-            let indices = pin(held.env, index_raw);
-            if indices.is_null() {
-                return Err(Failure::Pending);
-            }
-            held.index_raw = index_raw;
-            held.indices = indices.cast_const().cast();
-        }
-        Ok(held)
-    }
-}
-
-/// The address of an array's elements; null when there is no memory for a copy.
-#[inline(always)]
-fn pin(env: &mut Env, raw: jobject) -> *mut u8 {
-    // SAFETY: the environment is this thread's and the array is reachable. Until it is released there is no JNI
-    // call but the pinning of a second array, which the specification allows.
-    unsafe { ((**env.raw()).v1_2.GetPrimitiveArrayCritical)(env.raw(), raw, std::ptr::null_mut()).cast() }
-}
-
-/// Lets go of an array.
-#[inline(always)]
-fn unpin(env: &mut Env, raw: jobject, start: *mut u8, access: Access) {
-    let mode = if access == Access::Read { JNI_ABORT } else { 0 };
-    // SAFETY: the very address that was handed out.
-    unsafe { ((**env.raw()).v1_2.ReleasePrimitiveArrayCritical)(env.raw(), raw, start.cast(), mode) }
-}
-
-impl Drop for Critical<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if !self.index_raw.is_null() {
-            unpin(self.env, self.index_raw, self.indices.cast_mut().cast(), Access::Read);
-        }
-        unpin(self.env, self.raw, self.start, self.access);
-    }
-}
-
-macro_rules! regions {
-    ($name:ident, $to:ident, ($($pointer:tt)*) $(, $type:ident => $function:ident)*) => {
-        /// Copies a region by the function of the array's type.
-        ///
-        /// # Safety
-        /// The region is inside the array, which is of this type, and the address is good for it.
-        #[inline(always)]
-        unsafe fn $name(env: &mut Env, raw: jobject, element: Type, off: usize, count: usize, $to: $($pointer)* u8) {
-            let env = env.raw();
-            let (off, count) = (off as sys::jsize, count as sys::jsize);
-            // SAFETY: passed on.
-            unsafe {
-                match element {
-                    $(Type::$type => ((**env).v1_1.$function)(env, raw, off, count, $to.cast()),)*
-                    Type::Object => unreachable!("object arrays are never copied"),
-                }
-            }
-        }
-    };
-}
-
-regions! { get_region, to, (*mut),
-Byte => GetByteArrayRegion, Char => GetCharArrayRegion, Short => GetShortArrayRegion,
-Boolean => GetBooleanArrayRegion, Int => GetIntArrayRegion, Long => GetLongArrayRegion,
-Float => GetFloatArrayRegion, Double => GetDoubleArrayRegion }
-
-regions! { set_region, from, (*const),
-Byte => SetByteArrayRegion, Char => SetCharArrayRegion, Short => SetShortArrayRegion,
-Boolean => SetBooleanArrayRegion, Int => SetIntArrayRegion, Long => SetLongArrayRegion,
-Float => SetFloatArrayRegion, Double => SetDoubleArrayRegion }

@@ -79,9 +79,12 @@ impl Env {
     pub(crate) fn is_interrupted(&mut self) -> bool {
         // SAFETY: the environment is the calling thread's, for the length of this call.
         let mut unowned = unsafe { EnvUnowned::from_raw(self.0) };
-        let outcome = unowned.with_env_no_catch(|env| -> jni::errors::Result<bool> {
-            let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
-            env.call_static_method(class, jni::jni_str!("isInterrupted"), jni::jni_sig!("()Z"), &[])?.z()
+        // In a frame of its own: a wait asks again and again, and would pile up a reference each time.
+        let outcome = unowned.with_env_no_catch(|env| {
+            env.with_local_frame(2, |env| -> jni::errors::Result<bool> {
+                let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
+                env.call_static_method(class, jni::jni_str!("isInterrupted"), jni::jni_sig!("()Z"), &[])?.z()
+            })
         });
         matches!(outcome.into_outcome(), jni::Outcome::Ok(true))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, RequestId, Status, job};
+use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, RequestId, Status, deadline_after, job};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, Received};
@@ -173,8 +173,9 @@ fn start_send(
 
 pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
     handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
         let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv(from(source, tag), capacity, spare, &mut || !env.is_interrupted());
+        let result = comm.recv(from, capacity, spare, &mut || !env.is_interrupted());
         let (status, message) = end_receive(buffer, result)?;
         deliver(buffer, message);
         Ok(pack(env, &status, out))
@@ -263,7 +264,7 @@ pub(crate) fn free_matched(_: &mut Env, matched: i64) -> Answer<()> {
 
 /// The end of a wait; none for no end.
 fn deadline(nanos: i64) -> Option<Instant> {
-    u64::try_from(nanos).ok().and_then(|n| Instant::now().checked_add(Duration::from_nanos(n)))
+    u64::try_from(nanos).ok().and_then(|n| deadline_after(Duration::from_nanos(n)))
 }
 
 pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: Received) -> Answer {

@@ -3,6 +3,7 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Objects;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 
@@ -45,7 +46,7 @@ public class Buffer implements AutoCloseable {
     }
 
     static long newWriter(int capacity, ByteOrder order) {
-        return Native.newWriter(capacity, order == ByteOrder.BIG_ENDIAN ? 0 : 1);
+        return Native.newWriter(capacity, Objects.requireNonNull(order, "order") == ByteOrder.BIG_ENDIAN ? 0 : 1);
     }
 
     static int foreign(ByteBuffer direct) {

@@ -138,10 +138,14 @@ public class ObjectWriteBuffer extends WriteBuffer {
             sink = new SecondaryOutput(handle());
             stream = before == 0 ? new ObjectOutputStream(sink) : new Continued(sink);
         }
+        ObjectOutputStream begun = stream;
         for (int k = 0; k < count; k++) {
-            stream.writeObject(source.get(k));
+            begun.writeObject(source.get(k));
+            if (stream != begun) {
+                throw new IllegalStateException("an object empties the buffer that it is being written into");
+            }
         }
-        stream.flush();
+        begun.flush();
     }
 
     /** Leaves the payload as it was before a failed section; the next one begins a stream of its own. */

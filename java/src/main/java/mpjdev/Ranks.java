@@ -1,5 +1,6 @@
 package mpjdev;
 
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicReference;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
@@ -69,9 +70,7 @@ final class Ranks {
             int number = rank;
             threads[rank] = new Thread(() -> runRank(world, number, task, first), "rank-" + rank);
         }
-        for (Thread thread : threads) {
-            thread.start();
-        }
+        start(threads, worlds[0]);
         boolean interrupted = join(threads, worlds[0]);
         for (Comm world : worlds) {
             world.free();
@@ -103,10 +102,25 @@ final class Ranks {
     }
 
     private static void fail(Comm world, int rank, Throwable t, AtomicReference<Throwable> first) {
-        if (!first.compareAndSet(null, t) && !(t instanceof PeerFailedException)) {
+        if (!first.compareAndSet(null, t) && first.get() != t && !(t instanceof PeerFailedException)) {
             first.get().addSuppressed(t);
         }
         Native.abort(world.handle(), "rank " + rank + " threw " + t);
+    }
+
+    /** Starts all threads; when the system has none left, ends those that run. */
+    private static void start(Thread[] threads, Comm any) {
+        int started = 0;
+        try {
+            for (; started < threads.length; started++) {
+                threads[started].start();
+            }
+        } finally {
+            if (started < threads.length) {
+                Native.abort(any.handle(), "only " + started + " of " + threads.length + " threads could be started");
+                join(Arrays.copyOf(threads, started), any);
+            }
+        }
     }
 
     /** Waits for all threads; when interrupted, ends the job first. */

@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
@@ -17,6 +18,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 final class NativeLoader {
     static final String LIBRARY_PROPERTY = "mpjdev.library";
     static final String DIRECTORY_PROPERTY = "mpjdev.tmpdir";
+
+    /** Set by us: where the library was unpacked. */
+    private static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
 
     private static final String FILE = System.mapLibraryName("mpjdev");
 
@@ -46,17 +50,34 @@ final class NativeLoader {
     }
 
     private static void unpackAndLoad(InputStream in) throws IOException {
-        Path parent = Path.of(System.getProperty(DIRECTORY_PROPERTY, System.getProperty("java.io.tmpdir")));
-        Path directory = Files.createTempDirectory(parent, "mpjdev-",
-                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-        Path file = directory.resolve(FILE);
-        try {
-            Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
-            loadFile(file);
-        } finally {
-            Files.deleteIfExists(file);
-            Files.deleteIfExists(directory);
+        // Another class loader may be doing the same: the lock has to be one for the whole process.
+        synchronized (System.getProperties()) {
+            Path directory = directory();
+            Path file = directory.resolve(FILE);
+            try {
+                Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
+                loadFile(file);
+            } finally {
+                Files.deleteIfExists(file);
+                Files.deleteIfExists(directory);
+            }
         }
+    }
+
+    /**
+     * A fresh directory. The JVM knows a library by its path, so a second class loader of this process gets the path of the
+     * first: then the JVM refuses it, as long as the first loader's engine is there.
+     */
+    private static Path directory() throws IOException {
+        FileAttribute<?> mine = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+        String before = System.getProperty(UNPACKED_PROPERTY);
+        if (before != null) {
+            return Files.createDirectory(Path.of(before), mine);
+        }
+        Path parent = Path.of(System.getProperty(DIRECTORY_PROPERTY, System.getProperty("java.io.tmpdir")));
+        Path directory = Files.createTempDirectory(parent, "mpjdev-", mine).toAbsolutePath();
+        System.setProperty(UNPACKED_PROPERTY, directory.toString());
+        return directory;
     }
 
     private static void loadFile(Path file) {
