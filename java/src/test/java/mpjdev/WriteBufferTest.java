@@ -50,4 +50,52 @@ class WriteBufferTest {
             assertArrayEquals(source, dest);
         }
     }
+
+    @Test
+    void shouldCountSectionsAndForgetThemWhenCleared() {
+        try (WriteBuffer b = new WriteBuffer(64)) {
+            assertEquals(0, b.sectionCount());
+            b.clear();
+            for (int i = 1; i <= 3; i++) {
+                b.write(new byte[] {1, 2, 3}, 0, 3);
+                assertEquals(i, b.sectionCount());
+            }
+            b.clear();
+            assertEquals(0, b.sectionCount());
+            assertEquals(16, b.toByteArray().length);
+            b.write(new byte[] {9}, 0, 1);
+            assertEquals(1, b.sectionCount());
+            // Padding is zero, whatever was there before.
+            assertArrayEquals(new Naive(ByteOrder.nativeOrder()).section(Type.BYTE, new byte[] {9}).toByteArray(),
+                    b.toByteArray());
+        }
+    }
+
+    @Test
+    void shouldLeaveZeroPaddingBehindAFailedWrite() {
+        try (WriteBuffer b = new WriteBuffer(64)) {
+            int[] indexes = new int[40];
+            indexes[39] = -1;
+            byte[] ones = new byte[40];
+            java.util.Arrays.fill(ones, (byte) -1);
+            assertThrows(ArrayIndexOutOfBoundsException.class, () -> b.gather(ones, 40, 0, indexes));
+            b.write(new byte[] {5}, 0, 1);
+            b.write(new short[] {6}, 0, 1);
+            assertArrayEquals(new Naive(ByteOrder.nativeOrder()).section(Type.BYTE, new byte[] {5})
+                    .section(Type.SHORT, new short[] {6}).toByteArray(), b.toByteArray());
+        }
+    }
+
+    @Test
+    void shouldClearBeforeAWriteThatFails() {
+        try (WriteBuffer b = new WriteBuffer(16)) {
+            b.write(new int[2], 0, 2);
+            b.clear();
+            assertThrows(BufferOverflowException.class, () -> b.write(new int[3], 0, 3));
+            assertThrows(ArrayIndexOutOfBoundsException.class, () -> b.write(new int[3], 2, 2));
+            assertEquals(0, b.sectionCount());
+            b.write(new int[2], 0, 2);
+            assertEquals(1, b.sectionCount());
+        }
+    }
 }

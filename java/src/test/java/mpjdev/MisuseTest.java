@@ -1,0 +1,619 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.EnumSource.Mode;
+
+/** Every wrong argument is a named exception with the numbers in its text, and nothing has changed afterwards. */
+@Timeout(60)
+class MisuseTest {
+    private static final int[] NO_INTS = {};
+
+    /** A buffer with something in it, and the octets that it has and keeps. */
+    private static final class Writing implements AutoCloseable {
+        final ObjectWriteBuffer buffer = new ObjectWriteBuffer(64);
+        final byte[] before;
+
+        Writing() throws Exception {
+            buffer.write(new int[] {1, 2}, 0, 2);
+            buffer.write(new Object[] {"x"}, 0, 1);
+            before = buffer.toByteArray();
+        }
+
+        /** The call throws exactly this, its text has these words, and the message is what it was. */
+        void refuses(Class<? extends Throwable> expected, Executable call, Object... words) {
+            Throwable e = assertThrows(Throwable.class, call);
+            assertSame(expected, e.getClass(), e.toString());
+            check(e, words);
+            assertArrayEquals(before, buffer.toByteArray(), "changed by a call that threw " + e);
+            assertEquals(2, buffer.sectionCount());
+        }
+
+        @Override
+        public void close() {
+            buffer.close();
+        }
+    }
+
+    private static void check(Throwable e, Object... words) {
+        for (Object word : words) {
+            assertTrue(e.getMessage() != null && e.getMessage().contains(word.toString()),
+                    word + " is missing in: " + e.getMessage());
+        }
+    }
+
+    // ---- Writing
+
+    @ParameterizedTest
+    @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
+    void shouldRefuseWrongArgumentsOfEveryWrite(Type type) throws Exception {
+        Object a = AnyArray.make(type, 10);
+        int max = Integer.MAX_VALUE;
+        int min = Integer.MIN_VALUE;
+        Class<? extends Throwable> bounds = ArrayIndexOutOfBoundsException.class;
+        try (Writing w = new Writing()) {
+            WriteBuffer b = w.buffer;
+            int[][] ranges = {{-1, 1}, {0, 11}, {10, 1}, {11, 0}, {0, -1}, {5, max}, {max, 1}, {max, max}, {min, 0},
+                {1, min}};
+            for (int[] r : ranges) {
+                w.refuses(bounds, () -> AnyArray.write(b, a, r[0], r[1]), "source", r[0], r[1], "length 10");
+            }
+            for (int bad : new int[] {-1, 10, max, min}) {
+                w.refuses(bounds, () -> AnyArray.gather(b, a, 3, 1, new int[] {0, 1, 2, bad}), bad, "position 2",
+                        "length 10");
+            }
+            for (int[] r : ranges) {
+                w.refuses(bounds, () -> AnyArray.gather(b, a, r[1], r[0], new int[10]), "index array", r[0], r[1],
+                        "length 10");
+            }
+            // Extents and strides outside the index array.
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 2, 0, 1, new int[2]), "strides", 1, 2, "length 2");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 2, -1, 0, new int[4]), "extents", -1, 2, "length 4");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, max, new int[4]), "strides", max, 1);
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, -1, 0, 0, new int[4]), -1);
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, max, 0, 0, new int[4]), max, "length 4");
+            // Patches that leave the array, at either end.
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {11, 1}), 0, 10, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 1, 1, 0, 1, new int[] {3, -1}), -1, 1, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 10, 0, 0, 0, NO_INTS), 10, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, -1, 0, 0, 0, NO_INTS), -1, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {2, max}), max, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {2, min}), min, "length 10");
+            w.refuses(bounds, () -> AnyArray.strGather(b, a, max, 2, 0, 2, new int[] {2, 2, max, max}), "length 10");
+            w.refuses(IllegalArgumentException.class,
+                    () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {-2, 1}), -2);
+            // The product of the extents passes an int, and a long.
+            w.refuses(IllegalArgumentException.class,
+                    () -> AnyArray.strGather(b, a, 0, 2, 0, 2, new int[] {1 << 16, 1 << 15, 0, 0}), max);
+            w.refuses(IllegalArgumentException.class,
+                    () -> AnyArray.strGather(b, a, 0, 3, 0, 3, new int[] {max, max, max, 0, 0, 0}), max);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
+    void shouldRefuseASectionThatDoesNotFit(Type type) throws Exception {
+        int count = 25;
+        Object a = AnyArray.make(type, count);
+        int needed = 8 + (count * AnyArray.size(type) + 7) / 8 * 8;
+        int[] indexes = Naive.range(0, count);
+        try (WriteBuffer b = new WriteBuffer(needed + 15)) {
+            b.write(new int[2], 0, 2);
+            byte[] before = b.toByteArray();
+            for (Executable call : new Executable[] {() -> AnyArray.write(b, a, 0, count),
+                () -> AnyArray.gather(b, a, count, 0, indexes),
+                () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {count, 1}),
+                () -> b.write(ByteBuffer.allocateDirect(needed), type, 0, count)}) {
+                BufferOverflowException e = assertThrows(BufferOverflowException.class, call);
+                check(e, needed + " octets needed", (needed - 1) + " available", "capacity " + (needed + 15));
+                assertArrayEquals(before, b.toByteArray());
+            }
+            // What fits is still taken.
+            b.write(new byte[0], 0, 0);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
+    void shouldRefuseNullArraysInEveryWrite(Type type) throws Exception {
+        Object a = AnyArray.make(type, 10);
+        try (Writing w = new Writing()) {
+            for (Executable call : new Executable[] {() -> AnyArray.gather(w.buffer, a, 1, 0, null),
+                () -> AnyArray.strGather(w.buffer, a, 0, 0, 0, 0, null)}) {
+                assertThrows(NullPointerException.class, call);
+                assertArrayEquals(w.before, w.buffer.toByteArray());
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseNullSourcesAndDestinations() throws Exception {
+        try (Writing w = new Writing(); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+            WriteBuffer b = w.buffer;
+            in.load(w.before);
+            for (Executable call : new Executable[] {() -> b.write((byte[]) null, 0, 0),
+                () -> b.write((char[]) null, 0, 0),
+                () -> b.write((short[]) null, 0, 0), () -> b.write((boolean[]) null, 0, 0),
+                () -> b.write((int[]) null, 0, 0), () -> b.write((long[]) null, 0, 0),
+                () -> b.write((float[]) null, 0, 0), () -> b.write((double[]) null, 0, 0),
+                () -> b.gather((int[]) null, 0, 0, NO_INTS), () -> b.strGather((int[]) null, 0, 0, 0, 0, NO_INTS),
+                () -> w.buffer.write((Object[]) null, 0, 0), () -> w.buffer.gather((Object[]) null, 0, 0, NO_INTS),
+                () -> w.buffer.strGather((Object[]) null, 0, 0, 0, 0, NO_INTS),
+                () -> w.buffer.gather(new Object[1], 1, 0, null),
+                () -> w.buffer.strGather(new Object[1], 0, 0, 0, 0, null),
+                () -> b.write((ByteBuffer) null, Type.INT, 0, 0),
+                () -> b.write(ByteBuffer.allocateDirect(8), null, 0, 0),
+                () -> in.load(null), () -> in.read((byte[]) null, 0, 0), () -> in.read((char[]) null, 0, 0),
+                () -> in.read((short[]) null, 0, 0), () -> in.read((boolean[]) null, 0, 0),
+                () -> in.read((int[]) null, 0, 2), () -> in.read((long[]) null, 0, 0),
+                () -> in.read((float[]) null, 0, 0), () -> in.read((double[]) null, 0, 0),
+                () -> in.scatter((int[]) null, 2, 0, NO_INTS), () -> in.scatter(new int[2], 2, 0, null),
+                () -> in.strScatter((int[]) null, 0, 0, 0, 0, NO_INTS),
+                () -> in.strScatter(new int[2], 0, 1, 0, 1, null),
+                () -> in.read((Object[]) null, 0, 0), () -> in.scatter((Object[]) null, 0, 0, NO_INTS),
+                () -> in.strScatter((Object[]) null, 0, 0, 0, 0, NO_INTS),
+                () -> in.read((ByteBuffer) null, Type.INT, 0, 2),
+                () -> in.read(ByteBuffer.allocateDirect(8), null, 0, 2),
+                () -> new WriteBuffer(8, null).close()}) {
+                Throwable e = assertThrows(Throwable.class, call);
+                assertSame(NullPointerException.class, e.getClass(), e.toString());
+                assertArrayEquals(w.before, b.toByteArray());
+                assertEquals(2, in.nextCount());
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseWrongRangesOfDirectBuffers() throws Exception {
+        ByteBuffer direct = ByteBuffer.allocateDirect(32);
+        Class<? extends Throwable> bounds = ArrayIndexOutOfBoundsException.class;
+        try (Writing w = new Writing(); ReadBuffer in = new ReadBuffer(64)) {
+            w.refuses(bounds, () -> w.buffer.write(direct, Type.INT, 0, 9), 36, 32);
+            w.refuses(bounds, () -> w.buffer.write(direct, Type.INT, 29, 1), 29, 4, 32);
+            w.refuses(bounds, () -> w.buffer.write(direct, Type.INT, -1, 1), -1, 4, 32);
+            w.refuses(bounds, () -> w.buffer.write(direct, Type.DOUBLE, 0, Integer.MAX_VALUE), 32);
+            w.refuses(IllegalArgumentException.class, () -> w.buffer.write(direct, Type.INT, 0, -1), -1);
+            w.refuses(IllegalStateException.class, () -> w.buffer.write(direct, Type.OBJECT, 0, 1), "primitive");
+            w.refuses(IllegalStateException.class, () -> w.buffer.write(ByteBuffer.allocate(8), Type.INT, 0, 1),
+                    "direct");
+            in.load(new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.INT, new int[] {1, 2}).toByteArray());
+            for (int off : new int[] {25, 33, -1, Integer.MIN_VALUE, Integer.MAX_VALUE}) {
+                check(assertThrows(bounds, () -> in.read(direct, Type.INT, off, 2)), off, 8, 32);
+            }
+            assertThrows(IllegalStateException.class, () -> in.read(direct, Type.OBJECT, 0, 2));
+            assertEquals(ByteBuffer.allocate(32), direct);
+            assertEquals(2, in.nextCount());
+        }
+    }
+
+    // ---- Reading
+
+    @ParameterizedTest
+    @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
+    void shouldRefuseWrongArgumentsOfEveryReadAndStay(Type type) throws Exception {
+        Object values = AnyArray.random(type, 6, new java.util.Random(1));
+        Type other = type == Type.LONG ? Type.DOUBLE : Type.LONG;
+        byte[] message = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.BYTE, new byte[1])
+                .section(type, values).toByteArray();
+        Class<? extends Throwable> bounds = ArrayIndexOutOfBoundsException.class;
+        Object dest = AnyArray.random(type, 10, new java.util.Random(2));
+        Object before = AnyArray.copy(dest);
+        int[] six = Naive.range(0, 6);
+        int max = Integer.MAX_VALUE;
+        try (ReadBuffer in = new ReadBuffer(128)) {
+            in.load(message);
+            in.read(new byte[1], 0, 1);
+            Map<Executable, Object[]> calls = new LinkedHashMap<>();
+            calls.put(() -> AnyArray.read(in, dest, 0, 5), new Object[] {SectionSizeMismatchException.class,
+                "section 1 holds 6 elements, 5 wanted"});
+            calls.put(() -> AnyArray.read(in, dest, 0, 7), new Object[] {SectionSizeMismatchException.class, 6, 7});
+            calls.put(() -> AnyArray.read(in, dest, 0, 0), new Object[] {SectionSizeMismatchException.class, 6, 0});
+            calls.put(() -> AnyArray.scatter(in, dest, 5, 0, six),
+                    new Object[] {SectionSizeMismatchException.class, 5});
+            calls.put(() -> AnyArray.strScatter(in, dest, 0, 1, 0, 1, new int[] {7, 1}),
+                    new Object[] {SectionSizeMismatchException.class, 7});
+            calls.put(() -> in.read(ByteBuffer.allocateDirect(80), type, 0, 5),
+                    new Object[] {SectionSizeMismatchException.class, 5});
+            calls.put(() -> AnyArray.read(in, AnyArray.make(other, 6), 0, 6),
+                    new Object[] {TypeMismatchException.class, "section 1 holds", "wanted"});
+            calls.put(() -> in.read(ByteBuffer.allocateDirect(80), other, 0, 6),
+                    new Object[] {TypeMismatchException.class, "section 1 holds"});
+            calls.put(() -> AnyArray.read(in, dest, 5, 6), new Object[] {bounds, "destination", 5, 6, "length 10"});
+            calls.put(() -> AnyArray.read(in, dest, -1, 6), new Object[] {bounds, "destination", -1, 6, "length 10"});
+            calls.put(() -> AnyArray.read(in, dest, max, 6), new Object[] {bounds, max, 6, "length 10"});
+            calls.put(() -> AnyArray.read(in, dest, 0, -6), new Object[] {bounds, 0, -6, "length 10"});
+            calls.put(() -> AnyArray.scatter(in, dest, 6, 0, new int[] {0, 1, 2, 3, 4, 10}),
+                    new Object[] {bounds, 10, "position 5", "length 10"});
+            calls.put(() -> AnyArray.scatter(in, dest, 6, 0, new int[] {0, 1, -1, 3, 4, 5}),
+                    new Object[] {bounds, -1, "position 2", "length 10"});
+            calls.put(() -> AnyArray.scatter(in, dest, 6, 1, six),
+                    new Object[] {bounds, "index array", 1, 6, "length 6"});
+            calls.put(() -> AnyArray.strScatter(in, dest, 0, 1, 0, 1, new int[] {6, 2}),
+                    new Object[] {bounds, 0, 10, "length 10"});
+            calls.put(() -> AnyArray.strScatter(in, dest, 4, 1, 0, 1, new int[] {6, -1}), new Object[] {bounds, -1, 4});
+            calls.put(() -> AnyArray.strScatter(in, dest, 0, 1, 0, 1, new int[] {-6, 1}),
+                    new Object[] {IllegalArgumentException.class, -6});
+            calls.put(() -> AnyArray.strScatter(in, dest, 0, 2, 0, 2, new int[] {max, max, 0, 0}),
+                    new Object[] {IllegalArgumentException.class, max});
+            for (Map.Entry<Executable, Object[]> call : calls.entrySet()) {
+                Throwable e = assertThrows(Throwable.class, call.getKey());
+                assertSame(call.getValue()[0], e.getClass(), e.toString());
+                check(e, java.util.Arrays.copyOfRange(call.getValue(), 1, call.getValue().length));
+                assertTrue(AnyArray.same(before, dest), "destination changed by a call that threw " + e);
+                assertSame(type, in.nextType());
+                assertEquals(6, in.nextCount());
+            }
+            AnyArray.read(in, dest, 0, 6);
+            for (int k = 0; k < 6; k++) {
+                assertEquals(AnyArray.bits(values, k), AnyArray.bits(dest, k));
+            }
+            BufferReadException end = assertThrows(BufferReadException.class, () -> AnyArray.read(in, dest, 0, 6));
+            check(end, "all 2", type.name().toLowerCase(java.util.Locale.ROOT));
+        }
+    }
+
+    @Test
+    void shouldRefuseReadingAnEmptyBuffer() throws Exception {
+        try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+            check(assertThrows(BufferReadException.class, () -> in.read(new int[1], 0, 1)), "no further section");
+            check(assertThrows(BufferReadException.class, () -> in.read(new Object[1], 0, 1)), "no further section");
+            assertEquals(0, in.sectionCount());
+            assertEquals(-1, in.nextCount());
+        }
+    }
+
+    @Test
+    void shouldRefuseToLoadWhatIsLargerThanTheCapacity() throws Exception {
+        byte[] message = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.LONG, new long[4]).toByteArray();
+        try (ReadBuffer in = new ReadBuffer(39)) {
+            check(assertThrows(BufferReadException.class, () -> in.load(message)), 40, 39);
+            assertEquals(0, in.sectionCount());
+            assertEquals(39, in.capacity());
+        }
+    }
+
+    // ---- Closed
+
+    @Test
+    void shouldRefuseEveryUseOfAClosedBuffer() {
+        ObjectWriteBuffer out = new ObjectWriteBuffer(64);
+        ObjectReadBuffer in = new ObjectReadBuffer(64);
+        out.close();
+        in.close();
+        ByteBuffer direct = ByteBuffer.allocateDirect(8);
+        Executable[] calls = {out::capacity, () -> out.ensureCapacity(1), out::restoreCapacity, out::toByteArray,
+            out::sectionCount, () -> out.write(new int[1], 0, 1), () -> out.write(new int[1000], 0, 1000),
+            () -> out.gather(new int[1], 1, 0, new int[1]),
+            () -> out.strGather(new int[1], 0, 0, 0, 0, NO_INTS), () -> out.write(direct, Type.INT, 0, 1),
+            () -> out.write(new Object[1], 0, 1), () -> out.gather(new Object[1], 1, 0, new int[1]),
+            () -> out.strGather(new Object[1], 0, 0, 0, 0, NO_INTS),
+            in::capacity, () -> in.ensureCapacity(1), in::restoreCapacity, in::nextType, in::nextCount,
+            in::sectionCount, () -> in.load(new byte[16]), () -> in.read(new int[1], 0, 1),
+            () -> in.scatter(new int[1], 1, 0, new int[1]), () -> in.strScatter(new int[1], 0, 0, 0, 0, NO_INTS),
+            () -> in.read(direct, Type.INT, 0, 1), () -> in.read(new Object[1], 0, 1),
+            () -> in.scatter(new Object[1], 1, 0, new int[1]), () -> in.strScatter(new Object[1], 0, 0, 0, 0, NO_INTS)};
+        for (int i = 0; i < calls.length; i++) {
+            IllegalStateException e = assertThrows(IllegalStateException.class, calls[i], "call " + i);
+            assertEquals("the buffer is closed", e.getMessage());
+        }
+        Comm.runThreads(1, world -> {
+            for (Executable call : new Executable[] {() -> world.send(out, 0, 0), () -> world.ssend(out, 0, 0),
+                () -> world.isend(in, 0, 0), () -> world.issend(out, 0, 0), () -> world.recv(in, 0, 0),
+                () -> world.irecv(in, 0, 0), () -> world.recv(out, 0, 0)}) {
+                assertEquals("the buffer is closed", assertThrows(IllegalStateException.class, call).getMessage());
+            }
+        });
+    }
+
+    // ---- In use by a pending receive
+
+    @Test
+    void shouldRefuseEveryUseOfABufferThatAReceiveIsPendingFor() {
+        Comm.runThreads(2, world -> {
+            if (world.id() == 1) {
+                world.recv(new ReadBuffer(0), 0, 9);
+                try (WriteBuffer out = new WriteBuffer(64)) {
+                    out.write(new int[] {4}, 0, 1);
+                    world.send(out, 0, 1);
+                    world.send(out, 0, 2);
+                }
+                return;
+            }
+            ObjectWriteBuffer out = new ObjectWriteBuffer(64);
+            ObjectReadBuffer in = new ObjectReadBuffer(64);
+            out.write(new long[1], 0, 1);
+            Request first = world.irecv(in, 1, 1);
+            Request second = world.irecv(out, 1, 2);
+            ByteBuffer direct = ByteBuffer.allocateDirect(8);
+            Executable[] calls = {out::capacity, () -> out.ensureCapacity(1), out::restoreCapacity, out::toByteArray,
+                out::sectionCount, () -> out.write(new int[1], 0, 1), () -> out.gather(new int[1], 1, 0, new int[1]),
+                () -> out.strGather(new int[1], 0, 0, 0, 0, NO_INTS), () -> out.write(direct, Type.INT, 0, 1),
+                () -> out.write(new Object[1], 0, 1), () -> out.gather(new Object[1], 1, 0, new int[1]),
+                () -> out.strGather(new Object[1], 0, 0, 0, 0, NO_INTS),
+                in::capacity, () -> in.ensureCapacity(1), in::restoreCapacity, in::nextType, in::nextCount,
+                in::sectionCount, () -> in.load(new byte[16]), () -> in.read(new int[1], 0, 1),
+                () -> in.scatter(new int[1], 1, 0, new int[1]), () -> in.strScatter(new int[1], 0, 0, 0, 0, NO_INTS),
+                () -> in.read(direct, Type.INT, 0, 1), () -> in.read(new Object[1], 0, 1),
+                () -> in.scatter(new Object[1], 1, 0, new int[1]),
+                () -> in.strScatter(new Object[1], 0, 0, 0, 0, NO_INTS), () -> world.send(out, 1, 0),
+                () -> world.ssend(in, 1, 0), () -> world.isend(out, 1, 0), () -> world.issend(out, 1, 0),
+                () -> world.recv(in, 1, 5), () -> world.irecv(in, 1, 5), () -> world.irecv(out, 1, 5)};
+            for (int i = 0; i < calls.length; i++) {
+                IllegalStateException e = assertThrows(IllegalStateException.class, calls[i], "call " + i);
+                check(e, "in use", "pending");
+            }
+            try (WriteBuffer go = new WriteBuffer(0)) {
+                world.send(go, 1, 9);
+            }
+            // The refused calls have harmed neither receive.
+            assertEquals(1, first.iwait().count());
+            assertEquals(Type.INT, second.iwait().type());
+            int[] dest = new int[1];
+            try {
+                in.read(dest, 0, 1);
+            } catch (BufferReadException e) {
+                throw new AssertionError(e);
+            }
+            assertArrayEquals(new int[] {4}, dest);
+            in.close();
+            out.close();
+        });
+    }
+
+    @Test
+    void shouldDropTheMessageWhenABufferIsClosedUnderAPendingReceive() {
+        Comm.runThreads(2, world -> {
+            try (WriteBuffer out = new WriteBuffer(1 << 16); ReadBuffer next = new ReadBuffer(1 << 16)) {
+                out.write(new byte[60_000], 0, 60_000);
+                ReadBuffer in = new ReadBuffer(1 << 16);
+                Request request = world.irecv(in, 1 - world.id(), 0);
+                in.close();
+                assertThrows(IllegalStateException.class, in::capacity);
+                world.barrier();
+                world.send(out, 1 - world.id(), 0);
+                out.write(new byte[1], 0, 1);
+                world.send(out, 1 - world.id(), 0);
+                assertEquals(60_000, request.iwait().count());
+                assertThrows(IllegalStateException.class, in::capacity);
+                world.recv(next, 1 - world.id(), 0);
+                assertEquals(2, read(next));
+            }
+        });
+    }
+
+    private static int read(ReadBuffer in) {
+        try {
+            return in.sectionCount();
+        } catch (BufferReadException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    // ---- Ranks, tags, communicators
+
+    @Test
+    void shouldRefuseWrongRanksAndTagsAndLeaveTheBufferAlone() throws Exception {
+        Comm.runThreads(2, world -> {
+            try (Writing w = new Writing(); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+                in.load(w.before);
+                in.read(new int[2], 0, 2);
+                for (int rank : new int[] {-1, Comm.ANY_SOURCE, 2, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+                    for (Executable call : new Executable[] {() -> world.send(w.buffer, rank, 0),
+                        () -> world.ssend(w.buffer, rank, 0), () -> world.isend(w.buffer, rank, 0),
+                        () -> world.issend(in, rank, 0)}) {
+                        w.refuses(BadArgumentException.class, call, "rank " + rank, "0 to 1");
+                    }
+                    if (rank == Comm.ANY_SOURCE) {
+                        continue;
+                    }
+                    for (Executable call : new Executable[] {() -> world.recv(in, rank, 0),
+                        () -> world.irecv(in, rank, 0), () -> world.probe(rank, 0), () -> world.iprobe(rank, 0)}) {
+                        w.refuses(BadArgumentException.class, call, "rank " + rank, "0 to 1");
+                        assertSame(Type.OBJECT, in.nextType(), "a refused receive has emptied its buffer");
+                    }
+                }
+                for (int tag : new int[] {-1, -2, Integer.MIN_VALUE}) {
+                    for (Executable call : new Executable[] {() -> world.send(w.buffer, 0, tag),
+                        () -> world.ssend(w.buffer, 0, tag), () -> world.isend(w.buffer, 0, tag),
+                        () -> world.issend(in, 0, tag)}) {
+                        w.refuses(BadArgumentException.class, call, "tag " + tag, "2147483647");
+                    }
+                    if (tag == Comm.ANY_TAG) {
+                        continue;
+                    }
+                    for (Executable call : new Executable[] {() -> world.recv(in, 0, tag),
+                        () -> world.irecv(in, 0, tag), () -> world.probe(0, tag), () -> world.iprobe(0, tag)}) {
+                        w.refuses(BadArgumentException.class, call, "tag " + tag, "2147483647");
+                        assertSame(Type.OBJECT, in.nextType(), "a refused receive has emptied its buffer");
+                    }
+                }
+                Object[] objects = new Object[1];
+                in.read(objects, 0, 1);
+                assertEquals("x", objects[0]);
+                // Nothing of all this was sent.
+                world.barrier();
+                assertSame(null, world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
+                world.barrier();
+            }
+        });
+    }
+
+    @Test
+    void shouldAllowTheLargestTag() {
+        Comm.runThreads(1, world -> {
+            try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
+                world.send(out, 0, Integer.MAX_VALUE);
+                assertEquals(Integer.MAX_VALUE, world.recv(in, 0, Comm.ANY_TAG).tag);
+            }
+        });
+    }
+
+    @Test
+    void shouldRefuseNullBuffersAndLists() {
+        Comm.runThreads(1, world -> {
+            for (Executable call : new Executable[] {() -> world.send(null, 0, 0), () -> world.ssend(null, 0, 0),
+                () -> world.isend(null, 0, 0), () -> world.issend(null, 0, 0), () -> world.recv(null, 0, 0),
+                () -> world.irecv(null, 0, 0), () -> world.create(null), () -> world.abort(null),
+                () -> Request.iwaitany(null), () -> Request.iwaitall(null), () -> Request.itestany(null)}) {
+                assertSame(NullPointerException.class, assertThrows(Throwable.class, call).getClass());
+            }
+            // Nothing was posted or sent by any of them.
+            assertSame(null, world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
+        });
+    }
+
+    @Test
+    void shouldRefuseAFreedCommunicator() {
+        Comm.runThreads(1, world -> {
+            Comm dup = world.dup();
+            dup.free();
+            dup.free();
+            try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
+                for (Executable call : new Executable[] {dup::size, dup::id, dup::dup, dup::barrier,
+                    () -> dup.create(new int[] {0}), () -> dup.split(0, 0), () -> dup.send(out, 0, 0),
+                    () -> dup.isend(out, 0, 0), () -> dup.recv(in, 0, 0), () -> dup.irecv(in, 0, 0),
+                    () -> dup.probe(0, 0), () -> dup.iprobe(0, 0), () -> dup.abort("no")}) {
+                    assertEquals("the communicator is closed",
+                            assertThrows(IllegalStateException.class, call).getMessage());
+                }
+                assertEquals(8, in.capacity(), "the buffers are not in use");
+                assertEquals(8, out.capacity());
+            }
+        });
+    }
+
+    @Test
+    void shouldSayWhatToDoToAThreadWithoutARank() {
+        try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
+            for (Executable call : new Executable[] {Comm.WORLD::size, Comm.WORLD::id, Comm.WORLD::dup,
+                Comm.WORLD::barrier, () -> Comm.WORLD.create(new int[0]), () -> Comm.WORLD.split(0, 0),
+                () -> Comm.WORLD.send(out, 0, 0), () -> Comm.WORLD.ssend(out, 0, 0),
+                () -> Comm.WORLD.isend(out, 0, 0), () -> Comm.WORLD.issend(out, 0, 0),
+                () -> Comm.WORLD.recv(in, 0, 0), () -> Comm.WORLD.irecv(in, 0, 0), () -> Comm.WORLD.probe(0, 0),
+                () -> Comm.WORLD.iprobe(0, 0), () -> Comm.WORLD.abort("no"), Comm::finish}) {
+                check(assertThrows(IllegalStateException.class, call), "runThreads", "Comm.init");
+            }
+            check(assertThrows(IllegalStateException.class, Comm.WORLD::free), "WORLD");
+            assertEquals(8, in.capacity());
+        }
+    }
+
+    @Test
+    void shouldRefuseToSendABufferThatHasNoMessage() {
+        Comm.runThreads(1, world -> {
+            try (ReadBuffer empty = new ReadBuffer(8)) {
+                check(assertThrows(IllegalStateException.class, () -> world.send(empty, 0, 0)), "empty");
+                check(assertThrows(IllegalStateException.class, () -> world.isend(empty, 0, 0)), "empty");
+            }
+        });
+    }
+
+    // ---- Messages that cannot be received
+
+    @Test
+    void shouldDeliverAMessageWithADamagedSectionAndRefuseToReadIt() throws Exception {
+        byte[] good = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.INT, new int[] {1, 2})
+                .section(Type.SHORT, new short[] {3}).toByteArray();
+        byte[] first = good.clone();
+        first[8] = 99;
+        byte[] second = good.clone();
+        second[24] = 99;
+        for (boolean split : new boolean[] {false, true}) {
+            Wait.job(split, 2, world -> {
+                try (ReadBuffer in = new ReadBuffer(64)) {
+                    if (world.id() == 0) {
+                        for (byte[] octets : new byte[][] {first, second, good}) {
+                            in.load(octets);
+                            world.send(in, 1, 0);
+                        }
+                        return;
+                    }
+                    Status status = world.recv(in, 0, 0);
+                    assertSame(null, status.type());
+                    assertEquals(32, status.size());
+                    check(assertThrows(BufferReadException.class, () -> in.read(new int[2], 0, 2)), "offset 8", 99);
+                    check(assertThrows(BufferReadException.class, in::sectionCount), "offset 8", 99);
+                    assertSame(Type.INT, world.recv(in, 0, 0).type());
+                    in.read(new int[2], 0, 2);
+                    check(assertThrows(BufferReadException.class, () -> in.read(new short[1], 0, 1)), "offset 24", 99);
+                    world.recv(in, 0, 0);
+                    assertEquals(2, in.sectionCount());
+                }
+            });
+        }
+    }
+
+    @Test
+    void shouldDropAMessageThatIsLargerThanTheBufferAndNothingElse() throws Exception {
+        for (boolean split : new boolean[] {false, true}) {
+            for (int count : new int[] {3, 2000}) {
+                truncate(split, count);
+            }
+        }
+    }
+
+    private static void truncate(boolean split, int count) throws Exception {
+        Wait.job(split, 2, world -> {
+            int capacity = 8 + 8 * count;
+            if (world.id() == 0) {
+                try (ObjectWriteBuffer out = new ObjectWriteBuffer(capacity)) {
+                    for (int pass = 0; pass < 3; pass++) {
+                        out.clear();
+                        out.write(new long[count], 0, count);
+                        world.send(out, 1, 7);
+                        out.clear();
+                        out.write(new Object[] {"y".repeat(9 * count)}, 0, 1);
+                        world.send(out, 1, 7);
+                        out.clear();
+                        out.write(new int[] {42}, 0, 1);
+                        world.send(out, 1, 7);
+                    }
+                }
+                return;
+            }
+            try (ObjectReadBuffer in = new ObjectReadBuffer(capacity - 8);
+                    ObjectReadBuffer tiny = new ObjectReadBuffer(7)) {
+                for (int pass = 0; pass < 3; pass++) {
+                    for (int way = 0; way < 2; way++) {
+                        ObjectReadBuffer into = way == 0 ? in : tiny;
+                        into.load(way == 0 ? new Naive(java.nio.ByteOrder.nativeOrder())
+                                .section(Type.INT, new int[1]).toByteArray()
+                                : new Naive(java.nio.ByteOrder.nativeOrder()).toByteArray());
+                        Request request = pass == 1 ? world.irecv(into, 0, 7) : null;
+                        TruncationException e = assertThrows(TruncationException.class,
+                                () -> take(world, request, into, 7));
+                        check(e, "rank 0", "tag 7", way == 0 ? capacity : 8,
+                                "capacity " + (way == 0 ? capacity - 8 : 7));
+                        assertEquals(0, into.sectionCount(), "the buffer is empty");
+                        assertEquals(way == 0 ? capacity - 8 : 7, into.capacity());
+                        if (request != null) {
+                            assertThrows(TruncationException.class, request::iwait, "it says the same again");
+                        }
+                    }
+                    // The message behind them is whole.
+                    Status status = world.recv(in, 0, 7);
+                    assertEquals(Type.INT, status.type());
+                    int[] dest = new int[1];
+                    in.read(dest, 0, 1);
+                    assertEquals(42, dest[0]);
+                }
+            }
+        });
+    }
+
+    private static Status take(Comm world, Request request, ReadBuffer into, int tag) {
+        return request != null ? request.iwait() : world.recv(into, 0, tag);
+    }
+}

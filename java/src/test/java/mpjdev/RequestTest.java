@@ -1,0 +1,443 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.TimeUnit;
+import mpjdev.core.Native;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Requests are waited for, tested, cancelled, freed and forgotten, and each message is received exactly once. */
+@Timeout(60)
+class RequestTest {
+    private static final Request NULL = Request.MPI_REQUEST_NULL;
+
+    private static WriteBuffer message(int value) {
+        WriteBuffer b = new WriteBuffer(16);
+        b.write(new int[] {value}, 0, 1);
+        return b;
+    }
+
+    private static void send(Comm comm, int value, int dest, int tag) {
+        try (WriteBuffer b = message(value)) {
+            comm.send(b, dest, tag);
+        }
+    }
+
+    private static int value(ReadBuffer b) throws BufferReadException {
+        int[] dest = new int[1];
+        b.read(dest, 0, 1);
+        return dest[0];
+    }
+
+    /** A job of two, whose second rank does what the first one's empty messages tell it. */
+    private interface Pair {
+        void run(Comm world) throws Exception;
+    }
+
+    private static void pair(boolean split, Pair zero, Pair one) throws Exception {
+        Wait.job(split, 2, world -> {
+            if (world.id() == 0) {
+                zero.run(world);
+            } else {
+                one.run(world);
+            }
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldGiveTheSameStatusAgain(boolean split) throws Exception {
+        pair(split, world -> send(world, 5, 1, 3), world -> {
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 3);
+                Status status = request.iwait();
+                assertEquals(3, status.tag);
+                assertSame(status, request.iwait());
+                assertSame(status, request.iwait(0, TimeUnit.SECONDS));
+                assertSame(status, request.itest());
+                assertEquals(5, value(in));
+                // Waiting again has not touched the buffer.
+                assertNull(in.nextType());
+            }
+        });
+    }
+
+    @Test
+    void shouldAnswerNullUntilTheMessageIsThere() throws Exception {
+        pair(false, world -> {
+            world.recv(new ReadBuffer(0), 1, 0);
+            send(world, 7, 1, 1);
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); WriteBuffer go = new WriteBuffer(0)) {
+                Request request = world.irecv(in, 0, 1);
+                assertNull(request.itest());
+                assertNull(Request.itestany(new Request[] {null, request, NULL}));
+                world.send(go, 0, 0);
+                Wait.until("the message is there", () -> request.itest() != null);
+                assertEquals(7, value(in));
+            }
+        });
+    }
+
+    @Test
+    void shouldTimeOutAndStayPending() throws Exception {
+        pair(false, world -> {
+            world.recv(new ReadBuffer(0), 1, 0);
+            send(world, 7, 1, 1);
+            send(world, 8, 1, 2);
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); WriteBuffer go = new WriteBuffer(0)) {
+                Request request = world.irecv(in, 0, 1);
+                for (long millis : new long[] {0, 1, 30, -5}) {
+                    long begun = System.nanoTime();
+                    TimedOutException e = assertThrows(TimedOutException.class,
+                            () -> request.iwait(millis, TimeUnit.MILLISECONDS));
+                    assertTrue(System.nanoTime() - begun >= TimeUnit.MILLISECONDS.toNanos(millis), "too early");
+                    assertTrue(e.getMessage().contains("still pending"), e.getMessage());
+                    assertThrows(IllegalStateException.class, in::capacity);
+                }
+                world.send(go, 0, 0);
+                assertEquals(1, request.iwait(30, TimeUnit.SECONDS).tag);
+                assertEquals(7, value(in));
+                assertEquals(2, world.irecv(in, 0, 2).iwait(Long.MAX_VALUE, TimeUnit.DAYS).tag);
+            }
+        });
+    }
+
+    @Test
+    void shouldPassOverNullsAndAnswerNullWhenNothingIsActive() throws Exception {
+        assertNull(Request.iwaitany(new Request[0]));
+        assertNull(Request.iwaitany(new Request[] {null, NULL}));
+        assertNull(Request.itestany(new Request[] {null, NULL}));
+        assertArrayEquals(new Status[2], Request.iwaitall(new Request[] {null, NULL}));
+        assertNull(NULL.iwait());
+        assertNull(NULL.itest());
+        assertNull(NULL.iwait(1, TimeUnit.SECONDS));
+        assertFalse(NULL.cancel());
+        NULL.free();
+        pair(false, world -> {
+            for (int tag : new int[] {2, 0, 1}) {
+                send(world, tag, 1, tag);
+                world.recv(new ReadBuffer(0), 1, 0);
+            }
+        }, world -> {
+            ReadBuffer[] in = {new ReadBuffer(16), new ReadBuffer(16), new ReadBuffer(16)};
+            Request[] requests = {NULL, world.irecv(in[0], 0, 0), null, world.irecv(in[1], 0, 1), NULL,
+                world.irecv(in[2], 0, 2)};
+            int[] places = {5, 1, 3};
+            for (int place : places) {
+                Status status = Request.iwaitany(requests);
+                assertEquals(place, status.index);
+                assertEquals((place - 1) / 2, status.tag);
+                assertEquals(status.tag, value(in[status.tag]));
+                // The elements of the array stay, and finished ones are passed over.
+                assertNotNull(requests[place]);
+                world.send(new WriteBuffer(0), 0, 0);
+            }
+            assertNull(Request.iwaitany(requests));
+            assertNull(Request.itestany(requests));
+            Status[] all = Request.iwaitall(requests);
+            assertNull(all[0]);
+            assertNull(all[2]);
+            assertEquals(1, all[3].tag);
+            assertEquals(3, all[3].index);
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldWaitForAllAndSayTheFirstFailureAfterwards(boolean split) throws Exception {
+        pair(split, world -> {
+            try (WriteBuffer large = new WriteBuffer(64)) {
+                large.write(new long[7], 0, 7);
+                for (int tag = 0; tag < 5; tag++) {
+                    if (tag == 1 || tag == 3) {
+                        world.send(large, 1, tag);
+                    } else {
+                        send(world, 10 * tag, 1, tag);
+                    }
+                }
+            }
+        }, world -> {
+            ReadBuffer[] in = new ReadBuffer[5];
+            Request[] requests = new Request[5];
+            for (int tag = 4; tag >= 0; tag--) {
+                in[tag] = new ReadBuffer(16);
+                requests[tag] = world.irecv(in[tag], 0, tag);
+            }
+            TruncationException e = assertThrows(TruncationException.class, () -> Request.iwaitall(requests));
+            assertTrue(e.getMessage().contains("tag 1"), e.getMessage());
+            for (int tag = 0; tag < 5; tag++) {
+                assertEquals(tag % 2 == 1 ? 0 : 1, in[tag].sectionCount(), "all are done, " + tag + " too");
+            }
+            assertThrows(TruncationException.class, requests[3]::iwait);
+            assertEquals(40, value(in[4]));
+        });
+    }
+
+    @Test
+    void shouldCancelAReceiveThatHasNoMessage() throws Exception {
+        pair(false, world -> {
+            world.barrier();
+            send(world, 3, 1, 1);
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); ReadBuffer other = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 1);
+                assertTrue(request.cancel());
+                assertThrows(CancelledException.class, request::iwait);
+                assertThrows(CancelledException.class, request::itest);
+                assertFalse(request.cancel(), "it is done");
+                assertEquals(16, in.capacity(), "and its buffer free");
+                assertEquals(0, in.sectionCount());
+                Request next = world.irecv(other, 0, 1);
+                world.barrier();
+                assertEquals(1, next.iwait().tag);
+                assertEquals(3, value(other));
+                assertFalse(next.cancel());
+            }
+        });
+    }
+
+    @Test
+    void shouldKeepItsWordAboutACancelledSend() throws Exception {
+        for (boolean split : new boolean[] {false, true}) {
+            pair(split, world -> {
+                for (int i = 0; i < 50; i++) {
+                    try (WriteBuffer out = message(i)) {
+                        Request request = world.issend(out, 1, 0);
+                        boolean cancelled = request.cancel();
+                        send(world, cancelled ? 1 : 0, 1, 1);
+                        if (cancelled) {
+                            assertThrows(CancelledException.class, request::iwait);
+                        } else {
+                            request.iwait();
+                        }
+                    }
+                }
+                world.barrier();
+                world.barrier();
+            }, world -> {
+                try (ReadBuffer in = new ReadBuffer(16)) {
+                    for (int i = 0; i < 50; i++) {
+                        world.recv(in, 0, 1);
+                        if (value(in) == 0) {
+                            world.recv(in, 0, 0);
+                            assertEquals(i, value(in));
+                        }
+                    }
+                    world.barrier();
+                    assertNull(world.iprobe(0, 0), "a cancelled send has arrived");
+                    world.barrier();
+                }
+            });
+        }
+    }
+
+    @Test
+    void shouldLetASynchronousSendBeDoneOnlyWhenMatched() throws Exception {
+        pair(false, world -> {
+            try (WriteBuffer out = message(1)) {
+                Request request = world.issend(out, 1, 0);
+                // Seen and not matched.
+                world.recv(new ReadBuffer(0), 1, 0);
+                assertNull(request.itest());
+                assertThrows(TimedOutException.class, () -> request.iwait(1, TimeUnit.MILLISECONDS));
+                world.send(new WriteBuffer(0), 1, 1);
+                request.iwait();
+            }
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                world.probe(0, 0);
+                world.send(new WriteBuffer(0), 0, 0);
+                world.recv(in, 0, 1);
+                world.recv(in, 0, 0);
+                assertEquals(1, value(in));
+            }
+        });
+    }
+
+    @Test
+    void shouldGoOnWhenFreedAndFreeTheBufferWhenTheMessageHasCome() throws Exception {
+        pair(false, world -> {
+            world.barrier();
+            send(world, 6, 1, 1);
+            world.barrier();
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 1);
+                request.free();
+                request.free();
+                assertNull(Request.iwaitany(new Request[] {request}), "no longer active");
+                assertNull(request.iwait());
+                assertThrows(IllegalStateException.class, in::capacity);
+                world.barrier();
+                Wait.until("the buffer is free", () -> usable(in));
+                assertEquals(6, value(in));
+                world.barrier();
+                // A freed send arrives, too.
+                try (WriteBuffer out = message(9)) {
+                    world.issend(out, 1, 5).free();
+                }
+                world.recv(in, 1, 5);
+                assertEquals(9, value(in));
+            }
+        });
+    }
+
+    private static boolean usable(Buffer b) {
+        try {
+            b.capacity();
+            return true;
+        } catch (IllegalStateException e) {
+            return false;
+        }
+    }
+
+    @Test
+    void shouldTreatAForgottenRequestAsAFreedOne() throws Exception {
+        int open = Native.openRequests();
+        pair(false, world -> {
+            world.barrier();
+            send(world, 6, 1, 1);
+            send(world, 7, 1, 1);
+            world.barrier();
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); ReadBuffer next = new ReadBuffer(16)) {
+                forget(world, in);
+                Wait.untilCollected("the request is closed", () -> Native.openRequests() <= open);
+                assertThrows(IllegalStateException.class, in::capacity);
+                world.barrier();
+                Wait.until("the buffer is free", () -> usable(in));
+                assertEquals(6, value(in));
+                // It has taken its message and no other.
+                world.recv(next, 0, 1);
+                assertEquals(7, value(next));
+                world.barrier();
+            }
+        });
+    }
+
+    private static void forget(Comm world, ReadBuffer in) {
+        assertNull(world.irecv(in, 0, 1).itest());
+    }
+
+    @Test
+    void shouldDropTheMessageWhenRequestAndBufferAreForgotten() throws Exception {
+        int buffers = Native.openBuffers();
+        int requests = Native.openRequests();
+        long memory = Native.usedMemory();
+        pair(true, world -> {
+            world.barrier();
+            try (ObjectWriteBuffer out = new ObjectWriteBuffer(16)) {
+                out.write(new Object[] {"z".repeat(50_000)}, 0, 1);
+                world.send(out, 1, 1);
+            }
+            send(world, 7, 1, 1);
+            world.barrier();
+        }, world -> {
+            assertNull(world.irecv(new ObjectReadBuffer(64), 0, 1).itest());
+            Wait.untilCollected("both are closed",
+                    () -> Native.openRequests() <= requests && Native.openBuffers() <= buffers);
+            world.barrier();
+            try (ReadBuffer next = new ReadBuffer(16)) {
+                world.recv(next, 0, 1);
+                assertEquals(7, value(next));
+            }
+            world.barrier();
+        });
+        Wait.untilCollected("the memory is back", () -> Native.usedMemory() <= memory);
+    }
+
+    @Test
+    void shouldStayPendingWhenItsWaitIsInterrupted() throws Exception {
+        pair(false, world -> {
+            world.barrier();
+            send(world, 4, 1, 1);
+            send(world, 5, 1, 2);
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); ReadBuffer more = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 1);
+                Request other = world.irecv(more, 0, 2);
+                Thread.currentThread().interrupt();
+                assertThrows(InterruptedOperationException.class, request::iwait);
+                assertTrue(Thread.currentThread().isInterrupted(), "the flag stays");
+                assertThrows(InterruptedOperationException.class, () -> request.iwait(30, TimeUnit.SECONDS));
+                assertThrows(InterruptedOperationException.class,
+                        () -> Request.iwaitany(new Request[] {request, other}));
+                assertThrows(InterruptedOperationException.class,
+                        () -> Request.iwaitall(new Request[] {request, other}));
+                assertNull(request.itest(), "testing does not block, so it does not mind");
+                assertTrue(Thread.interrupted());
+                world.barrier();
+                Request.iwaitall(new Request[] {request, other});
+                assertEquals(4, value(in));
+                assertEquals(5, value(more));
+            }
+        });
+    }
+
+    @Test
+    void shouldBeInterruptedWhileItSleeps() throws Exception {
+        pair(false, world -> {
+            world.recv(new ReadBuffer(0), 1, 0);
+            send(world, 4, 1, 1);
+        }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 1);
+                Thread waiting = Thread.currentThread();
+                Thread interrupter = new Thread(waiting::interrupt);
+                // Whenever it comes, before the wait or in it, the wait ends.
+                interrupter.start();
+                assertThrows(InterruptedOperationException.class, request::iwait);
+                Wait.until("interrupted", Thread::interrupted);
+                Wait.join(interrupter);
+                world.send(new WriteBuffer(0), 0, 0);
+                request.iwait();
+                assertEquals(4, value(in));
+            }
+        });
+    }
+
+    @Test
+    void shouldRefuseRequestsOfDifferentRanksTogether() throws Exception {
+        Request[] both = new Request[2];
+        Comm.runThreads(2, world -> {
+            both[world.id()] = world.irecv(new ReadBuffer(16), 1 - world.id(), 0);
+            world.barrier();
+            if (world.id() == 0) {
+                BadArgumentException e = assertThrows(BadArgumentException.class, () -> Request.iwaitany(both));
+                assertTrue(e.getMessage().contains("different ranks"), e.getMessage());
+            }
+            world.barrier();
+            send(world, world.id(), 1 - world.id(), 0);
+            both[world.id()].iwait();
+        });
+    }
+
+    @Test
+    void shouldFailWhenOnlyAFinishedRankCouldCompleteIt() throws Exception {
+        pair(false, world -> { }, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); ReadBuffer any = new ReadBuffer(16)) {
+                Request request = world.irecv(in, 0, 1);
+                Request wild = world.irecv(any, Comm.ANY_SOURCE, Comm.ANY_TAG);
+                PeerFailedException e = assertThrows(PeerFailedException.class, request::iwait);
+                assertEquals(0, e.rank());
+                assertThrows(PeerFailedException.class, wild::iwait);
+                assertThrows(PeerFailedException.class, () -> world.probe(0, 0));
+                assertThrows(PeerFailedException.class, () -> send(world, 1, 0, 0));
+                assertSame(e, assertThrows(PeerFailedException.class, request::itest), "it says the same again");
+                assertEquals(16, in.capacity());
+            }
+        });
+    }
+}

@@ -1,0 +1,81 @@
+package mpjdev.core;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongConsumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A handle is closed exactly once: by its owner, or by the collector when the owner has forgotten. */
+@Timeout(60)
+class ResourceTest {
+    @Test
+    void shouldCloseOnce() {
+        AtomicInteger closed = new AtomicInteger();
+        Resource resource = new Resource(this, 42, handle -> closed.addAndGet((int) handle));
+        assertEquals(42, resource.handle());
+        resource.close();
+        resource.close();
+        assertEquals(42, closed.get());
+        assertEquals(42, resource.handle(), "stale, and known");
+    }
+
+    @Test
+    void shouldCloseOnceWhenManyThreadsDo() throws Exception {
+        for (int round = 0; round < 200; round++) {
+            AtomicInteger closed = new AtomicInteger();
+            Resource resource = new Resource(new Object(), 1, handle -> closed.incrementAndGet());
+            Thread[] threads = new Thread[3];
+            CountDownLatch go = new CountDownLatch(1);
+            for (int i = 0; i < threads.length; i++) {
+                threads[i] = new Thread(() -> {
+                    try {
+                        go.await();
+                    } catch (InterruptedException e) {
+                        return;
+                    }
+                    resource.close();
+                });
+                threads[i].start();
+            }
+            go.countDown();
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertEquals(1, closed.get());
+        }
+    }
+
+    @Test
+    void shouldCloseWhatItsOwnerHasForgotten() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        own(handle -> closed.countDown());
+        for (int i = 0; i < 3000 && closed.getCount() > 0; i++) {
+            System.gc();
+            closed.await(10, TimeUnit.MILLISECONDS);
+        }
+        assertEquals(0, closed.getCount());
+    }
+
+    private static void own(LongConsumer how) {
+        assertTrue(new Resource(new Object(), 7, how).handle() == 7);
+    }
+
+    @Test
+    void shouldNotCloseWhileTheOwnerIsReachable() {
+        Object owner = new Object();
+        AtomicInteger closed = new AtomicInteger();
+        Resource resource = new Resource(owner, 7, handle -> closed.incrementAndGet());
+        for (int i = 0; i < 5; i++) {
+            System.gc();
+        }
+        assertEquals(0, closed.get());
+        java.lang.ref.Reference.reachabilityFence(owner);
+        resource.close();
+        assertEquals(1, closed.get());
+    }
+}
