@@ -1,0 +1,89 @@
+package mpjdev.bench;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+
+/** One section of bytes. */
+final class ByteSections extends Sections {
+    private final byte[] array = new byte[count];
+    private final byte[] copy = new byte[count];
+    private final ByteBuffer bulk = bulkMemory;
+
+    ByteSections(int octets) {
+        super(octets, 1);
+        for (int i = 0; i < count; i++) {
+            array[i] = (byte) i;
+        }
+    }
+
+    @Override
+    Contest.Loop[] writes() {
+        return new Contest.Loop[] {
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    writer.clear();
+                    writer.write(array, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.regionOut(array, count, region);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.criticalOut(array, count, critical);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    bulk.put(0, array, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    System.arraycopy(array, 0, copy, 0, count);
+                }
+            },
+        };
+    }
+
+    @Override
+    Contest.Loop[] reads() {
+        return new Contest.Loop[] {
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    reader.reset();
+                    reader.read(copy, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.regionIn(copy, count, region);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.criticalIn(copy, count, critical);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    bulk.get(0, copy, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    System.arraycopy(array, 0, copy, 0, count);
+                }
+            },
+        };
+    }
+
+    @Override
+    boolean arrived() {
+        boolean same = Arrays.equals(array, copy);
+        Arrays.fill(copy, (byte) 0);
+        return same;
+    }
+}

@@ -1,0 +1,89 @@
+package mpjdev.bench;
+
+import java.nio.LongBuffer;
+import java.util.Arrays;
+
+/** One section of longs. */
+final class LongSections extends Sections {
+    private final long[] array = new long[count];
+    private final long[] copy = new long[count];
+    private final LongBuffer bulk = bulkMemory.asLongBuffer();
+
+    LongSections(int octets) {
+        super(octets, 8);
+        for (int i = 0; i < count; i++) {
+            array[i] = i * 0x9e3779b97f4a7c15L;
+        }
+    }
+
+    @Override
+    Contest.Loop[] writes() {
+        return new Contest.Loop[] {
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    writer.clear();
+                    writer.write(array, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.regionOut(array, count, region);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.criticalOut(array, count, critical);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    bulk.put(0, array, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    System.arraycopy(array, 0, copy, 0, count);
+                }
+            },
+        };
+    }
+
+    @Override
+    Contest.Loop[] reads() {
+        return new Contest.Loop[] {
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    reader.reset();
+                    reader.read(copy, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.regionIn(copy, count, region);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    Baseline.criticalIn(copy, count, critical);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    bulk.get(0, copy, 0, count);
+                }
+            },
+            times -> {
+                for (int i = 0; i < times && Contest.going; i++) {
+                    System.arraycopy(array, 0, copy, 0, count);
+                }
+            },
+        };
+    }
+
+    @Override
+    boolean arrived() {
+        boolean same = Arrays.equals(array, copy);
+        Arrays.fill(copy, 0);
+        return same;
+    }
+}

@@ -1,0 +1,81 @@
+package mpjdev.bench;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** One benchmark with its parameters, as JMH has measured it: a median for each thing it reports. */
+final class Measured {
+    /** {@code SectionBench.section}. */
+    final String benchmark;
+    final Map<String, String> params;
+    /** Medians over all iterations of all forks; what does not exist for these parameters is left out. */
+    final Map<String, Double> medians;
+
+    private Measured(String benchmark, Map<String, String> params, Map<String, Double> medians) {
+        this.benchmark = benchmark;
+        this.params = params;
+        this.medians = medians;
+    }
+
+    /** Everything in a result file of JMH, in its order. */
+    static List<Measured> read(Path file) throws IOException {
+        List<Measured> all = new ArrayList<>();
+        for (Object each : (List<?>) Json.parse(Files.readString(file))) {
+            Map<?, ?> entry = (Map<?, ?>) each;
+            Map<String, String> params = new TreeMap<>();
+            if (entry.get("params") != null) {
+                ((Map<?, ?>) entry.get("params")).forEach((key, value) -> params.put((String) key, (String) value));
+            }
+            Map<String, Double> medians = new LinkedHashMap<>();
+            ((Map<?, ?>) entry.get("secondaryMetrics")).forEach((name, metric) -> {
+                double median = median((List<?>) ((Map<?, ?>) metric).get("rawData"));
+                String key = ((String) name).replace("\u00b7", "");
+                if (median > 0 || key.startsWith("gc.")) {
+                    medians.put(key, median);
+                }
+            });
+            all.add(new Measured(shortName((String) entry.get("benchmark")), params, medians));
+        }
+        return all;
+    }
+
+    /** The last two parts of a benchmark's full name. */
+    static String shortName(String name) {
+        return name.substring(name.lastIndexOf('.', name.lastIndexOf('.') - 1) + 1);
+    }
+
+    private static double median(List<?> forks) {
+        double[] sorted = forks.stream().flatMap(fork -> ((List<?>) fork).stream())
+                .mapToDouble(value -> ((Double) value)).sorted().toArray();
+        return sorted[sorted.length / 2];
+    }
+
+    boolean has(String metric) {
+        return medians.containsKey(metric);
+    }
+
+    double median(String metric) {
+        return medians.getOrDefault(metric, Double.NaN);
+    }
+
+    int octets() {
+        return Integer.parseInt(params.getOrDefault("octets", "0"));
+    }
+
+    /** Whether the parameters are these, given as {@code name=value}. */
+    boolean matches(String... wanted) {
+        for (String each : wanted) {
+            int equals = each.indexOf('=');
+            if (!each.substring(equals + 1).equals(params.get(each.substring(0, equals)))) {
+                return false;
+            }
+        }
+        return true;
+    }
+}

@@ -1,0 +1,97 @@
+package mpjdev.bench;
+
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.StringJoiner;
+
+/** One line of the report. */
+final class Row {
+    /** What the row is part of. */
+    final String group;
+    final String name;
+    /** Texts by column: ours first, then what it is compared with. */
+    final Map<String, String> columns = new LinkedHashMap<>();
+    /** The same in nanoseconds or octets. */
+    final Map<String, Double> values = new LinkedHashMap<>();
+    /** Empty when the row has no figure. */
+    String figure = "";
+    double ratio = Double.NaN;
+    Verdict verdict = Verdict.REACHED;
+
+    /** What has become of a figure. */
+    enum Verdict {
+        REACHED,
+        /** Missed by less than can be measured. */
+        LEVEL,
+        MISSED
+    }
+
+    Row(String group, String name) {
+        this.group = group;
+        this.name = name;
+    }
+
+    /** A row of times, held against the rule for its benchmark. */
+    static Row times(String group, String name, Measured measured, String metric, String... others) {
+        Row row = new Row(group, name);
+        row.time("ours", measured.median(metric));
+        for (String other : others) {
+            row.time(other, measured.median(other));
+        }
+        Figures.Rule rule = Figures.of(measured, metric);
+        if (rule != null) {
+            double ours = measured.median(metric);
+            switch (rule.kind) {
+                case TIME:
+                    row.hold(rule.toString(), ours / measured.median(rule.against), rule.bound, true);
+                    break;
+                case BANDWIDTH:
+                    row.hold(rule.toString(), measured.median(rule.against) / ours, rule.bound, false);
+                    break;
+                default:
+                    row.hold(rule.toString(), ours / rule.bound, 1, true);
+                    break;
+            }
+        }
+        return row;
+    }
+
+    void time(String column, double nanos) {
+        values.put(column, nanos);
+        columns.put(column, Double.isNaN(nanos) ? "-" : Report.time(nanos));
+    }
+
+    void octets(String column, double octets) {
+        values.put(column, octets);
+        columns.put(column, String.format(Locale.ROOT, "%.3f B", octets));
+    }
+
+    /** Holds a ratio against a figure. */
+    void hold(String text, double ratio, double bound, boolean atMost) {
+        if (!Double.isNaN(ratio)) {
+            figure = text;
+            this.ratio = ratio;
+            double excess = atMost ? ratio / bound : bound / ratio;
+            verdict = excess <= 1 ? Verdict.REACHED : excess <= 1 + Figures.SPREAD ? Verdict.LEVEL : Verdict.MISSED;
+        }
+    }
+
+    boolean hasFigure() {
+        return !figure.isEmpty();
+    }
+
+    String json() {
+        StringJoiner fields = new StringJoiner(", ", "{", "}");
+        fields.add("\"group\": " + Json.quoted(group)).add("\"row\": " + Json.quoted(name));
+        values.forEach((column, value) -> {
+            if (!Double.isNaN(value)) {
+                fields.add(Json.quoted(column) + ": " + value);
+            }
+        });
+        if (hasFigure()) {
+            fields.add("\"figure\": " + Json.quoted(figure)).add("\"ratio\": " + ratio).add("\"verdict\": " + Json.quoted(verdict.name().toLowerCase(Locale.ROOT)));
+        }
+        return fields.toString();
+    }
+}

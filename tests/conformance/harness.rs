@@ -1,0 +1,352 @@
+//! Runs the ranks of a job as threads, under a deadline.
+//!
+//! A rank that panics, and a deadline that passes, fail the job: every blocked operation then ends with an error, the
+//! threads end, and the test fails with the first reason instead of hanging.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Message, SlabSource};
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, Config, Done, From, Mode, Patient, RequestId, Status};
+
+use crate::letter::Letter;
+use crate::worlds::World;
+
+/// How long a job may take; generous, since machines are busy.
+fn deadline() -> Duration {
+    Duration::from_secs(if soaks() { 900 } else { 60 })
+}
+
+/// How long a condition may take that nothing but other threads' speed delays.
+const PROMPT: Duration = Duration::from_secs(20);
+/// Room of the pool of a job.
+const POOL: u64 = 4 << 30;
+
+/// Whether the long tests are asked for.
+pub(crate) fn soaks() -> bool {
+    std::env::var_os("MPJDEV_SOAK").is_some_and(|v| v == "1")
+}
+
+/// A number that is larger when the long tests are asked for.
+pub(crate) fn amount(check: usize, soak: usize) -> usize {
+    if soaks() { soak } else { check }
+}
+
+/// A job to be run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    config: Config,
+    connect: fn(usize, Config, &Arc<dyn SlabSource>) -> Vec<Comm>,
+    name: &'static str,
+    ranks: usize,
+    clean: bool,
+}
+
+/// What the threads of a job share beside its messages.
+#[derive(Debug)]
+struct Shared {
+    pool: Arc<HeapPool>,
+    source: Arc<dyn SlabSource>,
+    said: Mutex<HashSet<String>>,
+    news: Condvar,
+    /// The first failure.
+    failure: Mutex<Option<String>>,
+}
+
+/// One rank of a job in one communicator, with operations that fail the test when they fail.
+#[derive(Clone, Debug)]
+pub(crate) struct Party {
+    /// The communicator.
+    pub(crate) comm: Comm,
+    shared: Arc<Shared>,
+}
+
+/// Runs a job of this many ranks, and checks that it leaves no message, request or memory behind.
+pub(crate) fn run(world: &World, ranks: usize, body: impl Fn(&Party) + Sync) {
+    Job::new(world, ranks).run(body);
+}
+
+impl Job {
+    /// A job in this world.
+    pub(crate) fn new(world: &World, ranks: usize) -> Job {
+        Job { config: (world.config)(), connect: world.connect, name: world.name, ranks, clean: true }
+    }
+
+    /// With other limits.
+    pub(crate) fn tuned(mut self, tune: impl Fn(&mut Config)) -> Job {
+        tune(&mut self.config);
+        self
+    }
+
+    /// Messages and requests may be left when it ends; memory may not.
+    pub(crate) fn untidy(mut self) -> Job {
+        self.clean = false;
+        self
+    }
+
+    /// Runs every rank on a thread.
+    ///
+    /// # Panics
+    /// When a rank does, when the deadline passes, and when something is left.
+    pub(crate) fn run(self, body: impl Fn(&Party) + Sync) {
+        let pool = HeapPool::new(POOL);
+        let source: Arc<dyn SlabSource> = pool.clone();
+        let comms = (self.connect)(self.ranks, self.config.clone(), &source);
+        let shared = Arc::new(Shared {
+            pool: pool.clone(),
+            source,
+            said: Mutex::default(),
+            news: Condvar::new(),
+            failure: Mutex::default(),
+        });
+        let parties: Vec<Party> =
+            comms.into_iter().map(|comm| Party { comm, shared: shared.clone() }).collect();
+        let (done, ended) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let watchdog = scope.spawn(|| watch(self.name, ended, &parties));
+            let ranks: Vec<_> =
+                parties.iter().map(|party| scope.spawn(|| party.guarded(|| body(party)))).collect();
+            for rank in ranks {
+                rank.join().expect("panics are caught inside");
+            }
+            drop(done);
+            watchdog.join().expect("the watchdog does not panic");
+        });
+        if let Some(failure) = lock(&shared.failure).take() {
+            panic!("in {}: {failure}", self.name);
+        }
+        if self.clean {
+            settle(&parties);
+        }
+        drop(parties);
+        assert_eq!(pool.used(), 0, "octets are still in use after the job in {}", self.name);
+    }
+}
+
+/// Waits until nothing is left at any rank.
+fn settle(parties: &[Party]) {
+    let left = || parties.iter().map(|p| p.comm.endpoint().leftovers()).collect::<Vec<_>>();
+    let deadline = Instant::now() + PROMPT;
+    while left().iter().any(|l| *l != (0, 0)) {
+        assert!(
+            Instant::now() < deadline,
+            "unreceived messages and unfinished requests by rank: {:?}",
+            left()
+        );
+        std::thread::yield_now();
+    }
+}
+
+/// Fails the job when it is not over in time, and ends the process when even that does not end it.
+fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
+    let over = |within| !matches!(ended.recv_timeout(within), Err(mpsc::RecvTimeoutError::Timeout));
+    if over(deadline()) {
+        return;
+    }
+    parties[0].shared.fail(format!("not over after {:?}", deadline()));
+    let endpoints: Vec<_> = parties.iter().map(|p| p.comm.endpoint().clone()).collect();
+    // A thread of its own: a lock that nobody lets go must not keep the job from being failed.
+    std::thread::spawn(move || {
+        for endpoint in endpoints {
+            eprintln!("rank {}: {:?} left; {endpoint:#?}", endpoint.rank(), endpoint.leftovers());
+        }
+    });
+    let failed = Instant::now();
+    while failed.elapsed() < Duration::from_secs(2) && !over(Duration::from_millis(100)) {}
+    parties[0].comm.endpoint().fail("the test's deadline has passed");
+    if !over(PROMPT) {
+        eprintln!("in {name}: a rank does not end though the job has failed");
+        std::process::abort();
+    }
+}
+
+impl Shared {
+    /// Notes a failure, unless there is one already.
+    fn fail(&self, why: String) {
+        lock(&self.failure).get_or_insert(why);
+        self.news.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "a panic".into(), |text| (*text).into()),
+    }
+}
+
+/// From this source with this tag; what is none stands for any.
+pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) -> From {
+    From { source: source.into().map(|s| s as i32), tag: tag.into() }
+}
+
+/// From any source with any tag.
+pub(crate) const ANY: From = From { source: None, tag: None };
+
+impl Party {
+    /// Runs a thread's part of the test: a panic fails the whole job.
+    fn guarded(&self, part: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(part)) {
+            let why = format!("rank {}: {}", self.comm.endpoint().rank(), text_of(panic));
+            self.shared.fail(why.clone());
+            self.comm.endpoint().fail(&why);
+        }
+    }
+
+    /// Runs this many threads of this rank and waits for them.
+    pub(crate) fn threads(&self, count: usize, part: impl Fn(usize) + Sync) {
+        std::thread::scope(|scope| {
+            for k in 0..count {
+                let part = &part;
+                scope.spawn(move || self.guarded(|| part(k)));
+            }
+        });
+    }
+
+    /// This rank in another communicator.
+    pub(crate) fn on(&self, comm: Comm) -> Party {
+        Party { comm, shared: self.shared.clone() }
+    }
+
+    /// Number of this rank.
+    pub(crate) fn rank(&self) -> u32 {
+        self.comm.rank()
+    }
+
+    /// Number of ranks.
+    pub(crate) fn size(&self) -> u32 {
+        self.comm.size() as u32
+    }
+
+    /// Octets in use in the job's pool.
+    pub(crate) fn used(&self) -> u64 {
+        self.shared.pool.used()
+    }
+
+    /// Where the job's messages take memory from.
+    pub(crate) fn source(&self) -> &Arc<dyn SlabSource> {
+        &self.shared.source
+    }
+
+    /// Lets the other ranks know that something has happened, past the messages.
+    pub(crate) fn say(&self, what: &str) {
+        lock(&self.shared.said).insert(what.to_owned());
+        self.shared.news.notify_all();
+    }
+
+    /// Whether this was said.
+    pub(crate) fn was_said(&self, what: &str) -> bool {
+        lock(&self.shared.said).contains(what)
+    }
+
+    /// Waits until this is said. Does not drive the rank's progress.
+    #[track_caller]
+    pub(crate) fn hear(&self, what: &str) {
+        let deadline = Instant::now() + PROMPT;
+        let mut said = lock(&self.shared.said);
+        while !said.contains(what) {
+            assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
+            assert!(Instant::now() < deadline, "nobody said in {PROMPT:?}: {what}");
+            let wait = self.shared.news.wait_timeout(said, Duration::from_millis(50));
+            said = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Looks again and again until this holds.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let deadline = Instant::now() + PROMPT;
+        while !holds() {
+            assert!(Instant::now() < deadline, "not within {PROMPT:?}: {what}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends in standard mode.
+    #[track_caller]
+    pub(crate) fn send(&self, letter: &Letter, dest: u32, tag: i32) {
+        self.send_in(Mode::Standard, letter, dest, tag);
+    }
+
+    /// Sends in synchronous mode.
+    #[track_caller]
+    pub(crate) fn ssend(&self, letter: &Letter, dest: u32, tag: i32) {
+        self.send_in(Mode::Synchronous, letter, dest, tag);
+    }
+
+    /// Sends in this mode.
+    #[track_caller]
+    pub(crate) fn send_in(&self, mode: Mode, letter: &Letter, dest: u32, tag: i32) {
+        let message = letter.write(self.source());
+        self.comm.send(&message, dest as i32, tag, mode, &mut Patient).expect("send");
+    }
+
+    /// Starts to send; none when it is done already.
+    #[track_caller]
+    pub(crate) fn isend(&self, mode: Mode, letter: &Letter, dest: u32, tag: i32) -> Option<RequestId> {
+        let message = letter.write(self.source());
+        self.comm.isend(&message, dest as i32, tag, mode).expect("isend")
+    }
+
+    /// Receives a message.
+    #[track_caller]
+    pub(crate) fn recv(&self, from: From, capacity: usize) -> (Status, Message) {
+        self.comm.recv(from, capacity, None, &mut Patient).expect("recv")
+    }
+
+    /// Receives a message that must be this one.
+    #[track_caller]
+    pub(crate) fn expect(&self, from: From, letter: &Letter) -> Status {
+        let (status, message) = self.recv(from, letter.needs());
+        letter.check(&message);
+        assert_eq!(status.size, letter.needs());
+        status
+    }
+
+    /// Posts a receive.
+    #[track_caller]
+    pub(crate) fn post(&self, from: From, capacity: usize) -> RequestId {
+        self.comm.irecv(from, capacity, None).expect("irecv")
+    }
+
+    /// Waits for a request.
+    #[track_caller]
+    pub(crate) fn wait(&self, id: RequestId) -> Done {
+        self.comm.wait(id, None, &mut Patient).expect("wait")
+    }
+
+    /// Waits for a receive that must give this.
+    #[track_caller]
+    pub(crate) fn wait_letter(&self, id: RequestId, letter: &Letter) -> Status {
+        let done = self.wait(id);
+        letter.check(&done.message.expect("a receive gives a message"));
+        done.status.expect("a receive gives a status")
+    }
+
+    /// Waits for sends.
+    #[track_caller]
+    pub(crate) fn wait_all(&self, ids: impl IntoIterator<Item = Option<RequestId>>) {
+        for id in ids.into_iter().flatten() {
+            self.wait(id);
+        }
+    }
+
+    /// Waits until a message that this asks for is here, without receiving it.
+    #[track_caller]
+    pub(crate) fn see(&self, from: From) -> Status {
+        self.comm.probe(from, &mut Patient).expect("probe")
+    }
+
+    /// All ranks meet.
+    #[track_caller]
+    pub(crate) fn barrier(&self) {
+        self.comm.barrier(&mut Patient).expect("barrier");
+    }
+}

@@ -1,0 +1,11 @@
+//! One point-to-point suite that runs over every transport: see `worlds.rs`.
+//!
+//! The suite knows a transport only by what [`mpjdev_device::Comm`] shows of it. `MPJDEV_SOAK=1` makes the amounts larger.
+#![forbid(unsafe_code)]
+
+mod harness;
+mod letter;
+mod raw;
+mod suite;
+mod waking;
+mod worlds;

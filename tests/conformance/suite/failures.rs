@@ -1,0 +1,147 @@
+//! A rank fails: whoever blocks learns it soon, with the rank and the reason.
+
+use std::time::{Duration, Instant};
+
+use mpjdev_device::{DeviceError, Mode, Patient};
+
+use crate::harness::{ANY, Job, Party, from};
+use crate::letter::Letter;
+use crate::worlds::{World, in_every_world};
+
+in_every_world![
+    a_failure_ends_every_kind_of_blocked_operation,
+    a_failure_ends_all_threads_of_a_rank,
+    after_a_failure_every_operation_fails_with_the_rank_and_the_reason,
+    the_first_failure_is_the_one_that_is_told,
+    a_failure_ends_a_receive_that_has_only_its_first_half,
+];
+
+const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+/// Many times what a wake-up takes, on a busy machine too.
+const SOON: Duration = Duration::from_secs(10);
+
+fn failed(rank: u32) -> DeviceError {
+    DeviceError::PeerFailed { rank, why: "the disk is full".into() }
+}
+
+/// What a thread may be blocked in.
+fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
+    let comm = &party.comm;
+    match k {
+        0 => comm.recv(from(0, 1), 0, None, &mut Patient).map(drop),
+        1 => comm.recv(from(2, 1), 0, None, &mut Patient).map(drop),
+        2 => comm.recv(ANY, 0, None, &mut Patient).map(drop),
+        3 => comm.send(&SMALL.write(party.source()), 2, 9, Mode::Synchronous, &mut Patient),
+        4 => comm.probe(from(0, 5), &mut Patient).map(drop),
+        5 => comm.barrier(&mut Patient),
+        6 => {
+            let id = comm.irecv(from(2, 6), 0, None)?;
+            comm.wait(id, None, &mut Patient).map(drop)
+        }
+        _ => {
+            let ids = [comm.irecv(from(0, 7), 0, None)?, comm.irecv(from(2, 7), 0, None)?];
+            let at = comm.endpoint().wait_any(&ids, None, &mut Patient)?;
+            comm.endpoint().detach(ids[1 - at]);
+            comm.test(ids[at]).map(drop)
+        }
+    }
+}
+
+/// Rank 1 blocks in one of them, rank 2 goes on in other ways, rank 0 fails.
+fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
+    for k in 0..8 {
+        Job::new(world, 3).untidy().run(|party| match party.rank() {
+            0 => {
+                party.hear("blocks");
+                party.comm.endpoint().fail("the disk is full");
+            }
+            1 => {
+                party.say("blocks");
+                let begun = Instant::now();
+                assert_eq!(blocked(party, k), Err(failed(0)), "operation {k}");
+                assert!(begun.elapsed() < SOON);
+            }
+            _ => assert_eq!(party.comm.recv(from(1, 100), 0, None, &mut Patient).unwrap_err(), failed(0)),
+        });
+    }
+}
+
+/// At most one of them sleeps where the failure rings.
+fn a_failure_ends_all_threads_of_a_rank(world: &World) {
+    let job = Job::new(world, 3).untidy().tuned(|config| (config.spins, config.yields) = (0, 0));
+    job.run(|party| match party.rank() {
+        0 => {
+            party.hear("blocks");
+            party.comm.endpoint().fail("the disk is full");
+        }
+        1 => {
+            let begun = Instant::now();
+            // Without the barrier: any number of threads may receive, only one at a time is in a collective.
+            party.threads(16, |k| {
+                party.say("blocks");
+                let operation = [0, 1, 2, 3, 4, 6, 7][k % 7];
+                assert_eq!(blocked(party, operation), Err(failed(0)), "operation {operation}");
+            });
+            assert!(begun.elapsed() < SOON);
+        }
+        _ => assert_eq!(party.comm.probe(from(0, 100), &mut Patient), Err(failed(0))),
+    });
+}
+
+fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &World) {
+    Job::new(world, 3).untidy().run(|party| {
+        if party.rank() == 1 {
+            party.comm.endpoint().fail("the disk is full");
+            party.say("failed");
+        }
+        party.hear("failed");
+        let message = SMALL.write(party.source());
+        let comm = &party.comm;
+        for peer in 0..3 {
+            let sent = comm.isend(&message, peer, 1, Mode::Standard);
+            assert_eq!(sent, Err(failed(1)));
+            assert_eq!(comm.irecv(from(peer as u32, 1), 0, None), Err(failed(1)));
+            assert_eq!(comm.iprobe(from(peer as u32, 1)), Err(failed(1)));
+        }
+        assert_eq!(comm.improbe(ANY).map(drop), Err(failed(1)));
+        assert_eq!(comm.barrier(&mut Patient), Err(failed(1)));
+        assert!(
+            failed(1).to_string().contains("rank 1") && failed(1).to_string().contains("the disk is full")
+        );
+    });
+}
+
+fn the_first_failure_is_the_one_that_is_told(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 0 {
+            party.comm.endpoint().fail("the disk is full");
+            party.comm.endpoint().fail("something else");
+            party.say("failed");
+        } else {
+            party.hear("failed");
+            party.comm.endpoint().fail("what came of it");
+        }
+        assert_eq!(party.comm.recv(ANY, 0, None, &mut Patient).unwrap_err(), failed(0));
+    });
+}
+
+/// The request may be done or not, but waiting for it ends.
+fn a_failure_ends_a_receive_that_has_only_its_first_half(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        let letter = Letter::split(1, 16, 5000);
+        if party.rank() == 0 {
+            let sends: Vec<_> = (0..50).map(|_| party.isend(Mode::Standard, &letter, 1, 1)).collect();
+            party.comm.endpoint().fail("the disk is full");
+            for id in sends.into_iter().flatten() {
+                let _ = party.comm.wait(id, None, &mut Patient);
+            }
+        } else {
+            for _ in 0..50 {
+                match party.comm.recv(from(0, 1), 16, None, &mut Patient) {
+                    Ok((_, message)) => letter.check(&message),
+                    Err(error) => assert_eq!(error, failed(0)),
+                }
+            }
+        }
+    });
+}

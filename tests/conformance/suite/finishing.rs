@@ -1,0 +1,321 @@
+//! A rank finishes: what it has sent arrives, what cannot come any more fails, what is not delivered is named.
+
+use std::time::{Duration, Instant};
+
+use mpjdev_device::{DeviceError, Mode, Patient};
+
+use crate::harness::{ANY, Job, Party, amount, from, run};
+use crate::letter::Letter;
+use crate::worlds::{World, in_every_world};
+
+in_every_world![
+    messages_sent_before_a_finish_arrive_and_then_receives_fail,
+    a_receive_posted_before_the_finish_fails_too,
+    any_source_fails_when_nobody_is_left,
+    any_source_of_a_part_fails_when_its_members_are_gone,
+    a_send_to_a_finished_rank_fails,
+    a_synchronous_send_that_a_finish_overtakes_fails,
+    finish_waits_until_what_was_sent_is_matched,
+    finish_names_what_nobody_receives_within_its_patience,
+    finish_outlasts_its_patience_while_the_peer_shows_life,
+    ranks_that_finish_with_messages_for_each_other_both_end,
+    finish_names_what_its_receiver_finished_without,
+    a_second_finish_does_nothing,
+    nothing_goes_on_after_a_finish,
+    ranks_finish_in_any_order_after_a_barrier,
+    a_message_and_a_finish_right_behind_it_lose_nothing,
+];
+
+const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+
+fn finish(party: &Party) -> Result<(), DeviceError> {
+    party.comm.endpoint().finish(&mut Patient)
+}
+
+fn gone(rank: u32) -> DeviceError {
+    DeviceError::PeerFinished { rank }
+}
+
+fn messages_sent_before_a_finish_arrive_and_then_receives_fail(world: &World) {
+    let letters = [Letter::plain(1, 16), Letter::plain(2, 5000), Letter::split(3, 16, 700)];
+    run(world, 2, |party| {
+        if party.rank() == 0 {
+            for letter in letters {
+                let id = party.isend(Mode::Standard, &letter, 1, 1);
+                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+            }
+            assert_eq!(finish(party), Ok(()));
+        } else {
+            for letter in letters {
+                party.expect(from(0, 1), &letter);
+            }
+            for _ in 0..3 {
+                assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Patient).unwrap_err(), gone(0));
+            }
+            assert_eq!(party.comm.probe(from(0, 1), &mut Patient), Err(gone(0)));
+            assert_eq!(party.comm.iprobe(from(0, 1)), Err(gone(0)));
+            let id = party.post(from(0, 1), 16);
+            assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(0));
+        }
+    });
+}
+
+fn a_receive_posted_before_the_finish_fails_too(world: &World) {
+    run(world, 2, |party| {
+        if party.rank() == 0 {
+            party.hear("posted");
+            assert_eq!(finish(party), Ok(()));
+        } else {
+            let ids = [party.post(from(0, 1), 16), party.post(from(0, None), 16)];
+            party.say("posted");
+            for id in ids {
+                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(0));
+            }
+        }
+    });
+}
+
+fn any_source_fails_when_nobody_is_left(world: &World) {
+    run(world, 4, |party| {
+        if party.rank() > 0 {
+            party.hear("waiting");
+            party.send(&SMALL, 0, 1);
+            assert_eq!(finish(party), Ok(()));
+        } else {
+            party.say("waiting");
+            for _ in 0..3 {
+                party.expect(ANY, &SMALL);
+            }
+            assert_eq!(party.comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+            assert_eq!(party.comm.probe(ANY, &mut Patient), Err(DeviceError::NobodyLeft));
+        }
+    });
+}
+
+/// Others are alive, but not in that communicator.
+fn any_source_of_a_part_fails_when_its_members_are_gone(world: &World) {
+    use mpjdev_device::collective::Outcome;
+    run(world, 3, |party| {
+        let operation = party.comm.start_split((party.rank() / 2) as i32, 0);
+        let Ok(Outcome::Created(Some(comm))) = operation.finish(&mut Patient) else { panic!("split") };
+        match party.rank() {
+            0 => {
+                assert_eq!(comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+                party.send(&SMALL, 2, 1);
+            }
+            1 => assert_eq!(finish(party), Ok(())),
+            _ => assert_eq!(party.expect(ANY, &SMALL).source, 0),
+        }
+    });
+}
+
+fn a_send_to_a_finished_rank_fails(world: &World) {
+    run(world, 3, |party| {
+        if party.rank() == 0 {
+            assert_eq!(finish(party), Ok(()));
+            party.say("finished");
+            return;
+        }
+        party.hear("finished");
+        let message = SMALL.write(party.source());
+        for mode in [Mode::Standard, Mode::Synchronous] {
+            assert_eq!(party.comm.isend(&message, 0, 1, mode), Err(gone(0)));
+            assert_eq!(party.comm.send(&message, 0, 1, mode, &mut Patient), Err(gone(0)));
+        }
+        assert_eq!(party.comm.isend_many(&message, &[0, 1], 1), Err(gone(0)));
+        // The others go on.
+        let other = 3 - party.rank();
+        let sent = party.isend(Mode::Standard, &SMALL, other, 1);
+        party.expect(from(other, 1), &SMALL);
+        party.wait_all([sent]);
+    });
+}
+
+/// It was on its way, or at its destination, when that finished.
+fn a_synchronous_send_that_a_finish_overtakes_fails(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 0 {
+            let ids: Vec<_> =
+                (0..10).map(|_| party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending")).collect();
+            party.say("sent");
+            for id in ids {
+                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(1));
+            }
+        } else {
+            party.hear("sent");
+            assert_eq!(finish(party), Ok(()));
+        }
+    });
+}
+
+/// The receiver receives only after it has seen that the sender is about to finish.
+fn finish_waits_until_what_was_sent_is_matched(world: &World) {
+    let letters = [Letter::plain(1, 16), Letter::plain(2, 5000), Letter::split(3, 16, 700)];
+    run(world, 2, |party| {
+        if party.rank() == 0 {
+            let ids: Vec<_> = letters
+                .iter()
+                .map(|letter| party.isend(Mode::Synchronous, letter, 1, 1).expect("pending"))
+                .collect();
+            party.say("finishes");
+            assert_eq!(finish(party), Ok(()));
+            assert!(party.was_said("receives"));
+            for id in ids {
+                assert!(party.comm.test(id).expect("delivered").is_some());
+            }
+        } else {
+            party.hear("finishes");
+            party.see(ANY);
+            party.say("receives");
+            for letter in letters {
+                party.expect(from(0, 1), &letter);
+            }
+        }
+    });
+}
+
+/// The peer is alive as the system sees it, but does not call in.
+fn finish_names_what_nobody_receives_within_its_patience(world: &World) {
+    let patience = Duration::from_millis(200);
+    for letter in [Letter::plain(1, 64), Letter::plain(2, 5000), Letter::split(3, 64, 700)] {
+        let job = Job::new(world, 2).untidy().tuned(|config| config.finish_patience = patience);
+        job.run(|party| {
+            if party.rank() == 0 {
+                for tag in [31, 32, 33] {
+                    let id = party.isend(Mode::Synchronous, &letter, 1, tag).expect("pending");
+                    party.comm.endpoint().detach(id);
+                }
+                let begun = Instant::now();
+                let len = letter.primary + letter.secondary + 16;
+                let undelivered = DeviceError::Undelivered { count: 3, rank: 1, tag: 31, len };
+                assert_eq!(finish(party), Err(undelivered));
+                assert!(begun.elapsed() >= patience, "after {:?}", begun.elapsed());
+                party.say("gave up");
+            } else {
+                party.hear("gave up");
+                // All the same it has finished.
+                party.until("the end is known", || party.comm.iprobe(from(0, 99)) == Err(gone(0)));
+            }
+        });
+    }
+}
+
+/// The peer waits for something else, several times as long as the patience, and then receives.
+fn finish_outlasts_its_patience_while_the_peer_shows_life(world: &World) {
+    let patience = Duration::from_millis(400);
+    let job = Job::new(world, 2).tuned(|config| config.finish_patience = patience);
+    job.run(|party| {
+        if party.rank() == 0 {
+            let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            party.say("finishes");
+            assert_eq!(finish(party), Ok(()));
+            assert!(party.comm.test(id).expect("delivered").is_some());
+        } else {
+            party.hear("finishes");
+            let other = party.post(from(1, 2), 16);
+            let deadline = Instant::now() + 3 * patience;
+            assert!(party.comm.wait(other, Some(deadline), &mut Patient).is_err());
+            assert_eq!(party.comm.endpoint().cancel(other), Ok(true));
+            party.comm.endpoint().detach(other);
+            party.expect(from(0, 1), &SMALL);
+        }
+    });
+}
+
+/// Neither will receive any more, so neither must wait because the other still runs.
+fn ranks_that_finish_with_messages_for_each_other_both_end(world: &World) {
+    let job = Job::new(world, 2).untidy().tuned(|config| config.finish_patience = Duration::from_millis(200));
+    job.run(|party| {
+        let peer = 1 - party.rank();
+        // To itself too: nobody else can receive that.
+        for dest in [peer, party.rank()] {
+            let id = party.isend(Mode::Synchronous, &SMALL, dest, 1).expect("pending");
+            party.comm.endpoint().detach(id);
+        }
+        party.say(&format!("{} has sent", party.rank()));
+        party.hear(&format!("{peer} has sent"));
+        let error = finish(party).expect_err("undelivered");
+        assert!(matches!(error, DeviceError::Undelivered { count: 1 | 2, .. }), "{error}");
+    });
+}
+
+/// Also when nobody waits for the send, and when somebody could have.
+fn finish_names_what_its_receiver_finished_without(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 0 {
+            let forgotten = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            party.comm.endpoint().detach(forgotten);
+            let kept = party.isend(Mode::Synchronous, &Letter::split(2, 16, 90), 1, 2).expect("pending");
+            party.say("sent");
+            let undelivered = DeviceError::Undelivered { count: 2, rank: 1, tag: 1, len: 32 };
+            assert_eq!(finish(party), Err(undelivered));
+            assert_eq!(party.comm.test(kept).unwrap_err(), gone(1));
+        } else {
+            party.hear("sent");
+            assert_eq!(finish(party), Ok(()));
+        }
+    });
+}
+
+fn a_second_finish_does_nothing(world: &World) {
+    run(world, 2, |party| {
+        for _ in 0..3 {
+            assert_eq!(finish(party), Ok(()));
+        }
+    });
+}
+
+/// But the outcomes of what was done before can still be had.
+fn nothing_goes_on_after_a_finish(world: &World) {
+    run(world, 2, |party| {
+        let peer = 1 - party.rank();
+        let received = party.post(from(peer, 1), 16);
+        let sent = party.isend(Mode::Standard, &SMALL, peer, 1);
+        party.barrier();
+        assert_eq!(finish(party), Ok(()));
+        let finished = DeviceError::Finished { rank: party.rank() };
+        let message = SMALL.write(party.source());
+        let comm = &party.comm;
+        assert_eq!(comm.isend(&message, 0, 1, Mode::Standard), Err(finished.clone()));
+        assert_eq!(comm.isend(&message, 1, 1, Mode::Synchronous), Err(finished.clone()));
+        assert_eq!(comm.irecv(ANY, 16, None), Err(finished.clone()));
+        assert_eq!(comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), finished);
+        assert_eq!(comm.probe(ANY, &mut Patient), Err(finished.clone()));
+        assert_eq!(comm.iprobe(ANY), Err(finished.clone()));
+        assert_eq!(comm.improbe(ANY).map(drop), Err(finished.clone()));
+        assert_eq!(comm.barrier(&mut Patient), Err(finished.clone()));
+        assert_eq!(comm.start_dup().finish(&mut Patient).map(drop), Err(finished));
+        party.wait_letter(received, &SMALL);
+        party.wait_all([sent]);
+    });
+}
+
+/// The barrier's own messages are not lost by a rank that is in a hurry.
+fn ranks_finish_in_any_order_after_a_barrier(world: &World) {
+    for _ in 0..amount(20, 1000) {
+        run(world, 5, |party| {
+            party.barrier();
+            assert_eq!(finish(party), Ok(()));
+        });
+    }
+}
+
+/// Again and again: the receiver learns of both in any order, and must have the message.
+fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
+    for round in 0..amount(100, 10_000) {
+        run(world, 3, |party| {
+            if party.rank() > 0 {
+                let id = party.isend(Mode::Standard, &SMALL, 0, 1);
+                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                assert_eq!(finish(party), Ok(()));
+            } else if round % 2 == 0 {
+                party.expect(from(2, 1), &SMALL);
+                party.expect(from(1, 1), &SMALL);
+            } else {
+                party.see(from(1, 1));
+                party.expect(ANY, &SMALL);
+                party.expect(ANY, &SMALL);
+            }
+        });
+    }
+}

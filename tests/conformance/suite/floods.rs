@@ -1,0 +1,133 @@
+//! More messages than a receiver takes: memory stays bounded, and everything arrives.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use mpjdev_device::Mode;
+
+use crate::harness::{ANY, Job, amount, from};
+use crate::letter::Letter;
+use crate::worlds::{World, in_every_world};
+
+in_every_world![
+    many_senders_and_a_slow_receiver_use_bounded_memory,
+    a_flood_of_small_messages_arrives_in_order,
+    many_outstanding_sends_to_one_rank_arrive_in_order,
+    ranks_that_flood_each_other_do_not_block_each_other,
+    a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps,
+];
+
+/// The receiver takes a message only when the senders have come to a halt.
+fn many_senders_and_a_slow_receiver_use_bounded_memory(world: &World) {
+    const SENDERS: u32 = 4;
+    const CREDIT: u64 = 256 << 10;
+    let count = amount(200, 20_000);
+    let job = Job::new(world, SENDERS as usize + 1).tuned(|config| config.credit = config.credit.min(CREDIT));
+    let sent = AtomicU64::new(0);
+    let most = AtomicU64::new(0);
+    job.run(|party| {
+        let letter =
+            |source: u32, i: usize| Letter::plain(u64::from(source) << 32 | i as u64, 8 * (i % 1000));
+        if party.rank() > 0 {
+            for i in 0..count {
+                party.send(&letter(party.rank(), i), 0, 1);
+                sent.fetch_add(1, Relaxed);
+            }
+            return;
+        }
+        let mut next = [0; SENDERS as usize + 1];
+        let mut before = u64::MAX;
+        for received in 0..SENDERS as usize * count {
+            // Looking drives the progress without receiving anything, until the senders stand still.
+            while received % 50 == 0 && before != sent.load(Relaxed) {
+                before = sent.load(Relaxed);
+                for _ in 0..20 {
+                    let _ = party.comm.iprobe(from(None, 2)).expect("iprobe");
+                    std::thread::yield_now();
+                }
+            }
+            most.fetch_max(party.used(), Relaxed);
+            let (status, message) = party.recv(ANY, 8000);
+            let i = &mut next[status.source as usize];
+            letter(status.source, *i).check(&message);
+            *i += 1;
+        }
+    });
+    // A sender's credit in slabs that may be a quarter larger, and the message that waits beyond it.
+    let bound = u64::from(SENDERS) * (CREDIT * 5 / 4 + 2 * 10_000) + 20_000;
+    assert!(most.load(Relaxed) <= bound, "{} octets were in use, the bound is {bound}", most.load(Relaxed));
+}
+
+/// With no credit and two queue cells as with plenty of both.
+fn a_flood_of_small_messages_arrives_in_order(world: &World) {
+    let count = amount(3000, 1_000_000);
+    Job::new(world, 2).run(|party| {
+        for i in 0..count {
+            let letter = Letter::plain(i as u64, 16);
+            match party.rank() {
+                0 => party.send(&letter, 1, 1),
+                _ => assert_eq!(party.expect(from(0, 1), &letter).source, 0),
+            }
+        }
+    });
+}
+
+/// All sends are started before the receiver takes the first message.
+fn many_outstanding_sends_to_one_rank_arrive_in_order(world: &World) {
+    let count = amount(2000, 100_000);
+    Job::new(world, 3).run(|party| {
+        let letter = |source: u32, i: usize| Letter::plain(u64::from(source) << 32 | i as u64, 24);
+        if party.rank() > 0 {
+            let sends: Vec<_> = (0..count)
+                .map(|i| party.isend(Mode::Standard, &letter(party.rank(), i), 0, (i % 10) as i32))
+                .collect();
+            party.say(&format!("started by {}", party.rank()));
+            party.wait_all(sends);
+        } else {
+            party.hear("started by 1");
+            party.hear("started by 2");
+            for i in 0..count {
+                for source in [1, 2] {
+                    party.expect(from(source, None), &letter(source, i));
+                }
+            }
+        }
+    });
+}
+
+/// Everybody sends a lot before receiving anything.
+fn ranks_that_flood_each_other_do_not_block_each_other(world: &World) {
+    let count = amount(200, 20_000);
+    Job::new(world, 4).run(|party| {
+        let letter =
+            |source: u32, i: usize| Letter::split(u64::from(source) << 32 | i as u64, 64, 1 + i % 99);
+        let others: Vec<u32> = (0..4).filter(|r| *r != party.rank()).collect();
+        let mut sends = Vec::new();
+        for i in 0..count {
+            for other in &others {
+                sends.push(party.isend(Mode::Standard, &letter(party.rank(), i), *other, 1));
+            }
+        }
+        for i in 0..count {
+            for other in &others {
+                party.expect(from(*other, 1), &letter(*other, i));
+            }
+        }
+        party.wait_all(sends);
+    });
+}
+
+/// With yields without end nobody ever comes to the point where a sleep begins.
+fn a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps(world: &World) {
+    let job = Job::new(world, 2).tuned(|config| {
+        (config.spins, config.yields, config.queue_cells) = (0, u32::MAX, 2);
+    });
+    job.run(|party| {
+        for i in 0..200 {
+            let letter = Letter::plain(i, 16);
+            match party.rank() {
+                0 => party.send(&letter, 1, 1),
+                _ => assert_eq!(party.expect(from(0, 1), &letter).source, 0),
+            }
+        }
+    });
+}

@@ -1,0 +1,15 @@
+//! The tests, each with what it proves.
+
+mod collectives;
+mod failures;
+mod finishing;
+mod floods;
+mod matching;
+mod payload;
+mod probing;
+mod requests;
+mod splitting;
+mod synchronous;
+mod threads;
+mod traffic;
+mod truncation;

@@ -1,0 +1,315 @@
+//! Messages arrive whole, whatever their size, form and mode.
+
+use mpjdev_buffer::{BufferError, Element, Encoding, Message, ReadBuffer, Type, WriteBuffer};
+use mpjdev_device::Mode;
+
+use crate::harness::{ANY, Party, amount, from, run};
+use crate::letter::Letter;
+use crate::worlds::{Ability, World, in_every_world};
+
+in_every_world![
+    messages_of_every_size_arrive_whole_in_both_modes,
+    appended_and_split_payloads_arrive_whole_at_every_edge,
+    a_message_of_64_mib_arrives_whole,
+    every_section_type_arrives_with_its_checksum_in_both_byte_orders,
+    non_blocking_operations_exchange_every_size_both_ways_at_once,
+    a_rank_sends_to_itself,
+    a_ring_passes_messages_on,
+    everybody_sends_to_everybody,
+    one_message_goes_to_16_destinations_by_reference,
+    a_received_message_can_be_sent_on,
+];
+
+/// Octets of primary payload around the edges: nothing, one queue cell, one page, 64 KiB.
+const PRIMARY: [usize; 19] = [
+    0,
+    8,
+    16,
+    24,
+    32,
+    992,
+    1000,
+    1008,
+    1016,
+    1024,
+    4056,
+    4064,
+    4072,
+    4080,
+    4088,
+    65_512,
+    65_520,
+    65_528,
+    1 << 20,
+];
+
+fn edges() -> Vec<Letter> {
+    PRIMARY.iter().enumerate().map(|(i, p)| Letter::plain(i as u64 + 1, *p)).collect()
+}
+
+fn secondary_edges() -> Vec<Letter> {
+    let mut letters = Vec::new();
+    // Appended: 1024 octets are what a queue cell takes, one less and one more are not multiples of anything.
+    for (p, s) in [(0, 1), (8, 1), (0, 1007), (0, 1008), (0, 1009), (512, 496), (512, 497), (4000, 70_001)] {
+        letters.push(Letter::appended(letters.len() as u64, p, s));
+    }
+    // Split: by a capacity that is used up, and by one that p + s equal exactly.
+    for (p, s) in [(0, 1), (0, 8), (8, 7), (48, 12), (1008, 1), (1008, 1024), (4072, 100_003), (65_528, 1)] {
+        letters.push(Letter::split(letters.len() as u64, p, s));
+        letters.push(Letter { seed: letters.len() as u64, primary: p, secondary: s, room: s });
+    }
+    letters
+}
+
+/// Each message is checked word by word; the status has its size, source and tag.
+fn exchange(party: &Party, letters: &[Letter]) {
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        for (tag, letter) in (0..).zip(letters) {
+            if party.rank() == 0 {
+                party.send_in(mode, letter, 1, tag);
+            } else {
+                let status = party.expect(from(0, tag), letter);
+                assert_eq!((status.source, status.tag), (0, tag));
+            }
+        }
+    }
+}
+
+fn messages_of_every_size_arrive_whole_in_both_modes(world: &World) {
+    run(world, 2, |party| exchange(party, &edges()));
+}
+
+fn appended_and_split_payloads_arrive_whole_at_every_edge(world: &World) {
+    run(world, 2, |party| exchange(party, &secondary_edges()));
+}
+
+/// Both forms of a large message, and the memory is back afterwards.
+fn a_message_of_64_mib_arrives_whole(world: &World) {
+    let primary = 64 << 20;
+    let secondary = amount(1 << 20, 64 << 20);
+    run(world, 2, |party| {
+        exchange_once(party, &[Letter::plain(1, primary), Letter::split(2, 1 << 20, secondary)])
+    });
+}
+
+fn exchange_once(party: &Party, letters: &[Letter]) {
+    for letter in letters {
+        match party.rank() {
+            0 => party.send(letter, 1, 1),
+            _ => assert_eq!(party.expect(from(0, 1), letter).tag, 1),
+        }
+    }
+}
+
+/// Values with every octet in use, one section of each primitive type; the reader makes right.
+fn every_section_type_arrives_with_its_checksum_in_both_byte_orders(world: &World) {
+    run(world, 2, |party| {
+        for (tag, encoding) in [(1, Encoding::Big), (2, Encoding::Little)] {
+            for count in [0, 1, 7, 64, 1000] {
+                if party.rank() == 0 {
+                    let message = all_types(party, encoding, count).expect("room for all sections");
+                    party
+                        .comm
+                        .send(&message, 1, tag, Mode::Standard, &mut mpjdev_device::Patient)
+                        .expect("send");
+                } else {
+                    let (status, message) = party.recv(from(0, tag), 80_000);
+                    let first = status.first.expect("a section");
+                    assert_eq!((first.element, first.count), (Type::Byte, count));
+                    assert_eq!(message.encoding(), encoding);
+                    check_types(party, message, count).expect("the sections that were sent");
+                }
+            }
+        }
+    });
+}
+
+/// The k-th value of a type, by its octets.
+fn value<T: Element>(k: usize) -> T {
+    let octets = (k as u64 + 1).wrapping_mul(0x0123_4567_89ab_cdef).to_ne_bytes();
+    T::from_octets(octets, Encoding::NATIVE)
+}
+
+fn values<T: Element>(count: usize) -> Vec<T> {
+    (0..count).map(value).collect()
+}
+
+/// A checksum over the octets of the values, by which NaNs are compared too.
+fn checksum<T: Element>(values: &[T]) -> u64 {
+    let words = values.iter().map(|v| u64::from_le_bytes(v.to_octets(Encoding::Little)));
+    words.fold(0xcbf2_9ce4_8422_2325, |sum, word| (sum ^ word).wrapping_mul(0x100_0000_01b3))
+}
+
+fn all_types(party: &Party, encoding: Encoding, count: usize) -> Result<Message, BufferError> {
+    let mut buffer = WriteBuffer::new(party.source().clone(), 80_000, encoding)?;
+    buffer.write(&values::<i8>(count))?;
+    buffer.write(&values::<u16>(count))?;
+    buffer.write(&values::<i16>(count))?;
+    buffer.write(&values::<bool>(count))?;
+    buffer.write(&values::<i32>(count))?;
+    buffer.write(&values::<i64>(count))?;
+    buffer.write(&values::<f32>(count))?;
+    buffer.write(&values::<f64>(count))?;
+    buffer.stage(Type::Object, count)?;
+    buffer.commit();
+    let octets: Vec<u8> = values::<i8>(count).iter().map(|v| *v as u8).collect();
+    buffer.stage_secondary(count)?.put_octets(&octets);
+    buffer.grow_secondary(count);
+    Ok(buffer.finish()?.clone())
+}
+
+fn check_types(party: &Party, message: Message, count: usize) -> Result<(), BufferError> {
+    let mut secondary = vec![0; count + 1];
+    assert_eq!(message.copy_secondary(0, &mut secondary), count);
+    assert!(values::<i8>(count).iter().zip(&secondary).all(|(v, o)| *v as u8 == *o));
+    let mut buffer = ReadBuffer::new(party.source().clone(), 80_000)?;
+    buffer.adopt(message);
+    assert_eq!(buffer.section_count()?, 9);
+    check_section::<i8>(&mut buffer, count)?;
+    check_section::<u16>(&mut buffer, count)?;
+    check_section::<i16>(&mut buffer, count)?;
+    check_section::<bool>(&mut buffer, count)?;
+    check_section::<i32>(&mut buffer, count)?;
+    check_section::<i64>(&mut buffer, count)?;
+    check_section::<f32>(&mut buffer, count)?;
+    check_section::<f64>(&mut buffer, count)?;
+    assert_eq!(buffer.peek()?.map(|s| (s.element, s.count)), Some((Type::Object, count)));
+    Ok(())
+}
+
+fn check_section<T: Element>(buffer: &mut ReadBuffer, count: usize) -> Result<(), BufferError> {
+    let mut read = vec![T::default(); count];
+    buffer.read(&mut read)?;
+    assert_eq!(checksum(&read), checksum(&values::<T>(count)), "{}", T::TYPE);
+    Ok(())
+}
+
+/// Everything is posted and started before anything is waited for, in both directions at once.
+fn non_blocking_operations_exchange_every_size_both_ways_at_once(world: &World) {
+    let letters: Vec<Letter> = edges().into_iter().chain(secondary_edges()).collect();
+    run(world, 2, |party| {
+        let peer = 1 - party.rank();
+        let receives: Vec<_> =
+            (0..).zip(&letters).map(|(tag, l)| party.post(from(peer, tag), l.needs())).collect();
+        let modes = [Mode::Standard, Mode::Synchronous].into_iter().cycle();
+        let sends: Vec<_> =
+            (0..).zip(&letters).zip(modes).map(|((tag, l), mode)| party.isend(mode, l, peer, tag)).collect();
+        for (id, letter) in receives.into_iter().zip(&letters) {
+            party.wait_letter(id, letter);
+        }
+        party.wait_all(sends);
+    });
+}
+
+/// In every form, with the receive posted before and after.
+fn a_rank_sends_to_itself(world: &World) {
+    run(world, 1, |party| {
+        for letter in edges().into_iter().chain(secondary_edges()) {
+            for mode in [Mode::Standard, Mode::Synchronous] {
+                let posted = party.post(from(0, 5), letter.needs());
+                party.send_in(mode, &letter, 0, 5);
+                party.wait_letter(posted, &letter);
+                let sent = party.isend(mode, &letter, 0, 5);
+                party.expect(ANY, &letter);
+                party.wait_all([sent]);
+            }
+        }
+    });
+}
+
+/// A message goes round several times and comes back whole.
+fn a_ring_passes_messages_on(world: &World) {
+    let letters = [Letter::plain(1, 64), Letter::plain(2, 8000), Letter::split(3, 800, 3000)];
+    run(world, 5, |party| {
+        let (next, before) = ((party.rank() + 1) % 5, (party.rank() + 4) % 5);
+        for _round in 0..amount(20, 2000) {
+            for letter in &letters {
+                if party.rank() == 0 {
+                    party.send(letter, next, 0);
+                    party.expect(from(before, 0), letter);
+                } else {
+                    let (_, message) = party.recv(from(before, 0), letter.needs());
+                    party
+                        .comm
+                        .send(&message, next as i32, 0, Mode::Standard, &mut mpjdev_device::Patient)
+                        .expect("send");
+                }
+            }
+        }
+    });
+}
+
+/// Each pair has its own content, and each rank takes from the others in another order.
+fn everybody_sends_to_everybody(world: &World) {
+    run(world, 6, |party| {
+        let (me, size) = (party.rank(), party.size());
+        let letter = |from: u32, to: u32, round: usize| {
+            let seed = u64::from(from * 100 + to) + round as u64 * 10_000;
+            match (from + to) as usize % 3 {
+                0 => Letter::plain(seed, 8 * (from as usize * 7 + to as usize)),
+                1 => Letter::plain(seed, 4000 + 8 * to as usize),
+                _ => Letter::split(seed, 64, 1 + 100 * from as usize),
+            }
+        };
+        for round in 0..amount(5, 500) {
+            let sends: Vec<_> =
+                (0..size).map(|to| party.isend(Mode::Standard, &letter(me, to, round), to, 3)).collect();
+            for i in 0..size {
+                let source = (me + i) % size;
+                party.expect(from(source, 3), &letter(source, me, round));
+            }
+            party.wait_all(sends);
+        }
+    });
+}
+
+/// The receivers see the sender's slab itself, and the sender's memory is counted once.
+fn one_message_goes_to_16_destinations_by_reference(world: &World) {
+    if !world.can(Ability::SharesMemory, "one_message_goes_to_16_destinations_by_reference") {
+        return;
+    }
+    let letter = Letter::plain(9, 1 << 20);
+    let address = |message: &Message| message.first_words().as_ptr() as usize;
+    let expected = std::sync::atomic::AtomicUsize::new(0);
+    run(world, 17, |party| {
+        if party.rank() == 0 {
+            let message = letter.write(party.source());
+            expected.store(address(&message), std::sync::atomic::Ordering::SeqCst);
+            let dests: Vec<i32> = (1..17).collect();
+            let pending = party.comm.isend_many(&message, &dests, 7).expect("isend_many");
+            drop(message);
+            for id in pending {
+                party.wait(id);
+            }
+        } else {
+            let (_, message) = party.recv(from(0, 7), letter.needs());
+            letter.check(&message);
+            assert_eq!(address(&message), expected.load(std::sync::atomic::Ordering::SeqCst));
+            assert!(party.used() < 2 << 20, "{} octets in use", party.used());
+        }
+    });
+}
+
+/// What was received goes out again with its secondary payload, also when it was split.
+fn a_received_message_can_be_sent_on(world: &World) {
+    let letters = [Letter::plain(1, 1000), Letter::appended(2, 40, 999), Letter::split(3, 40, 999)];
+    run(world, 3, |party| {
+        for letter in &letters {
+            match party.rank() {
+                0 => party.send(letter, 1, 0),
+                1 => {
+                    let (_, message) = party.recv(from(0, 0), 100_000);
+                    letter.check(&message);
+                    party
+                        .comm
+                        .send(&message, 2, 0, Mode::Synchronous, &mut mpjdev_device::Patient)
+                        .expect("send");
+                }
+                _ => {
+                    let (_, message) = party.recv(from(1, 0), 100_000);
+                    letter.check(&message);
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,187 @@
+//! No wake-up is lost, between ranks and between the threads of a rank.
+//!
+//! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that hardly shows. Here
+//! a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another one's progress: a lost wake-up
+//! is a hang, which the deadline of the harness finds. What the protocol is made of (queue, bell) has loom models in
+//! `rust/sys/tests`; the hand-over between threads is spread over `std`'s mutex, thread locals and the request table, which
+//! neither loom nor shuttle can see without replacing them in the whole device, so many threads and rounds stand in for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_device::transport::{Inbox, Wire, local};
+use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+
+use crate::harness::{Party, amount, from, run};
+use crate::letter::Letter;
+use crate::worlds::World;
+
+static SLEEPERS: World = World {
+    name: "local, without slices",
+    config: || Config {
+        spins: 0,
+        yields: 0,
+        slice: Duration::from_secs(3600),
+        // Nobody helps a rank whose packets find no room, so there is room.
+        queue_cells: 1 << 12,
+        ..Config::default()
+    },
+    connect: connect_apart,
+    lacks: &[],
+};
+
+static PHYSICAL_SLEEPERS: World = World {
+    name: "local, physical messages, without slices",
+    config: || Config { message_oriented: true, ..(SLEEPERS.config)() },
+    connect: connect_apart,
+    lacks: &[],
+};
+
+/// Ranks that do not know of each other as neighbours, with limits as they are given.
+fn connect_apart(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<Comm> {
+    let ends = local::connect(ranks, &config);
+    let endpoint = |(rank, (wire, inbox)): (usize, (local::LocalWire, local::LocalInbox))| {
+        let ends: (Box<dyn Wire>, Box<dyn Inbox>) = (Box::new(wire), Box::new(inbox));
+        Comm::world(Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone())))
+    };
+    ends.into_iter().enumerate().map(endpoint).collect()
+}
+
+fn letter(k: usize, i: usize) -> Letter {
+    let seed = (k << 32 | i) as u64;
+    if i.is_multiple_of(3) { Letter::split(seed, 16, 40) } else { Letter::plain(seed, 64) }
+}
+
+/// One exchange of a thread with its counterpart, in one of several ways to wait.
+fn exchange(party: &Party, k: usize, i: usize) {
+    let (peer, tag) = (1 - party.rank(), k as i32);
+    let (theirs, letter) = (from(peer, tag), letter(k, i));
+    let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
+    let sent = party.isend(mode, &letter, peer, tag);
+    match (k + i) % 4 {
+        0 => {
+            party.expect(theirs, &letter);
+        }
+        1 => {
+            let id = party.post(theirs, letter.needs());
+            party.comm.endpoint().wait_any(&[id], None, &mut Patient).expect("wait_any");
+            party.wait_letter(id, &letter);
+        }
+        2 => {
+            party.see(theirs);
+            party.expect(theirs, &letter);
+        }
+        _ => {
+            let ids: Vec<_> = sent.into_iter().chain([party.post(theirs, letter.needs())]).collect();
+            let receive = ids[ids.len() - 1];
+            party.comm.endpoint().wait_any(&ids, None, &mut Patient).expect("wait_any");
+            party.wait_letter(receive, &letter);
+        }
+    }
+    party.wait_all([sent]);
+}
+
+fn threads_exchange(world: &World, threads: usize, rounds: usize) {
+    run(world, 2, |party| {
+        party.threads(threads, |k| (0..rounds).for_each(|i| exchange(party, k, i)));
+    });
+}
+
+/// One thread per rank: it always sleeps on the transport.
+#[test]
+fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
+    threads_exchange(&SLEEPERS, 1, amount(10_000, 200_000));
+    threads_exchange(&PHYSICAL_SLEEPERS, 1, amount(10_000, 200_000));
+}
+
+/// Two threads per rank: one drives, the other is parked, and they change places all the time.
+#[test]
+fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
+    threads_exchange(&SLEEPERS, 2, amount(5000, 200_000));
+    threads_exchange(&PHYSICAL_SLEEPERS, 2, amount(5000, 200_000));
+}
+
+#[test]
+fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
+    threads_exchange(&SLEEPERS, 12, amount(1000, 50_000));
+    threads_exchange(&PHYSICAL_SLEEPERS, 12, amount(1000, 50_000));
+}
+
+/// A thread that never sleeps takes in what others wait for.
+#[test]
+fn threads_that_sleep_are_woken_by_one_that_only_tests() {
+    for world in [&SLEEPERS, &PHYSICAL_SLEEPERS] {
+        run(world, 2, |party| {
+            let over = format!("rank {} is over", party.rank());
+            party.threads(4, |k| {
+                if k > 0 {
+                    (0..amount(2000, 50_000)).for_each(|i| exchange(party, k, i));
+                    party.say(&format!("{over}: {k}"));
+                } else {
+                    while !(1..4).all(|k| party.was_said(&format!("{over}: {k}"))) {
+                        assert_eq!(party.comm.iprobe(from(1 - party.rank(), 99)), Ok(None));
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// Each message is sent only after the thread before has answered: by then that one has left, and one that was parked must
+/// have taken over.
+#[test]
+fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
+    const THREADS: usize = 4;
+    let rounds = amount(1000, 100_000);
+    let letter = Letter::plain(1, 16);
+    run(&SLEEPERS, 2, |party| {
+        if party.rank() == 0 {
+            for i in 0..rounds * THREADS {
+                // In an order that changes from round to round.
+                let tag = ((i % THREADS) * (1 + i / THREADS % 2 * 2) % THREADS) as i32;
+                party.send(&letter, 1, tag);
+                party.expect(from(1, tag), &letter);
+            }
+        } else {
+            party.threads(THREADS, |k| {
+                for _ in 0..rounds {
+                    party.expect(from(0, k as i32), &letter);
+                    party.send(&letter, 0, k as i32);
+                }
+            });
+        }
+    });
+}
+
+/// Nothing arrives then: only the canceller can wake who waits, whether that one sleeps or is just about to.
+#[test]
+fn a_wait_for_a_request_that_another_thread_cancels_ends() {
+    let rounds = amount(3000, 300_000);
+    run(&SLEEPERS, 1, |party| {
+        let (request, about_to_sleep) = (Mutex::new(None), AtomicUsize::new(0));
+        party.threads(2, |k| {
+            for i in 0..rounds {
+                if k == 0 {
+                    let id = party.post(from(0, 1), 0);
+                    *request.lock().expect("no panic") = Some(id);
+                    let mut patience = || {
+                        about_to_sleep.store(i + 1, SeqCst);
+                        true
+                    };
+                    let error = party.comm.wait(id, None, &mut patience).unwrap_err();
+                    assert_eq!(error, DeviceError::Cancelled);
+                } else {
+                    while about_to_sleep.load(SeqCst) <= i {
+                        std::thread::yield_now();
+                    }
+                    (0..i % 512).for_each(|_| std::hint::spin_loop());
+                    let id = request.lock().expect("no panic").take().expect("posted");
+                    assert_eq!(party.comm.endpoint().cancel(id), Ok(true));
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,262 @@
+//! What files may contain.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a file without its tests.
+const LINES_MAX: usize = 600;
+/// Folders that hold what is made, not written.
+const MADE: [&str; 4] = ["target", "build", ".git", ".gradle"];
+
+/// The project's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a member of the workspace").to_owned()
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A file of the project, by its path from the root, and its text.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The text before the unit tests.
+    fn without_tests(&self) -> &str {
+        let ends = ["\n#[cfg(test)]", "\n#[cfg(all(test"].map(|mark| self.text.find(mark));
+        let end = ends.into_iter().flatten().min().unwrap_or(self.text.len());
+        &self.text[..end]
+    }
+
+    /// Its lines of code with their numbers, comments cut off.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let code = self.without_tests().lines().map(|line| line.split("//").next().unwrap_or(line));
+        (1..).zip(code)
+    }
+}
+
+/// All files below a folder whose names end so.
+fn sources(folder: &str, extension: &str) -> Vec<Source> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.expect("a readable folder").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() && !MADE.contains(&name.as_str()) {
+                folders.push(path);
+            } else if name.ends_with(extension) {
+                let inside = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
+                found.push(Source { path: inside, text: read(&path) });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn rust_sources() -> Vec<Source> {
+    ["rust", "tests"].iter().flat_map(|folder| sources(folder, ".rs")).collect()
+}
+
+/// Fails with all findings, not only the first.
+#[track_caller]
+pub(crate) fn none(findings: Vec<String>, rule: &str) {
+    assert!(findings.is_empty(), "{rule}:\n  {}", findings.join("\n  "));
+}
+
+/// Whether the word stands there, not as a part of another.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back().is_some_and(is_part);
+        let after = line[at + word.len()..].chars().next().is_some_and(is_part);
+        !before && !after
+    })
+}
+
+/// Lines of code outside tests in which one of these stands.
+fn lines_with(sources: &[Source], needles: &[&str]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for source in sources {
+        for (number, line) in source.code() {
+            if let Some(needle) = needles.iter().find(|needle| line.contains(**needle)) {
+                findings.push(format!("{}:{number}: {needle}", source.path));
+            }
+        }
+    }
+    findings
+}
+
+/// They turn octets and numbers into octets, numbers and errors; the device alone reads a clock.
+#[test]
+fn pure_crates_have_no_clock_no_thread_and_no_files() {
+    let needles = [
+        "Instant::now",
+        "SystemTime",
+        "std::time",
+        "std::thread",
+        "std::net",
+        "std::fs",
+        "std::io",
+        "std::env",
+        "std::process",
+        "Mutex",
+        "RwLock",
+        "Condvar",
+        "RandomState",
+        "println!",
+    ];
+    for folder in ["rust/buffer/src", "rust/proto/src"] {
+        let sources = sources(folder, ".rs");
+        assert!(!sources.is_empty(), "{folder} has no sources");
+        none(lines_with(&sources, &needles), "not in a pure crate");
+    }
+}
+
+/// ARCHITECTURE.md, the table: proto may use buffer::layout.
+#[test]
+fn proto_uses_nothing_of_buffer_but_its_layout() {
+    let mut findings = Vec::new();
+    for source in sources("rust/proto/src", ".rs") {
+        for (number, line) in source.code() {
+            let others = line
+                .match_indices("mpjdev_buffer")
+                .filter(|(at, name)| !line[at + name.len()..].starts_with("::layout"));
+            findings.extend(others.map(|_| format!("{}:{number}: {}", source.path, line.trim())));
+        }
+    }
+    none(findings, "proto uses more than buffer::layout");
+}
+
+/// And every clock that is read is read by the device, its command or a test.
+#[test]
+fn only_the_device_reads_a_clock() {
+    let all = sources("rust", ".rs");
+    let others: Vec<Source> = all
+        .into_iter()
+        .filter(|s| !["rust/device/", "rust/bench/"].iter().any(|folder| s.path.starts_with(folder)))
+        .filter(|s| !s.path.contains("/tests/") && !s.path.contains("/benches/"))
+        .collect();
+    none(lines_with(&others, &["Instant::now", "SystemTime::now"]), "a clock is read outside the device");
+}
+
+#[test]
+fn unsafe_code_is_forbidden_where_it_has_no_business() {
+    let forbids = |file: &str| read(&root().join(file)).contains("#![forbid(unsafe_code)]");
+    for name in ["buffer", "proto", "device", "cli", "fuzz"] {
+        let file = format!("rust/{name}/src/lib.rs");
+        assert!(forbids(&file), "{file} does not forbid unsafe code");
+    }
+    for file in ["rust/cli/src/main.rs", "tests/tidy/main.rs", "tests/conformance/main.rs"] {
+        assert!(forbids(file), "{file} does not forbid unsafe code");
+    }
+    let jni = read(&root().join("rust/jni/src/lib.rs"));
+    assert!(jni.contains("#![deny(unsafe_code)]"), "rust/jni/src/lib.rs does not deny unsafe code");
+}
+
+/// Two rooms of the boundary, and the leaf; nowhere else, tests included.
+#[test]
+fn unsafe_code_stands_in_the_leaf_and_in_two_rooms_of_the_boundary() {
+    let may = |path: &str| {
+        ["rust/sys/", "rust/bench/", "rust/jni/src/array/"].iter().any(|folder| path.starts_with(folder))
+            || ["rust/jni/src/boundary.rs", "rust/jni/src/array.rs"].contains(&path)
+    };
+    let mut findings = Vec::new();
+    for source in
+        rust_sources().iter().filter(|source| !may(&source.path) && !source.path.starts_with("tests/tidy"))
+    {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            let code = line.split("//").next().unwrap_or(line);
+            if has_word(code, "unsafe") {
+                findings.push(format!("{}:{number}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    none(findings, "unsafe code outside its rooms");
+}
+
+#[test]
+fn files_are_short_enough_to_be_read() {
+    let long = rust_sources().into_iter().filter_map(|source| {
+        let lines = source.without_tests().lines().count();
+        (lines > LINES_MAX).then(|| format!("{}: {lines} lines", source.path))
+    });
+    none(long.collect(), "more than 600 lines before the tests");
+}
+
+/// A test that is switched off and code that is yet to come are neither.
+#[test]
+fn nothing_is_left_undone_or_switched_off() {
+    // Put together here, so that this file does not find itself.
+    let undone = ["todo", "unimplemented"].map(|name| format!("{name}!("));
+    let ignored = ["ignore]", "ignore ="].map(|rest| format!("#[{rest}"));
+    let disabled = ["Disabled", "Ignore"].map(|name| format!("@{name}"));
+    let mut findings = Vec::new();
+    for source in rust_sources().into_iter().chain(sources("java", ".java")).chain(sources("tests", ".java"))
+    {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            let needles = undone.iter().chain(&ignored).chain(&disabled);
+            findings.extend(
+                needles
+                    .filter(|n| line.contains(n.as_str()))
+                    .map(|n| format!("{}:{number}: {n}", source.path)),
+            );
+        }
+    }
+    none(findings, "left undone or switched off");
+}
+
+/// `mpjdev` is one face on `mpjdev.core`, others may follow: the core must not know any.
+#[test]
+fn the_java_core_knows_no_face() {
+    let core = sources("java/src/main/java/mpjdev/core", ".java");
+    assert!(!core.is_empty(), "the core has no sources");
+    let mut findings = Vec::new();
+    for source in &core {
+        for (number, line) in source.code() {
+            let uses = line.match_indices("mpjdev.").filter(|(at, name)| {
+                let own = !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '.' || c == '"');
+                let rest = &line[at + name.len()..];
+                own && !rest.starts_with("core") && rest.starts_with(|c: char| c.is_uppercase() || c == '*')
+            });
+            findings.extend(uses.map(|_| format!("{}:{number}: {}", source.path, line.trim())));
+        }
+    }
+    none(findings, "mpjdev.core uses a class of mpjdev");
+}
+
+/// The natives live in the core; a face only calls them.
+#[test]
+fn native_methods_are_declared_in_the_java_core_alone() {
+    let faces =
+        sources("java/src/main/java", ".java").into_iter().filter(|s| !s.path.contains("/mpjdev/core/"));
+    let mut findings = Vec::new();
+    for source in faces {
+        for (number, line) in source.code() {
+            let comment = line.trim_start().starts_with('*') || line.trim_start().starts_with("/*");
+            if !comment && has_word(line, "native") && line.trim_end().ends_with(';') {
+                findings.push(format!("{}:{number}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    none(findings, "a native method outside mpjdev.core");
+}
+
+/// The public face is one package; whoever needs another class of it needs a design decision.
+#[test]
+fn public_java_classes_belong_to_the_face_or_the_core() {
+    let mut findings = Vec::new();
+    for source in sources("java/src/main/java", ".java") {
+        let package = source.text.lines().find_map(|line| line.strip_prefix("package "));
+        if !matches!(package.map(|p| p.trim_end_matches(';')), Some("mpjdev" | "mpjdev.core")) {
+            findings.push(format!("{}: package {package:?}", source.path));
+        }
+    }
+    none(findings, "a class in neither mpjdev nor mpjdev.core");
+}
