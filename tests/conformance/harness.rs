@@ -21,7 +21,7 @@ fn deadline() -> Duration {
 }
 
 /// How long a condition may take that nothing but other threads' speed delays.
-const PROMPT: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(20);
 /// Room of the pool of a job.
 const POOL: u64 = 4 << 30;
 
@@ -129,7 +129,7 @@ impl Job {
 /// Waits until nothing is left at any rank.
 fn settle(parties: &[Party]) {
     let left = || parties.iter().map(|p| p.comm.endpoint().leftovers()).collect::<Vec<_>>();
-    let deadline = Instant::now() + PROMPT;
+    let deadline = Instant::now() + SOON;
     while left().iter().any(|l| *l != (0, 0)) {
         assert!(
             Instant::now() < deadline,
@@ -157,7 +157,7 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
     let failed = Instant::now();
     while failed.elapsed() < Duration::from_secs(2) && !over(Duration::from_millis(100)) {}
     parties[0].comm.endpoint().fail("the test's deadline has passed");
-    if !over(PROMPT) {
+    if !over(SOON) {
         eprintln!("in {name}: a rank does not end though the job has failed");
         std::process::abort();
     }
@@ -249,11 +249,11 @@ impl Party {
     /// Waits until this is said. Does not drive the rank's progress.
     #[track_caller]
     pub(crate) fn hear(&self, what: &str) {
-        let deadline = Instant::now() + PROMPT;
+        let deadline = Instant::now() + SOON;
         let mut said = lock(&self.shared.said);
         while !said.contains(what) {
             assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
-            assert!(Instant::now() < deadline, "nobody said in {PROMPT:?}: {what}");
+            assert!(Instant::now() < deadline, "nobody said in {SOON:?}: {what}");
             let wait = self.shared.news.wait_timeout(said, Duration::from_millis(50));
             said = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -262,9 +262,9 @@ impl Party {
     /// Looks again and again until this holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PROMPT;
+        let deadline = Instant::now() + SOON;
         while !holds() {
-            assert!(Instant::now() < deadline, "not within {PROMPT:?}: {what}");
+            assert!(Instant::now() < deadline, "not within {SOON:?}: {what}");
             std::thread::yield_now();
         }
     }

@@ -59,7 +59,7 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(world: &World) {
 
 /// With no credit and two queue cells as with plenty of both.
 fn a_flood_of_small_messages_arrives_in_order(world: &World) {
-    let count = amount(3000, 1_000_000);
+    let count = amount(3000, 300_000);
     Job::new(world, 2).run(|party| {
         for i in 0..count {
             let letter = Letter::plain(i as u64, 16);
@@ -96,7 +96,7 @@ fn many_outstanding_sends_to_one_rank_arrive_in_order(world: &World) {
 
 /// Everybody sends a lot before receiving anything.
 fn ranks_that_flood_each_other_do_not_block_each_other(world: &World) {
-    let count = amount(200, 20_000);
+    let count = amount(200, 8000);
     Job::new(world, 4).run(|party| {
         let letter =
             |source: u32, i: usize| Letter::split(u64::from(source) << 32 | i as u64, 64, 1 + i % 99);

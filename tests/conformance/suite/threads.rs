@@ -72,7 +72,7 @@ fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(world:
 }
 
 /// A wait that is not woken would last a slice; there are so many that even some of them would show.
-fn is_prompt(begun: Instant, slice: Duration, what: &str) {
+fn is_quick(begun: Instant, slice: Duration, what: &str) {
     let elapsed = begun.elapsed();
     assert!(elapsed < slice, "{what} took {elapsed:?}, a thread slept through a wake-up");
 }
@@ -133,7 +133,7 @@ fn parked_receivers_wake_one_after_the_other_whatever_the_order(world: &World) {
                     party.send(&Letter::plain(k as u64, 64), 1, k as i32);
                     party.expect(from(1, k as i32), &Letter::plain(k as u64, 0));
                 }
-                is_prompt(begun, SLICE * THREADS as u32 / 2, "waking every thread");
+                is_quick(begun, SLICE * THREADS as u32 / 2, "waking every thread");
             } else {
                 let ids: Vec<_> = (0..THREADS).map(|k| party.post(from(0, k as i32), 64)).collect();
                 party.say(&format!("posted {round}"));
