@@ -244,14 +244,17 @@ impl Array {
         assert!(offs + count <= indexes.len);
         let fix = fix(self.element, foreign, true);
         let mut fixed = Vec::new();
-        for checking in [true, false] {
+        // A single chunk is checked and moved while the arrays are held once; more chunks are all checked before.
+        let single = count <= INDEX_CHUNK;
+        let passes = if single { &[false][..] } else { &[true, false] };
+        for &checking in passes {
             for done in (0..count).step_by(INDEX_CHUNK) {
                 let n = INDEX_CHUNK.min(count - done);
                 // SAFETY: the place holds all of the count; `fixed` gets room for a chunk of the largest elements.
                 let from = unsafe {
                     let from = from.add(done * size);
                     if !checking && fix != Fix::Plain {
-                        fixed.resize(INDEX_CHUNK, 0u64);
+                        fixed.resize(n, 0u64);
                         copy_fixed(from, fixed.as_mut_ptr().cast(), size, n, fix);
                         fixed.as_ptr().cast()
                     } else {
@@ -264,8 +267,9 @@ impl Array {
                     Ok::<_, Failure>(unsafe {
                         let to = held.start.wrapping_offset(base as isize * size as isize);
                         let indices = held.indices.add(offs + done);
-                        if checking {
-                            kernels::check(indices, n, inside)
+                        let good = if checking || single { kernels::check(indices, n, inside) } else { n };
+                        if checking || good < n {
+                            good
                         } else {
                             kernels::scatter(from, to, size, indices, n, inside)
                         }
