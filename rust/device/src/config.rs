@@ -15,6 +15,10 @@ pub struct Config {
     pub spins: u32,
     /// Yields before it sleeps.
     pub yields: u32,
+    /// A yield that takes longer has let another thread run: then it sleeps at once. With a processor for every rank that
+    /// thread may be the very one that is waited for, on this processor while another one is idle, and a sleeper is
+    /// woken where there is room.
+    pub yield_max: Duration,
     /// Longest sleep before a waiting thread looks at interrupts and deadlines again.
     pub slice: Duration,
     /// How long finishing waits for a peer that shows no life.
@@ -38,6 +42,7 @@ impl Default for Config {
             credit: 16 << 20,
             spins: 300,
             yields: 100,
+            yield_max: Duration::from_micros(3),
             slice: Duration::from_millis(20),
             finish_patience: Duration::from_secs(5),
             message_oriented: false,
@@ -59,6 +64,8 @@ impl Config {
         if ranks > processors {
             self.spins = self.spins.min(20);
             self.yields = self.yields.min(20);
+            // Here a long yield is the rule, and cheaper than a sleep.
+            self.yield_max = self.yield_max.max(Duration::from_micros(50));
         }
         self
     }

@@ -56,19 +56,17 @@ pub(crate) enum Step {
     Sleep,
 }
 
-/// A yield that takes longer has let another thread run.
-const YIELD_MAX: Duration = Duration::from_micros(50);
-
 /// Counts the steps of one wait.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pauses: u32,
     yields: u32,
+    yield_max: Duration,
 }
 
 impl Backoff {
     pub(crate) fn new(config: &Config) -> Self {
-        Backoff { pauses: config.spins, yields: config.yields }
+        Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
     }
 
     /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
@@ -76,7 +74,7 @@ impl Backoff {
     pub(crate) fn yield_now(&mut self) {
         let begun = Instant::now();
         std::thread::yield_now();
-        if begun.elapsed() > YIELD_MAX {
+        if begun.elapsed() > self.yield_max {
             self.yields = 0;
         }
     }
