@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicU64;
 
 use crate::encoding::Encoding;
-use crate::error::{BufferError, Damage};
+use crate::error::{BufferError, Damage, SlabError};
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN};
-use crate::octets::{Place, copy_in, copy_out, load_word, store_word};
+use crate::octets::{Place, copy_in, copy_out, copy_words, load_word, store_word};
 use crate::slab::{Slab, SlabSource};
 
 /// Where the secondary payload of a message is.
@@ -78,6 +78,30 @@ impl Message {
         MESSAGE_OVERHEAD + self.primary_len + self.secondary_len
     }
 
+    /// Octets of memory that the message keeps from other uses: its slabs may be much larger than it is.
+    #[inline]
+    pub fn held_len(&self) -> usize {
+        self.primary.len() + self.second_slab().map_or(0, Slab::len)
+    }
+
+    /// The same message in slabs of its size.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn compact(&self, source: &dyn SlabSource) -> Result<Message, SlabError> {
+        let copy = |from: &Slab, len: usize| {
+            let slab = source.take(len)?;
+            copy_words(from.words(), 0, slab.words(), 0, len);
+            Ok(slab)
+        };
+        let primary = copy(&self.primary, self.first_len())?;
+        let secondary = match &self.secondary {
+            Some(Secondary::Apart(slab)) => Some(Secondary::Apart(copy(slab, self.secondary_len)?)),
+            inline => inline.clone(),
+        };
+        Ok(Message { primary, secondary, ..*self })
+    }
+
     /// Whether the secondary payload goes as a second physical message.
     #[inline]
     pub fn is_split(&self) -> bool {
@@ -109,11 +133,13 @@ impl Message {
     }
 
     /// The slab of the first physical message.
+    #[inline]
     pub fn first_slab(&self) -> &Slab {
         &self.primary
     }
 
     /// The slab of the second physical message, if there is one.
+    #[inline]
     pub fn second_slab(&self) -> Option<&Slab> {
         match &self.secondary {
             Some(Secondary::Apart(slab)) => Some(slab),

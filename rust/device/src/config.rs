@@ -9,7 +9,8 @@ pub struct Config {
     pub queue_cells: usize,
     /// Octets of a message that travels inside a queue cell; larger ones go by reference. At most 1024.
     pub inline_max: usize,
-    /// Octets that one rank may send to another before they are matched. Past it, a send waits to be matched.
+    /// Octets of memory that messages of one rank to another may hold before they are matched. Past it, a send waits to be
+    /// matched; a single message may be larger.
     pub credit: u64,
     /// Polls with a pause before a waiting thread begins to yield.
     pub spins: u32,
@@ -33,6 +34,8 @@ pub struct Config {
 pub const INLINE_MAX: usize = 1024;
 /// Octets that a message counts for against the credit beside its own.
 pub const CREDIT_OVERHEAD: u64 = 64;
+/// A message whose slab is so many times as large is copied rather than kept waiting for credit.
+pub const SPARSE: usize = 4;
 
 impl Default for Config {
     fn default() -> Self {

@@ -51,20 +51,23 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        let wants_match = mode == Mode::Synchronous || !self.take_credit(dest, first_len);
+        let wants_match = |slab: &Slab| mode == Mode::Synchronous || !self.take_credit(dest, slab.len());
         let Some(second) = message.second_slab() else {
-            let payload = Payload::Physical(message.first_slab().clone(), first_len);
+            let slab = message.first_slab();
+            let wants_match = wants_match(slab);
+            let payload = Payload::Physical(slab.clone(), first_len);
             return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
         };
         let (number, second_tag) = self.open_pair()?;
         let first = match self.numbered(message, number) {
-            Ok(slab) => Payload::Physical(slab, first_len),
+            Ok(slab) => slab,
             Err(error) => {
                 self.lock().state.pairs.close(number);
                 return Err(error);
             }
         };
-        let id = self.queue(dest, header, first, None, wants_match);
+        let wants_match = wants_match(&first);
+        let id = self.queue(dest, header, Payload::Physical(first, first_len), None, wants_match);
         let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number) };
         let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
         self.queue_second(dest, header, Payload::Physical(second.clone(), message.secondary_len()), work);

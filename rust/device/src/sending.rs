@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Message;
 
-use crate::config::CREDIT_OVERHEAD;
+use crate::config::{CREDIT_OVERHEAD, SPARSE};
 use crate::endpoint::{Core, Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
-use crate::transport::{Header, Kind, Outgoing, Payload};
+use crate::transport::{Header, Kind, Outgoing, Payload, goes_inline};
 use crate::waiting::Patience;
 
 impl Endpoint {
@@ -58,29 +58,60 @@ impl Endpoint {
             return self.start_physical(dest, context, tag, message, mode);
         }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        if mode == Mode::Standard && self.take_credit(dest, message.logical_len()) {
-            // Straight to the transport, unless packets wait that must not be overtaken.
-            if self.queued_count.load(Ordering::Acquire) == 0
-                && self.wire.try_send(dest, header, Outgoing::Message(message))
-            {
-                return Ok(None);
-            }
-            let len = Some(message.logical_len());
-            return Ok(self.queue(dest, header, Payload::Whole(message.clone()), len, false));
+        if mode == Mode::Standard && self.take_credit(dest, self.charge(message)) {
+            return Ok(self.send_eager(dest, header, message));
         }
-        Ok(self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true))
+        Ok(self.send_matched(dest, header, message, mode))
     }
 
-    /// Counts a message against the credit for its destination; false when that is used up.
+    /// Straight to the transport, unless packets wait that must not be overtaken.
+    #[inline]
+    fn send_eager(&self, dest: u32, header: Header, message: &Message) -> Option<RequestId> {
+        if self.queued_count.load(Ordering::Acquire) == 0
+            && self.wire.try_send(dest, header, Outgoing::Message(message))
+        {
+            return None;
+        }
+        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), false)
+    }
+
+    /// For a send that waits to be matched. When it would do so only because its slab is much larger than the message, a
+    /// copy goes instead.
+    #[cold]
+    fn send_matched(&self, dest: u32, header: Header, message: &Message, mode: Mode) -> Option<RequestId> {
+        if mode == Mode::Standard
+            && message.held_len() / SPARSE > message.logical_len()
+            && message.logical_len() as u64 <= self.config.credit / 4
+            && let Ok(copy) = message.compact(&*self.source)
+            && self.take_credit(dest, self.charge(&copy))
+        {
+            return self.send_eager(dest, header, &copy);
+        }
+        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true)
+    }
+
+    /// What a message counts for against the credit: the octets that it holds at the receiver until it is matched.
+    #[inline]
+    fn charge(&self, message: &Message) -> usize {
+        if goes_inline(message, self.config.inline_max) { message.logical_len() } else { message.held_len() }
+    }
+
+    /// Counts octets against the credit for a destination; false when that is used up.
+    ///
+    /// A message larger than the credit may go all the same when nothing else is on its way: as far as this rank knows,
+    /// which hears of matches a quarter of the credit late.
     #[inline]
     pub(crate) fn take_credit(&self, dest: u32, len: usize) -> bool {
         let len = len as u64 + CREDIT_OVERHEAD;
         let sent = &self.sent[dest as usize];
         let before = sent.fetch_add(len, Ordering::Relaxed);
+        let credit = self.config.credit;
         // `matched_by` is asked for only when it matters: it is a line of the receiver's.
-        if before + len <= self.config.credit
-            || (before + len).saturating_sub(self.wire.matched_by(dest)) <= self.config.credit
-        {
+        if before + len <= credit {
+            return true;
+        }
+        let under_way = before.saturating_sub(self.wire.matched_by(dest));
+        if under_way + len <= credit || under_way <= credit / 4 {
             return true;
         }
         sent.fetch_sub(len, Ordering::Relaxed);
@@ -88,7 +119,11 @@ impl Endpoint {
     }
 
     /// A message that counted against the credit has not left and never will.
-    fn give_credit_back(&self, dest: u32, len: usize) {
+    fn give_credit_back(&self, dest: u32, payload: &Payload) {
+        let len = match payload {
+            Payload::Whole(message) => self.charge(message),
+            physical => physical.held_len(),
+        };
         self.sent[dest as usize].fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
@@ -165,7 +200,7 @@ impl Endpoint {
         let Some(packet) = state.outbox.remove(dest, is_its) else { return false };
         self.queued_count.fetch_sub(1, Ordering::Release);
         if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
-            self.give_credit_back(packet.dest, payload.len());
+            self.give_credit_back(packet.dest, payload);
         }
         true
     }

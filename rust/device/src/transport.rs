@@ -51,6 +51,14 @@ impl Payload {
         }
     }
 
+    /// Octets of memory that the packet keeps from other uses.
+    pub fn held_len(&self) -> usize {
+        match self {
+            Payload::Whole(message) => message.held_len(),
+            Payload::Physical(slab, _) => slab.len(),
+        }
+    }
+
     /// The one physical message, or the first of a logical one: its slab and its octets there.
     pub fn into_physical(self) -> (Slab, usize) {
         match self {
@@ -74,6 +82,12 @@ pub enum Outgoing<'a> {
     Payload(&'a Payload),
     /// These, borrowed, of a logical message.
     Message(&'a Message),
+}
+
+/// Whether a logical message is copied into the packet, and not passed by reference.
+#[inline(always)]
+pub fn goes_inline(message: &Message, inline_max: usize) -> bool {
+    message.first_len() <= inline_max && !message.is_split()
 }
 
 /// The octets of a packet coming in.

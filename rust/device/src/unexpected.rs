@@ -68,7 +68,7 @@ impl Endpoint {
         let credit = match (&body, token) {
             (_, Some(_)) => 0,
             (Incoming::Inline(_, len), None) => *len as u64 + CREDIT_OVERHEAD,
-            (Incoming::Reference(payload), None) => payload.len() as u64 + CREDIT_OVERHEAD,
+            (Incoming::Reference(payload), None) => payload.held_len() as u64 + CREDIT_OVERHEAD,
             (Incoming::Nothing, None) => 0,
         };
         if self.arrive_half(state, &envelope, &body) {

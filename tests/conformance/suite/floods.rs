@@ -10,6 +10,7 @@ use crate::worlds::{World, in_every_world};
 
 in_every_world![
     many_senders_and_a_slow_receiver_use_bounded_memory,
+    small_messages_of_a_large_buffer_use_bounded_memory,
     a_flood_of_small_messages_arrives_in_order,
     many_outstanding_sends_to_one_rank_arrive_in_order,
     ranks_that_flood_each_other_do_not_block_each_other,
@@ -55,6 +56,39 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(world: &World) {
     // A sender's credit in slabs that may be a quarter larger, and the message that waits beyond it.
     let bound = u64::from(SENDERS) * (CREDIT * 5 / 4 + 2 * 10_000) + 20_000;
     assert!(most.load(Relaxed) <= bound, "{} octets were in use, the bound is {bound}", most.load(Relaxed));
+}
+
+/// What counts is the memory that a message holds, which is its buffer's.
+fn small_messages_of_a_large_buffer_use_bounded_memory(world: &World) {
+    const CREDIT: u64 = 1 << 20;
+    const ROOM: usize = 256 << 10;
+    const COUNT: usize = 300;
+    let job = Job::new(world, 2).tuned(|config| config.credit = config.credit.min(CREDIT));
+    let sent = AtomicU64::new(0);
+    job.run(|party| {
+        let letter = |i: usize| Letter { room: ROOM, ..Letter::plain(i as u64, 2048) };
+        if party.rank() == 0 {
+            for i in 0..COUNT {
+                party.send(&letter(i), 1, 1);
+                sent.fetch_add(1, Relaxed);
+            }
+            return;
+        }
+        let mut before = u64::MAX;
+        for i in 0..COUNT {
+            while i % 20 == 0 && before != sent.load(Relaxed) {
+                before = sent.load(Relaxed);
+                for _ in 0..20 {
+                    let _ = party.comm.iprobe(from(None, 2)).expect("iprobe");
+                    std::thread::yield_now();
+                }
+            }
+            // The credit, the message that waits beyond it and the one that is being written.
+            let bound = CREDIT + 4 * ROOM as u64;
+            assert!(party.used() <= bound, "{} octets in use after {i} messages", party.used());
+            party.expect(from(0, 1), &letter(i));
+        }
+    });
 }
 
 /// With no credit and two queue cells as with plenty of both.

@@ -13,6 +13,7 @@ in_every_world![
     a_standard_send_within_the_credit_needs_no_receive,
     standard_sends_past_the_credit_are_done_after_their_match,
     credit_comes_back_when_messages_are_received,
+    one_message_larger_than_the_credit_goes_when_nothing_else_is_on_its_way,
     a_send_that_is_cancelled_gives_its_credit_back,
     a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in,
 ];
@@ -151,6 +152,30 @@ fn credit_comes_back_when_messages_are_received(world: &World) {
                 for _ in 0..30 {
                     party.expect(from(0, 1), &letter);
                 }
+                party.say(&received);
+            }
+        }
+    });
+}
+
+/// Else every large message would cost a round trip. The second one waits, and when both are received the next one goes.
+fn one_message_larger_than_the_credit_goes_when_nothing_else_is_on_its_way(world: &World) {
+    let job = Job::new(world, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 16));
+    job.run(|party| {
+        let letter = Letter::plain(1, 1 << 20);
+        for round in 0..5 {
+            let received = format!("received {round}");
+            if party.rank() == 0 {
+                assert_eq!(party.isend(Mode::Standard, &letter, 1, 1), None, "in round {round}");
+                let second = party.isend(Mode::Standard, &letter, 1, 1);
+                assert!(is_pending(party, second.expect("pending")), "in round {round}");
+                party.say(&format!("sent {round}"));
+                party.wait_all(vec![second]);
+                party.hear(&received);
+            } else {
+                party.hear(&format!("sent {round}"));
+                party.expect(from(0, 1), &letter);
+                party.expect(from(0, 1), &letter);
                 party.say(&received);
             }
         }

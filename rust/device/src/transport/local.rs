@@ -10,7 +10,7 @@ use mpjdev_buffer::octets::load_word;
 use mpjdev_sys::bell::Bell;
 use mpjdev_sys::queue::{Consumer, Queue};
 
-use super::{Header, Inbox, Incoming, Outgoing, Payload, PeerState, Wire};
+use super::{Header, Inbox, Incoming, Outgoing, Payload, PeerState, Wire, goes_inline};
 use crate::config::{Config, INLINE_MAX};
 
 /// One packet in a queue. The fields that a small message needs come first: together with the queue's stamp they
@@ -138,9 +138,7 @@ impl Wire for LocalWire {
             }
             match body {
                 Outgoing::Nothing => cell.len = NOTHING,
-                Outgoing::Message(message)
-                    if message.first_len() <= self.inline_max && !message.is_split() =>
-                {
+                Outgoing::Message(message) if goes_inline(message, self.inline_max) => {
                     self.put_inline(cell, message);
                 }
                 Outgoing::Message(message) => {
