@@ -26,6 +26,7 @@ public class LocalBench extends ContestBench {
     int octets;
 
     private final int[] trips = {1, 1, 1, 1};
+    private int jobs;
     private final Rank[] ranks = new Rank[2];
 
     /** Nanoseconds for one way. */
@@ -63,6 +64,7 @@ public class LocalBench extends ContestBench {
         Rank(int octets) {
             array = new double[octets / Double.BYTES];
             out = new WriteBuffer(Buffer.SECTION_OVERHEAD + octets);
+            out.write(array, 0, array.length);
             in = new ReadBuffer(Buffer.SECTION_OVERHEAD + octets);
         }
     }
@@ -78,8 +80,12 @@ public class LocalBench extends ContestBench {
     public void pingPong(Nanos nanos) throws Exception {
         nanos.of(contest);
         double[] results = new double[WAYS];
+        int first = jobs++;
         Comm.<Exception>runThreads(2, world -> {
-            for (int way = 0; way < WAYS; way++) {
+            // New threads may begin on one processor, and do not stay there: one turn for that.
+            trips(world, 0, trips[0]);
+            for (int turn = 0; turn < WAYS; turn++) {
+                int way = (turn + first) % WAYS;
                 trips(world, way, 1);
                 long start = System.nanoTime();
                 trips(world, way, trips[way]);
@@ -103,7 +109,7 @@ public class LocalBench extends ContestBench {
                 arrays(world, me, own, trips);
                 break;
             case 1:
-                // The message that the way before wrote last.
+                // The message that was written last.
                 buffers(world, me, own, trips);
                 break;
             case 2:
