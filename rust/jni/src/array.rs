@@ -6,15 +6,16 @@
 //! elements are only ever read or written through raw pointers.
 
 mod access;
+mod indexed;
 mod kernels;
 
 use std::mem::MaybeUninit;
 
 use access::{Access, Critical, get_region, set_region};
-use kernels::Inside;
+pub(crate) use indexed::Picked;
 
 use jni::sys::jobject;
-use mpjdev_buffer::patch::{Block, Patch, check_indices};
+use mpjdev_buffer::patch::{Block, Patch};
 use mpjdev_buffer::{Place, Type};
 
 use crate::boundary::Env;
@@ -35,8 +36,6 @@ pub(crate) struct Array {
 
 /// From this many octets on copies go past the caches (a quarter faster at 16 MiB where it was measured).
 const STREAM_FROM: usize = 8 << 20;
-/// Elements that a gather or scatter moves while arrays are held.
-const INDEX_CHUNK: usize = 16384;
 
 /// What happens to the elements on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,145 +172,6 @@ impl Array {
                 }
             }
         })
-    }
-
-    /// Copies the elements `base + indexes[offs + k]` to their place, one after the other.
-    ///
-    /// Each index is read once, and what is checked is what is used, whatever other threads do to the array.
-    ///
-    /// # Errors
-    /// An index outside the array.
-    ///
-    /// # Panics
-    /// When the indices are not inside their array; callers have checked that.
-    #[inline(always)]
-    pub(crate) fn gather(
-        &self,
-        env: &mut Env,
-        base: i64,
-        indexes: &IntArray,
-        offs: usize,
-        place: Place<'_>,
-        foreign: bool,
-    ) -> Result<(), Failure> {
-        let size = self.element.size();
-        let (count, to) = (place.len() / size, place.as_ptr());
-        assert!(offs + count <= indexes.len);
-        let swap = fix(self.element, foreign, false) == Fix::Swap;
-        for done in (0..count).step_by(INDEX_CHUNK) {
-            let n = INDEX_CHUNK.min(count - done);
-            let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                let held = Critical::hold(env, self.raw, indexes.raw, Access::Read)?;
-                // SAFETY: `inside` lets indices pass that are inside the array with the base added; the place has
-                // room for all of the count; the indices are inside their array.
-                Ok::<_, Failure>(unsafe {
-                    let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
-                    let indices = held.indices.add(offs + done);
-                    kernels::gather(from, to.add(done * size), size, indices, n, inside)
-                })
-            })?;
-            if moved < n {
-                return Err(self.culprit(env, base, indexes, offs + done + moved, done + moved, n - moved));
-            }
-            if swap {
-                // SAFETY: these were just written.
-                unsafe { kernels::copy_swapped(to.add(done * size), to.add(done * size), size, n) };
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies elements from their place to `base + indexes[offs + k]`. All indices are checked before the first
-    /// element moves.
-    ///
-    /// # Errors
-    /// An index outside the array; then nothing has moved, unless another thread changed the indices meanwhile.
-    ///
-    /// # Panics
-    /// As for [`gather`](Self::gather).
-    #[inline(always)]
-    pub(crate) fn scatter(
-        &self,
-        env: &mut Env,
-        base: i64,
-        indexes: &IntArray,
-        offs: usize,
-        place: Place<'_>,
-        foreign: bool,
-    ) -> Result<(), Failure> {
-        let size = self.element.size();
-        let (count, from) = (place.len() / size, place.as_ptr().cast_const());
-        assert!(offs + count <= indexes.len);
-        let fix = fix(self.element, foreign, true);
-        let mut fixed = Vec::new();
-        // A single chunk is checked and moved while the arrays are held once; more chunks are all checked before.
-        let single = count <= INDEX_CHUNK;
-        let passes = if single { &[false][..] } else { &[true, false] };
-        for &checking in passes {
-            for done in (0..count).step_by(INDEX_CHUNK) {
-                let n = INDEX_CHUNK.min(count - done);
-                // SAFETY: the place holds all of the count; `fixed` gets room for a chunk of the largest elements.
-                let from = unsafe {
-                    let from = from.add(done * size);
-                    if !checking && fix != Fix::Plain {
-                        fixed.resize(n, 0u64);
-                        copy_fixed(from, fixed.as_mut_ptr().cast(), size, n, fix);
-                        fixed.as_ptr().cast()
-                    } else {
-                        from
-                    }
-                };
-                let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                    let held = Critical::hold(env, self.raw, indexes.raw, Access::Write)?;
-                    // SAFETY: as in gather, with the sides exchanged.
-                    Ok::<_, Failure>(unsafe {
-                        let to = held.start.wrapping_offset(base as isize * size as isize);
-                        let indices = held.indices.add(offs + done);
-                        let good = if checking || single { kernels::check(indices, n, inside) } else { n };
-                        if checking || good < n {
-                            good
-                        } else {
-                            kernels::scatter(from, to, size, indices, n, inside)
-                        }
-                    })
-                })?;
-                if moved < n {
-                    return Err(self.culprit(
-                        env,
-                        base,
-                        indexes,
-                        offs + done + moved,
-                        done + moved,
-                        n - moved,
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The error for the first index outside the array among the next few, from `at` in the index array on, which are the
-    /// call's from `position` on.
-    #[cold]
-    fn culprit(
-        &self,
-        env: &mut Env,
-        base: i64,
-        indexes: &IntArray,
-        at: usize,
-        position: usize,
-        left: usize,
-    ) -> Failure {
-        let mut scratch = [0; 64];
-        let some = &mut scratch[..left.min(64)];
-        indexes.get(env, at, some);
-        match check_indices(some, base, self.len, position) {
-            Err(error) => error.into(),
-            // Another thread has put a good one there meanwhile; the one that was seen was bad all the same.
-            Ok(()) => {
-                Failure::WrongKind { what: "index array", why: "another thread changes it during the call" }
-            }
-        }
     }
 
     /// Copies the elements of a patch to their place, one after the other.

@@ -4,7 +4,7 @@
 use mpjdev_buffer::patch::{Patch, check_range};
 use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, Type, WriteBuffer};
 
-use crate::array::{Array, Direct, IntArray};
+use crate::array::{Array, Direct, IntArray, Picked};
 use crate::boundary::Env;
 use crate::error::Failure;
 use crate::handle::{self, Kind};
@@ -104,7 +104,12 @@ pub(crate) fn gather(
     check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
     writing(handle, flags, |w| {
         w.section(array.element(), count as usize, |place, encoding| {
-            array.gather(env, i64::from(base), &indexes, offs as usize, place, encoding != Encoding::NATIVE)
+            array.gather(
+                env,
+                Picked { base: i64::from(base), indexes: &indexes, offs: offs as usize },
+                place,
+                encoding != Encoding::NATIVE,
+            )
         })
     })
 }
@@ -123,7 +128,12 @@ pub(crate) fn scatter(
     check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
     reading(handle, flags, |r| {
         r.section(array.element(), count as usize, |place, encoding| {
-            array.scatter(env, i64::from(base), &indexes, offs as usize, place, encoding != Encoding::NATIVE)
+            array.scatter(
+                env,
+                Picked { base: i64::from(base), indexes: &indexes, offs: offs as usize },
+                place,
+                encoding != Encoding::NATIVE,
+            )
         })
     })
 }

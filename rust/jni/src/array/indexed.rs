@@ -1,0 +1,164 @@
+//! Gather and scatter: elements that an index array picks.
+
+use mpjdev_buffer::Place;
+use mpjdev_buffer::patch::check_indices;
+
+use super::access::{Access, Critical};
+use super::kernels::{self, Inside};
+use super::{Array, Fix, IntArray, copy_fixed, fix};
+use crate::boundary::Env;
+use crate::error::Failure;
+
+/// Elements that are moved while arrays are held.
+const INDEX_CHUNK: usize = 16384;
+
+/// The elements `base + indexes[offs + k]` of an array.
+#[derive(Clone, Copy)]
+pub(crate) struct Picked<'a> {
+    pub(crate) base: i64,
+    pub(crate) indexes: &'a IntArray,
+    pub(crate) offs: usize,
+}
+
+/// What a walk over the chunks of a scatter does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Looks at the indices only.
+    Check,
+    /// Moves the elements whose indices were looked at.
+    Move,
+    /// Both for one chunk, while the arrays are held once.
+    CheckAndMove,
+}
+
+impl Array {
+    /// Copies picked elements to their place, one after the other.
+    ///
+    /// Each index is read once, and what is checked is what is used, whatever other threads do to the array.
+    ///
+    /// # Errors
+    /// An index outside the array.
+    ///
+    /// # Panics
+    /// When the indices are not inside their array; callers have checked that.
+    #[inline(always)]
+    pub(crate) fn gather(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let Picked { base, indexes, offs } = picked;
+        let size = self.element.size();
+        let (count, to) = (place.len() / size, place.as_ptr());
+        assert!(offs + count <= indexes.len);
+        let swap = fix(self.element, foreign, false) == Fix::Swap;
+        for done in (0..count).step_by(INDEX_CHUNK) {
+            let n = INDEX_CHUNK.min(count - done);
+            let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
+                let held = Critical::hold(env, self.raw, indexes.raw, Access::Read)?;
+                // SAFETY: `inside` lets indices pass that are inside the array with the base added; the place has
+                // room for all of the count; the indices are inside their array.
+                Ok::<_, Failure>(unsafe {
+                    let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
+                    let indices = held.indices.add(offs + done);
+                    kernels::gather(from, to.add(done * size), size, indices, n, inside)
+                })
+            })?;
+            if moved < n {
+                return Err(self.culprit(env, picked, done + moved, n - moved));
+            }
+            if swap {
+                // SAFETY: these were just written.
+                unsafe { kernels::copy_swapped(to.add(done * size), to.add(done * size), size, n) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies elements from their place to the picked ones. All indices are checked before the first element moves.
+    ///
+    /// # Errors
+    /// An index outside the array; then nothing has moved, unless another thread changed the indices meanwhile.
+    ///
+    /// # Panics
+    /// As for [`gather`](Self::gather).
+    #[inline(always)]
+    pub(crate) fn scatter(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        let fix = fix(self.element, foreign, true);
+        if place.len() / self.element.size() <= INDEX_CHUNK {
+            return self.scatter_chunks(env, picked, place, fix, Pass::CheckAndMove);
+        }
+        self.scatter_chunks(env, picked, place, fix, Pass::Check)?;
+        self.scatter_chunks(env, picked, place, fix, Pass::Move)
+    }
+
+    /// One pass of a scatter.
+    #[inline(always)]
+    fn scatter_chunks(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Place<'_>,
+        fix: Fix,
+        pass: Pass,
+    ) -> Result<(), Failure> {
+        let Picked { base, indexes, offs } = picked;
+        let size = self.element.size();
+        let count = place.len() / size;
+        assert!(offs + count <= indexes.len);
+        let mut fixed = Vec::new();
+        for done in (0..count).step_by(INDEX_CHUNK) {
+            let n = INDEX_CHUNK.min(count - done);
+            // SAFETY: the place holds all of the count.
+            let mut from = unsafe { place.as_ptr().cast_const().add(done * size) };
+            if pass != Pass::Check && fix != Fix::Plain {
+                fixed.resize(n, 0u64);
+                // SAFETY: `fixed` has room for a chunk of the largest elements.
+                unsafe { copy_fixed(from, fixed.as_mut_ptr().cast(), size, n, fix) };
+                from = fixed.as_ptr().cast();
+            }
+            let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
+                let held = Critical::hold(env, self.raw, indexes.raw, Access::Write)?;
+                // SAFETY: as in gather, with the sides exchanged.
+                Ok::<_, Failure>(unsafe {
+                    let to = held.start.wrapping_offset(base as isize * size as isize);
+                    let indices = held.indices.add(offs + done);
+                    let good = if pass == Pass::Move { n } else { kernels::check(indices, n, inside) };
+                    match pass {
+                        Pass::CheckAndMove | Pass::Move if good == n => {
+                            kernels::scatter(from, to, size, indices, n, inside)
+                        }
+                        _ => good,
+                    }
+                })
+            })?;
+            if moved < n {
+                return Err(self.culprit(env, picked, done + moved, n - moved));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for the first index outside the array among the `left` from `position` on.
+    #[cold]
+    fn culprit(&self, env: &mut Env, picked: Picked<'_>, position: usize, left: usize) -> Failure {
+        let mut scratch = [0; 64];
+        let some = &mut scratch[..left.min(64)];
+        picked.indexes.get(env, picked.offs + position, some);
+        match check_indices(some, picked.base, self.len, position) {
+            Err(error) => error.into(),
+            // Another thread has put a good one there meanwhile; the one that was seen was bad all the same.
+            Ok(()) => {
+                Failure::WrongKind { what: "index array", why: "another thread changes it during the call" }
+            }
+        }
+    }
+}
