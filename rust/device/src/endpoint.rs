@@ -91,6 +91,8 @@ pub struct Endpoint {
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// Tests and probes that found nothing.
     pub(crate) fruitless: AtomicU32,
+    /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
+    pub(crate) crowded: AtomicU32,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
 }
@@ -132,6 +134,7 @@ impl Endpoint {
             sent: (0..size).map(|_| CachePadded::default()).collect(),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             fruitless: AtomicU32::new(0),
+            crowded: AtomicU32::new(0),
             neighbours: OnceLock::new(),
             config,
         }

@@ -13,6 +13,9 @@ use crate::waiting::{Backoff, Patience, Step, Waiter};
 const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
 const FRUITLESS: u32 = 64;
+/// Waits that do not yield after one whose yield cost somebody else's whole turn: milliseconds, where a sleeper is woken
+/// within microseconds.
+const CROWDED: u32 = 1000;
 
 impl Endpoint {
     /// Takes in what has arrived, sends what waits, notices who is gone.
@@ -59,6 +62,12 @@ impl Endpoint {
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
         let mut backoff = Backoff::new(&self.config);
+        let crowded = self.crowded.load(Ordering::Relaxed);
+        if crowded > 0 {
+            // Threads of a rank may count one wait twice or not at all, which does no harm.
+            self.crowded.store(crowded - 1, Ordering::Relaxed);
+            backoff.hurry();
+        }
         let begun = deadline.map(|_| Instant::now());
         loop {
             let seen = self.changes.load(Ordering::Acquire);
@@ -76,7 +85,9 @@ impl Endpoint {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
                         self.help_neighbours();
-                        backoff.yield_now();
+                        if backoff.yield_now() {
+                            self.crowded.store(CROWDED, Ordering::Relaxed);
+                        }
                         // What found no room may find it now.
                         if self.queued_count.load(Ordering::Acquire) > 0 {
                             break;

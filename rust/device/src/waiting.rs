@@ -48,6 +48,9 @@ impl Waiter {
     }
 }
 
+/// A yield that takes longer has given the processor to a thread that used up its turn there.
+const TURN: Duration = Duration::from_micros(200);
+
 /// What to do before looking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -71,12 +74,22 @@ impl Backoff {
 
     /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
     /// is woken at once, while one that yields gets its turn when all others had theirs.
-    pub(crate) fn yield_now(&mut self) {
+    ///
+    /// Gives whether somebody else has had a whole turn: then the next waits had better not yield either.
+    pub(crate) fn yield_now(&mut self) -> bool {
         let begun = Instant::now();
         std::thread::yield_now();
-        if begun.elapsed() > self.yield_max {
+        let took = begun.elapsed();
+        if took > self.yield_max {
             self.yields = 0;
         }
+        took > TURN
+    }
+
+    /// Goes to sleep after a few pauses: the processors are wanted by others.
+    pub(crate) fn hurry(&mut self) {
+        self.pauses = self.pauses.min(20);
+        self.yields = 0;
     }
 
     #[inline(always)]
