@@ -10,7 +10,7 @@ final class MessageFilter implements ObjectInputFilter {
     static final String DEPTH_PROPERTY = "mpjdev.filter.depth";
     static final String PATTERN_PROPERTY = "mpjdev.filter";
 
-    private static final int DEPTH = Integer.getInteger(DEPTH_PROPERTY, 1000);
+    private static final int DEPTH = depth();
     private static final ObjectInputFilter CONFIGURED = configured();
 
     private final ObjectInputFilter user;
@@ -24,7 +24,28 @@ final class MessageFilter implements ObjectInputFilter {
 
     private static ObjectInputFilter configured() {
         String pattern = System.getProperty(PATTERN_PROPERTY);
-        return pattern == null ? null : ObjectInputFilter.Config.createFilter(pattern);
+        try {
+            return pattern == null ? null : ObjectInputFilter.Config.createFilter(pattern);
+        } catch (IllegalArgumentException e) {
+            throw new ExceptionInInitializerError("-D" + PATTERN_PROPERTY + "=" + pattern + " is no filter pattern: "
+                    + e.getMessage());
+        }
+    }
+
+    /** A limit that cannot be read must not become another one silently. */
+    private static int depth() {
+        String depth = System.getProperty(DEPTH_PROPERTY);
+        try {
+            int limit = depth == null ? 1000 : Integer.parseInt(depth.trim());
+            if (limit > 0) {
+                return limit;
+            }
+        } catch (NumberFormatException e) {
+            // Said below, with the name of the property.
+        }
+        // Thrown by a static initialiser, an exception would lose its text.
+        throw new ExceptionInInitializerError("-D" + DEPTH_PROPERTY + "=" + depth + " is not a depth: a number from 1 to "
+                + Integer.MAX_VALUE);
     }
 
     @Override

@@ -426,4 +426,12 @@ class ObjectReadBufferTest {
         assertTrue(output.contains("deep refused"), output);
         assertNull(System.getProperty("mpjdev.filter"));
     }
+
+    @Test
+    void shouldNameThePropertyThatItCannotRead() throws Exception {
+        for (String bad : new String[] {"mpjdev.filter=a=b", "mpjdev.filter.depth=x", "mpjdev.filter.depth=-1"}) {
+            Fork.Result result = new Fork().with("-D" + bad).run(ReadSecret.class);
+            assertTrue(result.status != 0 && result.output.contains("-D" + bad), result.output);
+        }
+    }
 }
