@@ -274,6 +274,8 @@ fn hex_text_and_raw_octets_are_told_apart() {
         "\u{feff}01ab00\r\n",
         "00000000:  01 ab\n00000002:  00  # caf\u{e9}\n",
         "\t01ab\t00",
+        "00000000  01 ab 00                                          |...|\n00000003\n",
+        "00000000  01                                                |.|\n00000001  ab 00\n00000003\n",
     ] {
         assert_eq!(auto(text.as_bytes()).expect(text), octets, "{text:?}");
     }
@@ -292,5 +294,7 @@ fn text_that_is_not_hex_is_refused_with_the_place() {
     assert!(refused("00 01 2").starts_with("line 1, column 7: half an octet"));
     assert!(refused("0\u{e9}").starts_with("line 1, column 2: '\u{e9}'"));
     assert!(refused("Hello").starts_with("line 1, column 1: 'H'"));
+    // Lines that hexdump has left out.
+    assert!(refused("00000000  00 00  |..|\n*\n00000010  00  |.|\n").starts_with("line 2, column 1: '*'"));
     assert!(decode(vec![0xff, 0xfe], Kind::Hex).is_err());
 }

@@ -19,7 +19,7 @@ raw. A message starts with octet 0 or 1, which no text contains.
 
 Hex text is pairs of hexadecimal digits, with or without white space and commas between them and 0x before them. \
 From '#' or '|' to the end of the line is comment, and a word that ends in ':' at the start of a line is an \
-offset, which is skipped. The output of --format hex, xxd -p and hexdump -v -e are read.
+offset, which is skipped. The output of --format hex, xxd -p, hexdump -v -C and hexdump -v -e are read.
 
 Exit status: 0 a sound message, 1 a damaged one, 2 the input cannot be read or the command line is wrong.")]
 pub struct Inspect {

@@ -76,10 +76,18 @@ pub fn decode(input: Vec<u8>, kind: Kind) -> Result<Vec<u8>, InputError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // Two digits an octet at least: never more than the input.
     let mut octets = Vec::with_capacity(input.len() / 2);
+    let canonical = text.lines().next().is_some_and(is_canonical);
     for (index, line) in text.lines().enumerate() {
-        decode_line(line, index + 1, &mut octets)?;
+        decode_line(line, index + 1, canonical, &mut octets)?;
     }
     Ok(octets)
+}
+
+/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which would pass for four octets, and
+/// the octets as text between bars.
+fn is_canonical(line: &str) -> bool {
+    let offset = line.split(' ').next().unwrap_or("");
+    offset.len() == 8 && line[8..].starts_with("  ") && line.trim_end().ends_with('|')
 }
 
 /// Whether these octets are text throughout: no control characters but white space. The first octet of a message
@@ -89,10 +97,10 @@ fn is_text(input: &[u8]) -> bool {
     !input.is_empty() && !input.iter().any(control) && std::str::from_utf8(input).is_ok()
 }
 
-fn decode_line(line: &str, number: usize, octets: &mut Vec<u8>) -> Result<(), InputError> {
+fn decode_line(line: &str, number: usize, canonical: bool, octets: &mut Vec<u8>) -> Result<(), InputError> {
     let content = line.split(['#', '|']).next().unwrap_or("");
     let mut words = content.split([' ', '\t', ',', '\r', '\u{c}']).filter(|word| !word.is_empty()).peekable();
-    words.next_if(|word| word.ends_with(':'));
+    words.next_if(|word| word.ends_with(':') || (canonical && word.len() == 8));
     for word in words {
         let digits = word.strip_prefix("0x").unwrap_or(word);
         // Words are parts of the line, so their places tell the column.
