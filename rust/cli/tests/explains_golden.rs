@@ -155,6 +155,47 @@ fn text_and_hex_name_the_damage() {
     }
 }
 
+/// Every format of an explanation, which must not panic; gives the error.
+fn explored(octets: &[u8]) -> Option<u64> {
+    let explanation = explain(octets);
+    let shown = [as_text(&explanation, Limits::NONE), as_hex(&explanation)];
+    let error = explanation.error().map(|fault| fault.offset);
+    for shown in shown {
+        assert_eq!(shown.contains("damaged"), error.is_some(), "{octets:02x?}:\n{shown}");
+    }
+    assert_eq!(as_json(&explanation)["error"]["offset"].as_u64(), error);
+    error
+}
+
+/// Proves that every truncation of every vector is explained as damage, at an offset that is there.
+#[test]
+fn every_truncation_is_explained_as_damage() {
+    for vector in vectors::all().iter().filter(|v| v.error.is_none() && v.octets.len() <= MOST) {
+        for have in 0..vector.octets.len() {
+            let offset = explored(&vector.octets[..have]);
+            assert!(offset.is_some_and(|o| o <= have as u64), "{} cut to {have}: {offset:?}", vector.name);
+        }
+    }
+}
+
+/// Longest vector whose every bit is flipped: all kinds of section, and not the time for every value.
+const MOST: usize = 200;
+
+/// Proves that no flipped bit of any vector, in headers or elsewhere, confuses any format.
+#[test]
+fn every_flipped_bit_is_explained() {
+    for vector in vectors::all().iter().filter(|v| v.octets.len() <= MOST) {
+        for (at, bit) in (0..vector.octets.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut flipped = vector.octets.clone();
+            flipped[at] ^= 1 << bit;
+            let offset = explored(&flipped);
+            if at == 0 && bit > 0 && vector.error.is_none() {
+                assert_eq!(offset, Some(0), "{}: bit {bit} of the encoding", vector.name);
+            }
+        }
+    }
+}
+
 /// Proves that the dump has every octet of every vector, damaged ones too, in a form that is read again.
 #[test]
 fn the_dump_of_every_vector_reads_as_the_vector_again() {
