@@ -121,7 +121,7 @@ public class Comm {
      * threw is thrown here. When the calling thread is interrupted, the job ends in the same way.
      *
      * @param <E> what a rank may throw
-     * @param ranks number of ranks, at least 1
+     * @param ranks number of ranks, 1 to 1024
      * @param task what each rank does
      * @throws E what the first rank that failed has thrown
      */

@@ -7,6 +7,9 @@ import mpjdev.core.Native;
 
 /** Who the calling thread is: a rank of the process, a rank that is a thread, or nobody. */
 final class Ranks {
+    /** Every rank keeps some 300 octets for every other one: here that is 300 MiB, with 20 times as many 120 GiB. */
+    static final int RANKS_MAX = 1024;
+
     /** The process's own world between init and finish. */
     private static volatile Comm process;
 
@@ -56,8 +59,8 @@ final class Ranks {
     }
 
     static <E extends Exception> void runThreads(int ranks, Comm.Task<E> task) throws E {
-        if (ranks < 1) {
-            throw new IllegalArgumentException("a job has at least one rank, not " + ranks);
+        if (ranks < 1 || ranks > RANKS_MAX) {
+            throw new IllegalArgumentException("a job in one JVM has 1 to " + RANKS_MAX + " ranks, not " + ranks);
         }
         long[] handles = new long[ranks];
         Native.localJob(handles, ranks, Boolean.getBoolean("mpjdev.messageOriented"));

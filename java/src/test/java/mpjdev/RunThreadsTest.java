@@ -32,8 +32,8 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldRefuseAJobOfNobody() {
-        for (int ranks : new int[] {0, -1, Integer.MIN_VALUE}) {
+    void shouldRefuseAJobOfNobodyAndOneThatNoMemoryHolds() {
+        for (int ranks : new int[] {0, -1, Integer.MIN_VALUE, Ranks.RANKS_MAX + 1, 100_000, Integer.MAX_VALUE}) {
             IllegalArgumentException e =
                     assertThrows(IllegalArgumentException.class, () -> Comm.runThreads(ranks, world -> { }));
             assertTrue(e.getMessage().contains("" + ranks), e.getMessage());
