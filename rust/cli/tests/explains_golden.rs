@@ -132,6 +132,9 @@ fn remarks_come_exactly_with_noncanonical_vectors() {
         let explanation = explain(&vector.octets);
         let shown = as_text(&explanation, Limits::NONE);
         assert_eq!(shown.contains('!'), !vector.canonical, "{}:\n{shown}", vector.name);
+        let remarked = as_hex(&explanation).contains("not zero");
+        let wide = vector.name.starts_with("boolean-wide");
+        assert_eq!(remarked, !vector.canonical && !wide, "{}:\n{}", vector.name, as_hex(&explanation));
         let secondary = explanation.secondary().expect("sound");
         assert_eq!(secondary.payload, vector.stream, "{}", vector.name);
         assert_eq!(secondary.is_stream(), !vector.stream.is_empty(), "{}", vector.name);
@@ -232,14 +235,14 @@ secondary   12 octets at 64, a Java serialization stream (ac ed 00 05)
     assert_eq!(
         as_hex(&explanation),
         "\
-00000000:  00 ff ff ff 00 00 00 30  # primary header: big-endian, 48 octets of primary payload
-00000008:  04 ff ff ff 00 00 00 03  # section 0: int, 3 elements
+00000000:  00 ff ff ff 00 00 00 30  # primary header: big-endian, 48 octets of primary payload, unused octets not zero
+00000008:  04 ff ff ff 00 00 00 03  # section 0: int, 3 elements, unused octets not zero
 00000010:  00 00 00 01 00 00 00 02  # 1 2
-00000018:  ff ff ff ff ff ff ff ff  # -1, 4 octets of padding
-00000020:  00 ff ff ff 00 00 00 05  # section 1: byte, 5 elements
-00000028:  0a 0b 0c 0d 0e ff ff ff  # 10 11 12 13 14, 3 octets of padding
-00000030:  08 ff ff ff 00 00 00 02  # section 2: object, 2 elements
-00000038:  ff ff ff ff 00 00 00 0c  # secondary header: 12 octets of secondary payload
+00000018:  ff ff ff ff ff ff ff ff  # -1, 4 octets of padding, not zero
+00000020:  00 ff ff ff 00 00 00 05  # section 1: byte, 5 elements, unused octets not zero
+00000028:  0a 0b 0c 0d 0e ff ff ff  # 10 11 12 13 14, 3 octets of padding, not zero
+00000030:  08 ff ff ff 00 00 00 02  # section 2: object, 2 elements, unused octets not zero
+00000038:  ff ff ff ff 00 00 00 0c  # secondary header: 12 octets of secondary payload, unused octets (or a pairing number) not zero
 00000040:  ac ed 00 05 74 00 01 61  # ....t..a Java serialization stream
 00000048:  74 00 01 62              # t..b
 "

@@ -30,6 +30,11 @@ struct Dump<'a, W> {
     told: bool,
 }
 
+/// Says so when octets 1 to 3 of a header, which mean nothing, are not as we write them.
+fn unused(head: &[u8]) -> &'static str {
+    if head.iter().skip(1).take(3).all(|&octet| octet == 0) { "" } else { ", unused octets not zero" }
+}
+
 impl<W: Write> Dump<'_, W> {
     fn write(mut self) -> io::Result<()> {
         let octets = self.explanation.octets();
@@ -39,7 +44,8 @@ impl<W: Write> Dump<'_, W> {
                 encoding.name(),
                 count(p, "octet")
             );
-            self.row(&octets[..PRIMARY_HEADER_LEN], &note)?;
+            let head = &octets[..PRIMARY_HEADER_LEN];
+            self.row(head, &(note + unused(head)))?;
             for section in self.explanation.sections() {
                 self.section(&section)?;
             }
@@ -55,7 +61,7 @@ impl<W: Write> Dump<'_, W> {
     fn section(&mut self, section: &Section<'_>) -> io::Result<()> {
         let (element, total) = (section.header.element, section.header.count);
         let note = format!("section {}: {element}, {}", section.index, count(total, "element"));
-        self.row(section.head, &note)?;
+        self.row(section.head, &(note + unused(section.head)))?;
         let mut values = section.values();
         let per_row = ROW / element.size().max(1);
         let rows = section.data.chunks(ROW);
@@ -70,7 +76,8 @@ impl<W: Write> Dump<'_, W> {
             } else {
                 let padded = [data, section.padding].concat();
                 let padding = count(section.padding.len(), "octet");
-                self.row(&padded, &format!("{note}, {padding} of padding"))?;
+                let zero = if section.padding.iter().all(|&octet| octet == 0) { "" } else { ", not zero" };
+                self.row(&padded, &format!("{note}, {padding} of padding{zero}"))?;
             }
         }
         Ok(())
@@ -78,7 +85,9 @@ impl<W: Write> Dump<'_, W> {
 
     fn secondary(&mut self, secondary: &Secondary<'_>) -> io::Result<()> {
         let note = format!("secondary header: {} of secondary payload", count(secondary.len, "octet"));
-        self.row(secondary.head, &note)?;
+        let zero = secondary.head.iter().take(4).all(|&octet| octet == 0);
+        let unused = if zero { "" } else { ", unused octets (or a pairing number) not zero" };
+        self.row(secondary.head, &(note + unused))?;
         for (k, payload) in secondary.payload.chunks(ROW).enumerate() {
             let stream = if k == 0 && secondary.is_stream() { " Java serialization stream" } else { "" };
             let text: String = payload
