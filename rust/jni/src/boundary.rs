@@ -437,6 +437,8 @@ natives! {
     "advance" Java_mpjdev_core_Native_advance = crate::comm::advance, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = crate::comm::free_operation, (operation: long) -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
+    "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
+    "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;
     "write" Java_mpjdev_core_Native_write = crate::buffer::write,
         (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
     "read" Java_mpjdev_core_Native_read = crate::buffer::read,
@@ -456,6 +458,17 @@ fn table(_: &mut Env) -> Result<String, Failure> {
 
 fn failure_names(_: &mut Env) -> Result<String, Failure> {
     Ok(crate::error::code::NAMES.join("\n"))
+}
+
+/// `NAME=value` of every number that both sides must agree on, one a line.
+fn constants(_: &mut Env) -> Result<String, Failure> {
+    let all = crate::buffer::CONSTANTS.iter().chain(&crate::comm::CONSTANTS);
+    Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
+}
+
+/// Panics while it uses a buffer, so that a test can see what becomes of it.
+fn panic(_: &mut Env, handle: i64, text: String) -> Result<(), Failure> {
+    crate::handle::with_any_buffer(handle, |_| panic!("{text}"))
 }
 
 fn open_buffers(_: &mut Env) -> Result<i32, Failure> {

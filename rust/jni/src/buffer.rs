@@ -17,6 +17,14 @@ pub(crate) const RESET: i32 = 2;
 /// Flag of a call: the byte order of a direct buffer is not this machine's.
 pub(crate) const FOREIGN: i32 = 4;
 
+/// What Java must see as well.
+pub(crate) const CONSTANTS: [(&str, i64); 4] = [
+    ("CLEAR", CLEAR as i64),
+    ("RESET", RESET as i64),
+    ("FOREIGN", FOREIGN as i64),
+    ("MAX_CAPACITY", mpjdev_buffer::layout::CAPACITY_MAX as i64),
+];
+
 /// Dimensions whose extents and strides need no allocation.
 const FEW_DIMS: usize = 8;
 

@@ -29,6 +29,16 @@ const COUNT_MAX: i64 = (1 << 28) - 1;
 const ANY_SOURCE: i32 = -2;
 const ANY_TAG: i32 = -1;
 
+/// What Java must see as well.
+pub(crate) const CONSTANTS: [(&str, i64); 6] = [
+    ("ANY_SOURCE", ANY_SOURCE as i64),
+    ("ANY_TAG", ANY_TAG as i64),
+    ("PENDING", PENDING),
+    ("SENT", SENT),
+    ("NO_TYPE", NO_TYPE),
+    ("COUNT_MAX", COUNT_MAX),
+];
+
 type Answer<T = i64> = Result<T, Failure>;
 
 fn from(source: i32, tag: i32) -> From {

@@ -50,6 +50,14 @@ public final class Native {
 
     static native String failureNames();
 
+    /** @return {@code NAME=value} of every number that both sides must agree on, one a line */
+    static native String constants();
+
+    /** Panics in native code while it uses a buffer, so that a test can see what becomes of it.
+     * @param handle a buffer
+     * @param text what the panic says */
+    static native void panic(long handle, String text);
+
     /** @param capacity octets of primary payload
      * @param order 0 big-endian, 1 little-endian
      * @return the handle of an empty buffer for writing */

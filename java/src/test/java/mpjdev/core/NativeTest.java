@@ -41,6 +41,36 @@ class NativeTest {
     }
 
     @Test
+    void numbersThatBothSidesUseAreTheSame() throws ReflectiveOperationException {
+        Class<?>[] homes = {Native.class, Received.class, mpjdev.Buffer.class};
+        for (String line : Native.constants().split("\n")) {
+            String[] parts = line.split("=");
+            int found = 0;
+            for (Class<?> home : homes) {
+                for (Field field : home.getDeclaredFields()) {
+                    if (field.getName().equals(parts[0])) {
+                        field.setAccessible(true);
+                        assertEquals(Long.parseLong(parts[1]), ((Number) field.get(null)).longValue(), parts[0]);
+                        found++;
+                    }
+                }
+            }
+            assertEquals(1, found, parts[0]);
+        }
+    }
+
+    @Test
+    void aPanicIsAnErrorAndTheProcessGoesOn() {
+        long handle = Native.newReader(8);
+        NativePanic panic = assertThrows(NativePanic.class, () -> Native.panic(handle, "on purpose \u00e9"));
+        assertEquals("internal error: on purpose \u00e9", panic.getMessage());
+        // The buffer that was in use is free again.
+        assertEquals(8, Native.capacity(handle));
+        Native.close(handle);
+        assertThrows(IllegalStateException.class, () -> Native.panic(handle, "never"));
+    }
+
+    @Test
     void staleAndForgedHandlesAreExceptions() {
         long handle = Native.newReader(8);
         Native.close(handle);
