@@ -84,17 +84,38 @@ final class NativeLoader {
         try {
             System.load(file.toString());
         } catch (UnsatisfiedLinkError e) {
-            String text = String.valueOf(e.getMessage());
-            if (text.contains("already loaded in another classloader")) {
-                throw new UnsatisfiedLinkError("mpjdev is already loaded by another class loader of this process:"
-                        + " there is one engine per process, so put mpjdev.jar where both loaders' parent finds it");
-            }
-            if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
-                throw new UnsatisfiedLinkError(text + ": the directory may be mounted noexec, -D"
-                        + DIRECTORY_PROPERTY + "=DIR names another");
-            }
-            throw e;
+            UnsatisfiedLinkError explained = new UnsatisfiedLinkError(explain(String.valueOf(e.getMessage())));
+            explained.initCause(e);
+            throw explained;
         }
+    }
+
+    /**
+     * What the JVM or the system says about a library that it does not load, and what to do about it.
+     *
+     * @param text what they say
+     * @return the text for people
+     */
+    static String explain(String text) {
+        if (text.contains("already loaded in another classloader")) {
+            return "mpjdev is already loaded by another class loader of this process: there is one engine per process, so"
+                    + " put mpjdev.jar where both loaders' parent finds it";
+        }
+        if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
+            return text + ": the directory may be mounted noexec, -D" + DIRECTORY_PROPERTY + "=DIR names another";
+        }
+        if (text.contains("GLIBC_")) {
+            return text + ": mpjdev was built for a newer glibc than this system has; build it here, or on a system as old";
+        }
+        // What musl says, whose loader knows neither these libraries nor glibc's symbols.
+        if (text.contains("Error loading shared library") || text.contains("Error relocating")
+                || text.contains("ld-linux")) {
+            return text + ": mpjdev needs glibc, and this system seems to have another C library";
+        }
+        if (System.getProperty(LIBRARY_PROPERTY) != null) {
+            return text + " (named by -D" + LIBRARY_PROPERTY + ")";
+        }
+        return text;
     }
 
     /** {@code linux-x86_64}, {@code linux-aarch64}, or what this platform would be called. */

@@ -106,6 +106,23 @@ class NativeLoaderTest {
         }
     }
 
+    /** Texts of the loaders themselves: glibc 2.36, musl 1.2. */
+    @Test
+    void shouldSayWhatToDoAboutWhatTheSystemSays() {
+        String so = "/tmp/mpjdev-1/libmpjdev.so";
+        String[][] cases = {
+            {so + ": failed to map segment from shared object", "noexec"},
+            {"/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by " + so + ")", "newer glibc"},
+            {"Error loading shared library libgcc_s.so.1: No such file or directory (needed by " + so + ")", "needs glibc"},
+            {"Error relocating " + so + ": __res_init: symbol not found", "needs glibc"},
+        };
+        for (String[] c : cases) {
+            String text = NativeLoader.explain(c[0]);
+            assertTrue(text.startsWith(c[0] + ": ") && text.contains(c[1]), text);
+        }
+        assertEquals("anything else", NativeLoader.explain("anything else"));
+    }
+
     @Test
     void shouldTakeAnExplicitPathAndNothingElse() throws Exception {
         Path library = folder.resolve("own name.so");
