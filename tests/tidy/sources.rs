@@ -190,6 +190,15 @@ fn files_are_short_enough_to_be_read() {
     none(long.collect(), "more than 600 lines before the tests");
 }
 
+/// The JVM uses SIGSEGV, SIGBUS, SIGFPE and SIGILL itself; what is loaded into it has no business with signals at all.
+#[test]
+fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {
+    let needles = ["sigaction", "sigaltstack", "signal_hook", "libc::signal"];
+    for folder in ["rust/buffer/src", "rust/proto/src", "rust/sys/src", "rust/device/src", "rust/jni/src"] {
+        none(lines_with(&sources(folder, ".rs"), &needles), "a signal handler");
+    }
+}
+
 /// A test that is switched off and code that is yet to come are neither.
 #[test]
 fn nothing_is_left_undone_or_switched_off() {
