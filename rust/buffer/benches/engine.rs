@@ -9,7 +9,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Patch, PlainSource, ReadBuffer, WriteBuffer};
 
 /// Octets of data per section.
-const SIZES: [usize; 4] = [8, 1 << 10, 1 << 16, 1 << 20];
+const SIZES: [usize; 6] = [8, 128, 1 << 10, 1 << 16, 1 << 20, 16 << 20];
 /// Elements of a row of a patch, and from one row to the next.
 const ROW: usize = 16;
 const PITCH: usize = 32;
