@@ -470,3 +470,27 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
         }
     }
 }
+
+/// Rank 0 goes on until it can tell everybody.
+#[test]
+fn a_damaged_request_is_told_to_all_ranks() {
+    let mut bench = Bench::new(3, false);
+    let mut split = bench.comm.start_split(0, 0);
+    assert!(split.advance().expect("nothing has come").is_none());
+    let source: Arc<dyn SlabSource> = bench.pool.clone();
+    for (wire, len) in bench.wires.iter().zip([3, 8]) {
+        let mut buffer = mpjdev_buffer::WriteBuffer::new(source.clone(), 16, mpjdev_buffer::Encoding::NATIVE)
+            .expect("a capacity");
+        buffer.write(&vec![0i8; len]).expect("room");
+        let header = Header { kind: Kind::Eager, context: 1, tag: 67, token: 0 };
+        assert!(wire.try_send(0, header, Outgoing::Message(buffer.finish().expect("memory"))));
+    }
+    assert!(split.advance().is_err());
+    for inbox in &mut bench.inboxes {
+        assert_eq!(
+            inbox.receive(9, &mut |_, header, _| assert_eq!(header.tag, 68)),
+            1,
+            "a verdict for each rank"
+        );
+    }
+}

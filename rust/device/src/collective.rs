@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, Type, WriteBuffer, capacity::section_capacity};
-use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, payload_len_max};
+use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, Refusal, payload_len_max};
 use mpjdev_proto::context::collective;
 
 use crate::comm::Comm;
@@ -25,6 +25,8 @@ pub struct Operation {
     machine: Machine,
     /// Receives that the machine has asked for, with their source and tag.
     pending: Vec<(RequestId, u32, i32)>,
+    /// A message that broke the protocol: the operation fails once the other ranks have been told what they wait for.
+    broken: Option<DeviceError>,
 }
 
 /// What a collective operation gives.
@@ -58,7 +60,7 @@ impl Comm {
     }
 
     fn operation(&self, machine: Machine) -> Operation {
-        Operation { comm: self.clone(), machine, pending: Vec::new() }
+        Operation { comm: self.clone(), machine, pending: Vec::new(), broken: None }
     }
 
     /// Waits until all ranks have entered. Blocks.
@@ -80,6 +82,11 @@ impl Operation {
             self.act()?;
             if let Some(outcome) = self.outcome()? {
                 return Ok(Some(outcome));
+            }
+            if self.pending.is_empty()
+                && let Some(error) = self.broken.take()
+            {
+                return Err(error);
             }
             if !self.take_one()? {
                 return Ok(None);
@@ -120,8 +127,11 @@ impl Operation {
                     let dest = self.comm.member(dest as i32)?;
                     let context = collective(self.comm.context());
                     // Standard mode, and nobody waits for it: the receiver's answer is what counts.
-                    if let Some(id) = endpoint.start_send(dest, context, tag, &message, Mode::Standard)? {
-                        endpoint.detach(id);
+                    match endpoint.start_send(dest, context, tag, &message, Mode::Standard) {
+                        Ok(id) => id.into_iter().for_each(|id| endpoint.detach(id)),
+                        // It does not wait for this; whoever waits for it finds out by itself.
+                        Err(DeviceError::PeerFinished { .. }) => {}
+                        Err(error) => return Err(error),
                     }
                 }
                 Action::Receive { source, tag } => {
@@ -146,19 +156,46 @@ impl Operation {
     fn take_one(&mut self) -> Result<bool, DeviceError> {
         for i in 0..self.pending.len() {
             let (id, source, tag) = self.pending[i];
-            let Some(completed) = self.comm.endpoint().test(id)? else { continue };
+            let completed = match self.comm.endpoint().test(id) {
+                Ok(None) => continue,
+                Ok(Some(completed)) => completed,
+                Err(error) => {
+                    self.pending.swap_remove(i);
+                    let goes_on =
+                        matches!(error, DeviceError::PeerFinished { .. }) && self.handle_gone(source, tag);
+                    return if goes_on { Ok(true) } else { Err(error) };
+                }
+            };
             self.pending.swap_remove(i);
             let octets = match completed.message {
                 Some(message) => self.unpack(message)?,
                 None => Vec::new(),
             };
-            match &mut self.machine {
-                Machine::Barrier(m) => m.handle_received(source, tag, &octets)?,
-                Machine::Creation(m) => m.handle_received(source, tag, &octets)?,
+            let handled = match &mut self.machine {
+                Machine::Barrier(m) => m.handle_received(source, tag, &octets),
+                Machine::Creation(m) => m.handle_received(source, tag, &octets),
+            };
+            if let Err(error) = handled {
+                self.broken.get_or_insert(error.into());
             }
             return Ok(true);
         }
         Ok(false)
+    }
+
+    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+        match &mut self.machine {
+            Machine::Barrier(m) => m.handle_gone(source, tag),
+            Machine::Creation(m) => m.handle_gone(source, tag),
+        }
+    }
+
+    /// The rank of the world that has finished, of those of the communicator that have.
+    fn gone(&self, ranks: &[u32]) -> DeviceError {
+        match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
+            Some(Ok(rank)) => DeviceError::PeerFinished { rank },
+            _ => DeviceError::NobodyLeft,
+        }
     }
 
     fn poll_action(&mut self) -> Option<Action> {
@@ -170,9 +207,13 @@ impl Operation {
 
     fn outcome(&self) -> Result<Option<Outcome>, DeviceError> {
         match &self.machine {
-            Machine::Barrier(m) => Ok(m.result().map(|()| Outcome::Passed)),
+            Machine::Barrier(m) => match (m.result(), m.gone()) {
+                (Some(()), Some(rank)) => Err(self.gone(&[rank])),
+                (result, _) => Ok(result.map(|()| Outcome::Passed)),
+            },
             Machine::Creation(m) => match m.result() {
                 None => Ok(None),
+                Some(Err(Refusal::Gone { ranks })) => Err(self.gone(&ranks)),
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
                 Some(Ok(Some(made))) => {

@@ -1,12 +1,13 @@
 //! Communicators and the barrier.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use mpjdev_device::collective::{Operation, Outcome};
 use mpjdev_device::{Comm, DeviceError, Mode, Patient};
 use mpjdev_proto::collective::Refusal;
 
-use crate::harness::{ANY, Party, amount, from, run};
+use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
 use crate::worlds::{World, in_every_world};
 
@@ -22,6 +23,7 @@ in_every_world![
     collectives_do_not_disturb_wildcard_receives,
     an_operation_can_be_advanced_beside_other_work,
     an_interrupted_wait_leaves_the_operation_to_go_on,
+    a_member_that_has_finished_ends_every_collective_on_all_others,
 ];
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -270,4 +272,40 @@ fn an_interrupted_wait_leaves_the_operation_to_go_on(world: &World) {
             party.barrier();
         }
     });
+}
+
+/// Whoever finds the member gone is still alive, and tells the others; nobody waits for somebody who has given up. A dup
+/// asks nobody, so only rank 0 can be missed.
+fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World) {
+    for operation in 0..4 {
+        for gone in [0, 1, 5] {
+            Job::new(world, 8).untidy().run(|party| {
+                if party.rank() == gone {
+                    assert_eq!(party.comm.endpoint().finish(&mut Patient), Ok(()));
+                    party.say("finished");
+                    return;
+                }
+                party.hear("finished");
+                let comm = &party.comm;
+                let started = match operation {
+                    0 => comm.start_barrier(),
+                    1 => comm.start_dup(),
+                    2 => comm.start_create(&[0, 1, 2, 3, 4, 5, 6, 7]),
+                    _ => comm.start_split(0, 0),
+                };
+                let begun = Instant::now();
+                let mut patience = || begun.elapsed() < Duration::from_secs(3);
+                let ended = started.finish(&mut patience).map(drop);
+                if operation == 1 && gone > 0 {
+                    assert_eq!(ended, Ok(()), "a dup without rank {gone}");
+                } else {
+                    let expected = Err(DeviceError::PeerFinished { rank: gone });
+                    assert_eq!(ended, expected, "operation {operation} without rank {gone}");
+                }
+                // Alive until all have seen it.
+                party.say(&format!("rank {}", party.rank()));
+                (0..8).filter(|r| *r != gone).for_each(|r| party.hear(&format!("rank {r}")));
+            });
+        }
+    }
 }

@@ -8,12 +8,16 @@ use crate::context::ContextError;
 /// Dissemination (Hensgen, Finkel, Manber 1988): in round k = 0, 1, ... while 2^k < size, each rank sends an empty
 /// message to the rank 2^k above it and waits for the one from the rank 2^k below it, modulo size. After round k a rank
 /// knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no root that all would wait for.
+///
+/// A rank whose source has finished without entering goes on all the same, and names it in the messages that follow: as all
+/// ranks hear of each entering, all hear of that.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     rank: u32,
     size: u32,
     round: u32,
     step: Step,
+    gone: Option<u32>,
 }
 
 /// Where the machine is within its round.
@@ -34,7 +38,18 @@ impl Barrier {
     pub fn new(rank: u32, size: u32) -> Self {
         assert!(rank < size, "rank {rank} in a communicator of {size}");
         let step = if size == 1 { Step::Done } else { Step::Send };
-        Self { rank, size, round: 0, step }
+        Self { rank, size, round: 0, step, gone: None }
+    }
+
+    /// A rank that has finished without entering: then the barrier has failed, whatever its result.
+    #[must_use]
+    pub fn gone(&self) -> Option<u32> {
+        self.gone
+    }
+
+    fn end_round(&mut self) {
+        self.round += 1;
+        self.step = if self.distance() < u64::from(self.size) { Step::Send } else { Step::Done };
     }
 
     /// 2^round, less than the size.
@@ -48,6 +63,11 @@ impl Barrier {
 
     fn source(&self) -> u32 {
         self.rank_at(u64::from(self.rank) + u64::from(self.size) - self.distance())
+    }
+
+    /// What the next rank is told: nothing, or who is gone.
+    fn news(&self) -> Vec<u8> {
+        self.gone.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
     }
 
     /// `number` modulo the size.
@@ -67,7 +87,7 @@ impl Collective for Barrier {
         match self.step {
             Step::Send => {
                 self.step = Step::Receive;
-                Some(Action::Send { dest: self.dest(), tag: self.tag(), octets: Vec::new() })
+                Some(Action::Send { dest: self.dest(), tag: self.tag(), octets: self.news() })
             }
             Step::Receive => {
                 self.step = Step::Wait;
@@ -81,13 +101,29 @@ impl Collective for Barrier {
         if self.step != Step::Wait || source != self.source() || tag != self.tag() {
             return Err(ProtocolError::NotAskedFor { source_rank: source, tag });
         }
-        if !octets.is_empty() {
-            let actual = octets.len();
-            return Err(ProtocolError::Length { source_rank: source, tag, actual, expected: 0 });
+        match (octets.is_empty(), octets.try_into().map(u32::from_be_bytes)) {
+            (true, _) => {}
+            (false, Ok(rank)) if rank < self.size => self.gone = self.gone.or(Some(rank)),
+            (false, Ok(rank)) => {
+                let value = u64::from(rank);
+                return Err(ProtocolError::Field { source_rank: source, tag, field: "rank", value });
+            }
+            (false, Err(_)) => {
+                let actual = octets.len();
+                return Err(ProtocolError::Length { source_rank: source, tag, actual, expected: 0 });
+            }
         }
-        self.round += 1;
-        self.step = if self.distance() < u64::from(self.size) { Step::Send } else { Step::Done };
+        self.end_round();
         Ok(())
+    }
+
+    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+        let awaited = self.step == Step::Wait && source == self.source() && tag == self.tag();
+        if awaited {
+            self.gone = self.gone.or(Some(source));
+            self.end_round();
+        }
+        awaited
     }
 
     /// A barrier asks for no contexts.

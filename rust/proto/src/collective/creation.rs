@@ -70,6 +70,12 @@ pub enum Refusal {
     /// Rank 0 has not enough context ids left.
     #[error("rank 0 of the communicator has no context ids left")]
     NoContexts,
+    /// Some ranks have finished without taking part.
+    #[error("ranks {ranks:?} have finished")]
+    Gone {
+        /// These ranks, ascending.
+        ranks: Vec<u32>,
+    },
     /// The requests of some ranks could not be understood.
     #[error("the requests of ranks {ranks:?} were damaged")]
     Damaged {
@@ -107,6 +113,7 @@ enum Stage {
 enum Gathered {
     Missing,
     Damaged,
+    Gone,
     Create { same_ids: bool },
     Split(SplitRequest),
 }
@@ -197,6 +204,10 @@ impl Creation {
         let Stage::Gather { requests, missing: 0 } = &self.stage else {
             return;
         };
+        let gone = ranks_where(requests, |request| request == Gathered::Gone);
+        if !gone.is_empty() {
+            return self.refuse(&Verdict::Gone { ranks: gone });
+        }
         let damaged = ranks_where(requests, |request| request == Gathered::Damaged);
         if !damaged.is_empty() {
             return self.refuse(&Verdict::Damaged { ranks: damaged });
@@ -295,8 +306,15 @@ impl Creation {
             (Verdict::Damaged { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
                 Ok(Err(Refusal::Damaged { ranks: ranks.clone() }))
             }
+            (Verdict::Gone { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
+                Ok(Err(Refusal::Gone { ranks: ranks.clone() }))
+            }
             (
-                Verdict::NoMember | Verdict::DifferentIds { .. } | Verdict::BadIds | Verdict::Damaged { .. },
+                Verdict::NoMember
+                | Verdict::DifferentIds { .. }
+                | Verdict::BadIds
+                | Verdict::Damaged { .. }
+                | Verdict::Gone { .. },
                 _,
             ) => Err(verdict.as_misfit()),
         }
@@ -326,6 +344,18 @@ impl Collective for Creation {
         } else {
             Err(from.not_asked_for())
         }
+    }
+
+    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+        let asked = self.rank == ROOT && Some(tag) == self.kind.request_tag();
+        let Stage::Gather { requests, missing } = &mut self.stage else { return false };
+        match requests.get_mut(source as usize) {
+            Some(request) if asked && *request == Gathered::Missing => *request = Gathered::Gone,
+            _ => return false,
+        }
+        *missing -= 1;
+        self.decide_when_all_asked();
+        true
     }
 
     fn handle_contexts(&mut self, contexts: Result<Vec<u64>, ContextError>) {
