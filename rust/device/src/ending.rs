@@ -156,8 +156,17 @@ impl Endpoint {
             }
         };
         let result = left.and_then(|()| self.undelivered());
+        self.end_receives();
         self.wire.finish();
         result
+    }
+
+    /// Fails what other threads of this rank still wait for: nobody can send to it any more.
+    fn end_receives(&self) {
+        let mut core = self.lock();
+        let receives = core.state.requests.pending().filter(|(_, r)| matches!(r.work, Work::Receive(_)));
+        let ended = receives.map(|(id, _)| (id, DeviceError::Finished { rank: self.rank })).collect();
+        self.give_up(&mut core, ended);
     }
 
     /// The peers that must call in before this rank's sends are done, and how much life each has shown.

@@ -24,6 +24,7 @@ in_every_world![
     nothing_goes_on_after_a_finish,
     ranks_finish_in_any_order_after_a_barrier,
     a_message_and_a_finish_right_behind_it_lose_nothing,
+    a_finish_ends_the_receives_that_other_threads_wait_for,
 ];
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -316,6 +317,30 @@ fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
                 party.expect(ANY, &SMALL);
                 party.expect(ANY, &SMALL);
             }
+        });
+    }
+}
+
+/// Nobody can send to it any more, from no rank.
+fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
+    for source in [None, Some(0), Some(1)] {
+        Job::new(world, 2).untidy().run(|party| {
+            if party.rank() == 1 {
+                return party.hear("over");
+            }
+            party.threads(2, |thread| {
+                if thread == 0 {
+                    let id = party.post(from(source, 1), 16);
+                    party.say("posted");
+                    let deadline = mpjdev_device::deadline_after(Duration::from_secs(3));
+                    let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
+                    assert_eq!(ended, Err(DeviceError::Finished { rank: 0 }), "from {source:?}");
+                } else {
+                    party.hear("posted");
+                    assert_eq!(finish(party), Ok(()));
+                }
+            });
+            party.say("over");
         });
     }
 }
