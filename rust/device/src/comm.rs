@@ -129,7 +129,14 @@ impl Comm {
         let dests = dests.iter().map(|d| self.member(*d)).collect::<Result<Vec<_>, _>>()?;
         let mut pending = Vec::new();
         for dest in dests {
-            pending.extend(self.endpoint.start_send(dest, self.context, tag, message, Mode::Standard)?);
+            match self.endpoint.start_send(dest, self.context, tag, message, Mode::Standard) {
+                Ok(id) => pending.extend(id),
+                Err(error) => {
+                    // The caller gets none of their requests.
+                    pending.into_iter().for_each(|id| self.endpoint.detach(id));
+                    return Err(error);
+                }
+            }
         }
         Ok(pending)
     }

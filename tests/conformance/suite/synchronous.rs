@@ -1,6 +1,6 @@
 //! When a send is done: synchronous ones when they are matched, standard ones too once the credit is used up.
 
-use mpjdev_device::{Mode, RequestId};
+use mpjdev_device::{DeviceError, Mode, Patient, RequestId};
 
 use crate::harness::{ANY, Job, Party, from, run};
 use crate::letter::Letter;
@@ -16,6 +16,7 @@ in_every_world![
     one_message_larger_than_the_credit_goes_when_nothing_else_is_on_its_way,
     a_send_that_is_cancelled_gives_its_credit_back,
     a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in,
+    a_send_to_many_of_which_one_has_finished_leaves_no_request_behind,
 ];
 
 fn letters() -> [Letter; 4] {
@@ -236,6 +237,32 @@ fn a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in(world:
             party.say("received");
             party.hear("answered");
             party.wait_all(fill);
+        }
+    });
+}
+
+/// Nobody else knows the requests that the call had made before.
+fn a_send_to_many_of_which_one_has_finished_leaves_no_request_behind(world: &World) {
+    let letter = |seed| Letter::plain(seed, 4096);
+    Job::new(world, 3).tuned(|config| config.credit = 1).run(|party| match party.rank() {
+        0 => {
+            party.hear("finished");
+            // Uses up the credit, so that what goes to rank 1 stays pending.
+            let first = party.isend(Mode::Standard, &letter(1), 1, 1);
+            let message = letter(2).write(party.source());
+            let sent = party.comm.isend_many(&message, &[1, 2], 2);
+            assert_eq!(sent.map(drop), Err(DeviceError::PeerFinished { rank: 2 }));
+            party.say("tried");
+            party.wait_all([first]);
+        }
+        1 => {
+            party.hear("tried");
+            party.expect(from(0, 1), &letter(1));
+            party.expect(from(0, 2), &letter(2));
+        }
+        _ => {
+            assert_eq!(party.comm.endpoint().finish(&mut Patient), Ok(()));
+            party.say("finished");
         }
     });
 }
