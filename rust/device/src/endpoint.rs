@@ -432,8 +432,11 @@ impl Endpoint {
 
     /// Notes an outcome and wakes who waits for it.
     pub(crate) fn complete(&self, state: &mut State, id: RequestId, outcome: Result<Completed, DeviceError>) {
-        if let Some(Work::Send { pair: Some(number), .. }) = state.requests.get(id).map(|r| &r.work) {
+        if let Some(Work::Send { dest, pair: Some((number, charged)), .. }) =
+            state.requests.get(id).map(|r| &r.work)
+        {
             state.pairs.close(*number);
+            self.sent[*dest as usize].fetch_sub(*charged as u64, Ordering::Relaxed);
         }
         let waiter = state.requests.complete(id, outcome);
         self.note_change();

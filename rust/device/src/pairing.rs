@@ -51,10 +51,10 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        let wants_match = |slab: &Slab| mode == Mode::Synchronous || !self.take_credit(dest, slab.len());
+        let wants_match = |octets| mode == Mode::Synchronous || !self.take_credit(dest, octets);
         let Some(second) = message.second_slab() else {
             let slab = message.first_slab();
-            let wants_match = wants_match(slab);
+            let wants_match = wants_match(slab.len());
             let payload = Payload::Physical(slab.clone(), first_len);
             return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
         };
@@ -66,9 +66,11 @@ impl Endpoint {
                 return Err(error);
             }
         };
-        let wants_match = wants_match(&first);
+        // The receiver tells of the first half only: this rank hears of the second by the answer to it.
+        let wants_match = wants_match(first.len() + second.len());
+        let charged = if wants_match { 0 } else { second.len() };
         let id = self.queue(dest, header, Payload::Physical(first, first_len), None, wants_match);
-        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number) };
+        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some((number, charged)) };
         let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
         self.queue_second(dest, header, Payload::Physical(second.clone(), message.secondary_len()), work);
         Ok(id)

@@ -41,8 +41,9 @@ pub(crate) enum Work {
         tag: i32,
         /// Octets of the logical message; none for the first half of a split one, which the second one stands for.
         len: Option<usize>,
-        /// Pairing number that is free again when this is done.
-        pair: Option<u32>,
+        /// Pairing number that is free again when this is done, and octets that the second half counts against the credit
+        /// until then.
+        pair: Option<(u32, usize)>,
     },
     /// A receive.
     Receive(Receive),

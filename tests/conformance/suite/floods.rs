@@ -15,6 +15,7 @@ in_every_world![
     many_outstanding_sends_to_one_rank_arrive_in_order,
     ranks_that_flood_each_other_do_not_block_each_other,
     a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps,
+    unexpected_split_messages_use_bounded_memory,
 ];
 
 /// The receiver takes a message only when the senders have come to a halt.
@@ -162,6 +163,30 @@ fn a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps(world: &Wo
                 0 => party.send(&letter, 1, 1),
                 _ => assert_eq!(party.expect(from(0, 1), &letter).source, 0),
             }
+        }
+    });
+}
+
+/// The memory of a second half counts like that of the first.
+fn unexpected_split_messages_use_bounded_memory(world: &World) {
+    const CREDIT: u64 = 1 << 20;
+    const SECOND: usize = 512 << 10;
+    const COUNT: usize = 40;
+    let job = Job::new(world, 2).tuned(|config| config.credit = CREDIT);
+    job.run(|party| {
+        let letter = |i: usize| Letter::split(i as u64, 16, SECOND);
+        if party.rank() == 0 {
+            let done_at_once = (0..COUNT).filter(|i| {
+                let id = party.isend(Mode::Standard, &letter(*i), 1, 1);
+                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                id.is_none()
+            });
+            let done = done_at_once.count();
+            party.say("sent");
+            assert!(done <= 4, "{done} messages of {SECOND} octets went within a credit of {CREDIT}");
+        } else {
+            party.hear("sent");
+            (0..COUNT).for_each(|i| assert_eq!(party.expect(from(0, 1), &letter(i)).source, 0));
         }
     });
 }
