@@ -438,9 +438,9 @@ impl Endpoint {
             state.pairs.close(*number);
             self.sent[*dest as usize].fetch_sub(*charged as u64, Ordering::Relaxed);
         }
-        let waiter = state.requests.complete(id, outcome);
+        let waiters = state.requests.complete(id, outcome);
         self.note_change();
-        if let Some(waiter) = waiter {
+        for waiter in waiters {
             self.wake(state, &waiter);
         }
     }

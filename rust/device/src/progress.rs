@@ -148,7 +148,7 @@ impl Endpoint {
         }
         for id in ids {
             if let Some(request) = core.state.requests.get(*id) {
-                request.waiter = Some(waiter.clone());
+                request.waiters.push(waiter.clone());
             }
         }
         if ids.is_empty() {
@@ -174,7 +174,7 @@ impl Endpoint {
         core.state.observers.retain(|w| !Arc::ptr_eq(w, &waiter));
         for id in ids {
             if let Some(request) = core.state.requests.get(*id) {
-                request.waiter = None;
+                request.waiters.retain(|w| !Arc::ptr_eq(w, &waiter));
             }
         }
     }

@@ -74,7 +74,8 @@ impl Receive {
 pub(crate) struct Request {
     pub(crate) work: Work,
     pub(crate) outcome: Option<Result<Completed, DeviceError>>,
-    pub(crate) waiter: Option<Arc<Waiter>>,
+    /// The threads that sleep until it is done.
+    pub(crate) waiters: Vec<Arc<Waiter>>,
     /// Nobody will ask for the outcome.
     detached: bool,
 }
@@ -104,7 +105,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn add(&mut self, work: Work) -> RequestId {
-        let request = Request { work, outcome: None, waiter: None, detached: false };
+        let request = Request { work, outcome: None, waiters: Vec::new(), detached: false };
         match self.free.pop() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
@@ -134,19 +135,19 @@ impl Requests {
         Some(request)
     }
 
-    /// Notes the outcome; gives the waiter to be woken.
+    /// Notes the outcome; gives the waiters to be woken.
     pub(crate) fn complete(
         &mut self,
         id: RequestId,
         outcome: Result<Completed, DeviceError>,
-    ) -> Option<Arc<Waiter>> {
-        let request = self.get(id)?;
+    ) -> Vec<Arc<Waiter>> {
+        let Some(request) = self.get(id) else { return Vec::new() };
         if request.detached {
             self.remove(id);
-            return None;
+            return Vec::new();
         }
         request.outcome = Some(outcome);
-        request.waiter.take()
+        std::mem::take(&mut request.waiters)
     }
 
     /// Takes the outcome of a finished request, which is gone afterwards; none while it is pending.

@@ -16,6 +16,7 @@ in_every_world![
     threads_that_probe_and_threads_that_receive_share_a_rank,
     no_wake_up_is_lost_when_every_wait_sleeps_at_once,
     no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once,
+    all_threads_that_wait_for_one_request_are_woken,
 ];
 
 const THREADS: usize = 8;
@@ -215,4 +216,42 @@ fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(world: &World
         });
     });
     run(world, 1, |party| assert_eq!(party.comm.iprobe(ANY), Ok(None)));
+}
+
+/// Also while another thread of the rank sleeps on the transport for something else.
+fn all_threads_that_wait_for_one_request_are_woken(world: &World) {
+    const SLICE: Duration = Duration::from_secs(1);
+    let job = Job::new(world, 2).tuned(|config| {
+        (config.spins, config.yields, config.slice) = (0, 0, SLICE);
+    });
+    job.run(|party| {
+        if party.rank() == 0 {
+            party.hear("thread 2 waits");
+            party.hear("thread 3 waits");
+            std::thread::sleep(Duration::from_millis(100));
+            party.send(&letter(0, 0), 1, 0);
+            party.hear("woken");
+            return party.send(&letter(0, 0), 1, 1);
+        }
+        let ids = [0, 1].map(|tag| party.post(from(0, tag), letter(0, 0).needs()));
+        let woken = std::sync::atomic::AtomicUsize::new(0);
+        party.threads(4, |k| {
+            if k == 0 {
+                party.say("thread 0 waits");
+                party.wait_letter(ids[1], &letter(0, 0));
+                return;
+            }
+            party.hear("thread 0 waits");
+            std::thread::sleep(Duration::from_millis(20 * k as u64));
+            party.say(&format!("thread {k} waits"));
+            let begun = Instant::now();
+            assert_eq!(party.comm.endpoint().wait_any(&ids[..1], None, &mut Patient), Ok(0));
+            let took = begun.elapsed();
+            if woken.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 2 {
+                party.say("woken");
+            }
+            assert!(took < SLICE * 3 / 5, "thread {k} was woken after {took:?}");
+        });
+        party.wait_letter(ids[0], &letter(0, 0));
+    });
 }
