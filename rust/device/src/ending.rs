@@ -134,6 +134,7 @@ impl Endpoint {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
+        self.finishing.store(true, Ordering::Relaxed);
         let mut lives = Vec::new();
         let mut since = Instant::now();
         let left = loop {

@@ -3,7 +3,7 @@
 //! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
 //! never while another rank's lock is taken by force. Whoever waits drives the progress.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -89,6 +89,8 @@ pub struct Endpoint {
     /// Octets sent by destination, against the credit.
     pub(crate) sent: Box<[CachePadded<AtomicU64>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
+    /// This rank has begun to finish: what a send looks at without the lock.
+    pub(crate) finishing: AtomicBool,
     /// Tests and probes that found nothing.
     pub(crate) fruitless: AtomicU32,
     /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
@@ -133,6 +135,7 @@ impl Endpoint {
             queued_count: AtomicUsize::new(0),
             sent: (0..size).map(|_| CachePadded::default()).collect(),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            finishing: AtomicBool::new(false),
             fruitless: AtomicU32::new(0),
             crowded: AtomicU32::new(0),
             neighbours: OnceLock::new(),

@@ -51,7 +51,7 @@ impl Endpoint {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        if self.wire.epoch() != 0 {
+        if self.wire.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
             self.check_peer(dest)?;
         }
         if self.config.message_oriented {

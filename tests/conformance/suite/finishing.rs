@@ -25,6 +25,7 @@ in_every_world![
     ranks_finish_in_any_order_after_a_barrier,
     a_message_and_a_finish_right_behind_it_lose_nothing,
     a_finish_ends_the_receives_that_other_threads_wait_for,
+    nothing_is_sent_while_a_finish_waits,
 ];
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -343,4 +344,29 @@ fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
             party.say("over");
         });
     }
+}
+
+/// From the first moment of the finish on, and not only once some rank is through with it.
+fn nothing_is_sent_while_a_finish_waits(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 1 {
+            party.hear("tried");
+            party.expect(from(0, 1), &SMALL);
+            return;
+        }
+        let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+        party.comm.endpoint().detach(id);
+        party.threads(2, |thread| {
+            if thread == 0 {
+                assert_eq!(finish(party), Ok(()));
+            } else {
+                let refused = |e| e == Err(DeviceError::Finished { rank: 0 });
+                party.until("receives are refused", || refused(party.comm.iprobe(ANY).map(drop)));
+                let message = SMALL.write(party.source());
+                let sent = party.comm.isend(&message, 1, 2, Mode::Standard).map(drop);
+                party.say("tried");
+                assert_eq!(sent, Err(DeviceError::Finished { rank: 0 }));
+            }
+        });
+    });
 }
