@@ -18,13 +18,18 @@ const FRUITLESS: u32 = 64;
 const CROWDED: u32 = 1000;
 
 impl Endpoint {
-    /// Takes in what has arrived, sends what waits, notices who is gone.
+    /// Goes on, and shows that a thread of this rank has called in.
     pub(crate) fn progress(&self, core: &mut Core) {
-        let epoch = self.wire.epoch();
         // A rank that is finishing receives nothing more: others must not wait for it because it still runs.
         if !core.state.finished {
             self.wire.show_life();
         }
+        self.go_on(core);
+    }
+
+    /// Takes in what has arrived, sends what waits, notices who is gone.
+    fn go_on(&self, core: &mut Core) {
+        let epoch = self.wire.epoch();
         self.take_in(core);
         if !core.state.outbox.is_empty() {
             self.flush(&mut core.state);
@@ -49,7 +54,8 @@ impl Endpoint {
         if (self.wire.is_ready() || self.queued_count.load(Ordering::Acquire) > 0)
             && let Ok(mut core) = self.core.try_lock()
         {
-            self.progress(&mut core);
+            // What others do for this rank is no life of its own.
+            self.go_on(&mut core);
         }
     }
 

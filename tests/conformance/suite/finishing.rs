@@ -26,6 +26,7 @@ in_every_world![
     a_message_and_a_finish_right_behind_it_lose_nothing,
     a_finish_ends_the_receives_that_other_threads_wait_for,
     nothing_is_sent_while_a_finish_waits,
+    finish_does_not_outlast_its_patience_for_a_peer_that_others_drive,
 ];
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -368,5 +369,36 @@ fn nothing_is_sent_while_a_finish_waits(world: &World) {
                 assert_eq!(sent, Err(DeviceError::Finished { rank: 0 }));
             }
         });
+    });
+}
+
+/// What a rank's helpers do for it is no life of its own.
+fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &World) {
+    let job = Job::new(world, 3).untidy().tuned(|config| {
+        config.finish_patience = Duration::from_millis(300);
+        config.credit = 16 << 20;
+    });
+    job.run(|party| match party.rank() {
+        0 => {
+            let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            party.comm.endpoint().detach(id);
+            let begun = Instant::now();
+            let ended = finish(party);
+            let took = begun.elapsed();
+            party.say("over");
+            assert!(matches!(ended, Err(DeviceError::Undelivered { count: 1, rank: 1, .. })), "{ended:?}");
+            assert!(took < Duration::from_secs(2), "{took:?}");
+        }
+        // Never calls in.
+        1 => party.hear("over"),
+        _ => {
+            let begun = Instant::now();
+            while !party.was_said("over") && begun.elapsed() < Duration::from_secs(4) {
+                let id = party.isend(Mode::Standard, &SMALL, 1, 2);
+                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                (0..128).for_each(|_| drop(party.comm.iprobe(ANY)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     });
 }
