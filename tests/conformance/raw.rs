@@ -494,3 +494,22 @@ fn a_damaged_request_is_told_to_all_ranks() {
         );
     }
 }
+
+/// An answer names a request of its receiver: it must be a send, and one to the rank that answers.
+#[test]
+fn a_forged_answer_completes_no_pending_request() {
+    let bench = Bench::new(3, false);
+    let receive = bench.comm.irecv(ANY, 40, None).expect("irecv");
+    let message = bench.message(&Letter::plain(2, 40));
+    let send = bench.comm.isend(&message, 2, 7, Mode::Synchronous).expect("isend").expect("pending");
+    drop(message);
+    for token in 0..3 {
+        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
+        assert!(bench.wires[0].try_send(0, header, Outgoing::Nothing));
+    }
+    assert!(bench.comm.test(send).expect("still there").is_none(), "rank 1 has answered for rank 2");
+    let (whole, _) = halves(&Letter::plain(1, 40));
+    bench.put(0, 7, &whole);
+    let done = bench.comm.wait(receive, Some(soon()), &mut Patient).expect("the message");
+    Letter::plain(1, 40).check(&done.message.expect("an answer is no message"));
+}

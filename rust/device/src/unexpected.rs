@@ -58,10 +58,7 @@ impl Endpoint {
     pub(crate) fn arrive(&self, state: &mut State, source: u32, header: Header, body: Incoming<'_>) {
         let envelope = Envelope { context: header.context, source, tag: header.tag };
         let token = match header.kind {
-            Kind::Matched => {
-                self.complete(state, header.token.into(), Ok(Completed::SENT));
-                return;
-            }
+            Kind::Matched => return self.arrive_answer(state, source, header.token.into()),
             Kind::Synchronous => Some(header.token),
             Kind::Eager => None,
         };
@@ -92,6 +89,14 @@ impl Endpoint {
                 state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, token, credit }));
                 self.note_unexpected(state);
             }
+        }
+    }
+
+    /// Takes in an answer: it completes a send that is under way to the rank that answers, and nothing else.
+    fn arrive_answer(&self, state: &mut State, source: u32, id: RequestId) {
+        let request = state.requests.get(id).filter(|r| r.outcome.is_none());
+        if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
+            self.complete(state, id, Ok(Completed::SENT));
         }
     }
 
