@@ -513,3 +513,24 @@ fn a_forged_answer_completes_no_pending_request() {
     let done = bench.comm.wait(receive, Some(soon()), &mut Patient).expect("the message");
     Letter::plain(1, 40).check(&done.message.expect("an answer is no message"));
 }
+
+/// The second half may never come while its sender lives; the thread that waits for it can be interrupted all the same.
+#[test]
+fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
+    let bench = Bench::new(2, true);
+    let (first, second) = numbered_halves(&letter(1), 5);
+    bench.put(0, 7, &first);
+    let (done, over) = std::sync::mpsc::channel();
+    let comm = bench.comm.clone();
+    let thread = std::thread::spawn(move || {
+        let ended = comm.recv(ANY, 40, None, &mut || false).map(drop);
+        let _ = done.send(());
+        ended
+    });
+    let in_time = over.recv_timeout(Duration::from_secs(2)).is_ok();
+    bench.put(shadow(0), 5, &second);
+    let ended = thread.join().expect("no panic");
+    assert!(in_time, "it went on until the second half was there: {ended:?}");
+    assert_eq!(ended, Err(DeviceError::Interrupted));
+    bench.finish_clean();
+}

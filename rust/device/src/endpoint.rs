@@ -246,8 +246,14 @@ impl Endpoint {
                 let _ = self.test(id);
                 Err(DeviceError::Interrupted)
             }
-            // Too late to withdraw: the message is there or about to be.
-            Err(DeviceError::Interrupted) => self.wait(id, None, &mut crate::waiting::Patient),
+            // Too late to withdraw: the message is there, or its second half may never come; then it is consumed when it does.
+            Err(DeviceError::Interrupted) => match self.test(id)? {
+                Some(completed) => Ok(completed),
+                None => {
+                    self.detach(id);
+                    Err(DeviceError::Interrupted)
+                }
+            },
             other => other,
         }
     }
