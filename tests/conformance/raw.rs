@@ -534,3 +534,27 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     assert_eq!(ended, Err(DeviceError::Interrupted));
     bench.finish_clean();
 }
+
+/// Cleaners run while a rank waits for memory to be freed; what they free is a request of that very rank.
+#[test]
+fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
+    static RANK: Mutex<Option<Comm>> = Mutex::new(None);
+    static BLOCKED: OnceLock<bool> = OnceLock::new();
+    let bench = Bench::new(2, false);
+    let message = bench.message(&Letter::plain(1, 40));
+    let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
+    assert!(bench.wires[0].try_send(0, header, Outgoing::Message(&message)));
+    *RANK.lock().expect("no panic") = Some(bench.comm.clone());
+    bench.pool.set_reclaim(|| {
+        let (done, over) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let comm = RANK.lock().expect("no panic").take().expect("asked once");
+            comm.endpoint().leftovers();
+            let _ = done.send(());
+        });
+        let _ = BLOCKED.set(over.recv_timeout(Duration::from_secs(1)).is_err());
+    });
+    bench.pool.set_limit(0);
+    let _ = bench.comm.iprobe(ANY);
+    assert_ne!(BLOCKED.get(), Some(&true), "another thread of this rank had to wait");
+}

@@ -29,6 +29,15 @@ pub trait SlabSource: Debug + Send + Sync + 'static {
     /// # Errors
     /// The limit is reached, or the system has no memory.
     fn take(&self, octets: usize) -> Result<Slab, SlabError>;
+
+    /// As [`take`](Self::take), for octets that have arrived already: never waits, and may go past a limit, as the credit of
+    /// their senders bounds what arrives.
+    ///
+    /// # Errors
+    /// The system has no memory.
+    fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
+        self.take(octets)
+    }
 }
 
 /// A counted reference to message memory. Cloning is cheap and copies nothing.

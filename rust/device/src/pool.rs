@@ -174,17 +174,34 @@ impl HeapPool {
     }
 }
 
-impl SlabSource for HeapPool {
-    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+impl HeapPool {
+    fn slab(
+        &self,
+        octets: usize,
+        get: impl FnOnce(usize, usize) -> Result<Memory, SlabError>,
+    ) -> Result<Slab, SlabError> {
         let (class, len) = class_of(octets.saturating_add(LEAD));
         if class >= CLASSES {
             return Err(SlabError::System { asked: octets as u64 });
         }
         let memory = match self.reuse(class) {
             Some(memory) => memory,
-            None => self.take_slowly(class, len)?,
+            None => get(class, len)?,
         };
         Ok(Slab::new(HeapSlab { memory: Some(memory), pool: self.this.clone() }))
+    }
+}
+
+impl SlabSource for HeapPool {
+    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+        self.slab(octets, |class, len| self.take_slowly(class, len))
+    }
+
+    fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
+        self.slab(octets, |_, len| {
+            self.total.fetch_add(len as u64, Relaxed);
+            self.fresh(len)
+        })
     }
 }
 

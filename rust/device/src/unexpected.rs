@@ -123,15 +123,16 @@ impl Endpoint {
         message.payload
     }
 
-    /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline.
+    /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline. The rank's
+    /// lock is held, so this must not wait for whoever frees memory: they may need the lock.
     pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
         match body {
             Incoming::Reference(payload) => Ok(payload),
-            Incoming::Nothing => Ok(Payload::Physical(self.source.take(0)?, 0)),
+            Incoming::Nothing => Ok(Payload::Physical(self.source.take_arrived(0)?, 0)),
             Incoming::Inline(words, len) => {
                 let slab = match spare {
                     Some(slab) if slab.len() >= len => slab,
-                    _ => self.source.take(len)?,
+                    _ => self.source.take_arrived(len)?,
                 };
                 for (i, word) in words[..len.div_ceil(8)].iter().enumerate() {
                     store_word(slab.words(), i * 8, word.to_ne_bytes());
