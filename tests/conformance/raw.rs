@@ -558,3 +558,26 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
     let _ = bench.comm.iprobe(ANY);
     assert_ne!(BLOCKED.get(), Some(&true), "another thread of this rank had to wait");
 }
+
+/// Its sender has finished and nobody empties its queue any more.
+#[test]
+fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
+    let bench = Bench::new(2, false);
+    let message = bench.message(&Letter::plain(1, 40));
+    for token in 0..100 {
+        let header = Header { kind: Kind::Synchronous, context: 0, tag: 7, token };
+        while !bench.wires[0].try_send(0, header, Outgoing::Message(&message)) {
+            assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
+        }
+    }
+    drop(message);
+    bench.wires[0].finish();
+    assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
+    for _ in 0..100 {
+        Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
+    }
+    let begun = Instant::now();
+    assert_eq!(bench.comm.endpoint().finish(&mut Patient), Ok(()));
+    assert!(begun.elapsed() < Duration::from_secs(2), "finish took {:?}", begun.elapsed());
+    bench.finish_clean();
+}

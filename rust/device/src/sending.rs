@@ -159,6 +159,8 @@ impl Endpoint {
             && let Some(error) = self.hopeless_send(dest)
         {
             self.give_up(core, vec![(id, error)]);
+            let dropped = core.state.outbox.drop_to(|gone| gone == dest);
+            self.queued_count.fetch_sub(dropped, Ordering::Release);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
-use crate::transport::{Header, Incoming, Kind, Payload};
+use crate::transport::{Header, Incoming, Kind, Payload, PeerState};
 
 /// A message whose receive has not been posted.
 #[derive(Debug)]
@@ -144,7 +144,10 @@ impl Endpoint {
 
     /// Tells the sender of a message that it is matched: its request, or its credit.
     fn matched(&self, state: &mut State, source: u32, credit: u64, token: Option<u64>) {
-        if let Some(token) = token {
+        // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
+        if let Some(token) = token
+            && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
+        {
             let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
             self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
         }
