@@ -8,7 +8,7 @@ use mpjdev_proto::envelope::Selector;
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::pairing::Half;
-use crate::requests::{Request, RequestId, Work};
+use crate::requests::{Receive, Request, RequestId, Work};
 use crate::transport::PeerState;
 use crate::waiting::Patience;
 
@@ -86,7 +86,7 @@ impl Endpoint {
         let mut hopeless = Vec::new();
         for (id, selector) in posted {
             let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { continue };
-            hopeless.extend(self.hopeless(&selector, receive.members()).map(|error| (id, error)));
+            hopeless.extend(self.hopeless_receive(&selector, receive.members()).map(|error| (id, error)));
         }
         hopeless.extend(state.requests.pending().filter_map(|(id, request)| match request.work {
             Work::Send { dest, .. } => self.hopeless_send(dest).map(|error| (id, error)),
@@ -95,6 +95,31 @@ impl Endpoint {
         self.give_up(core, hopeless);
         let dropped = core.state.outbox.drop_to(|dest| self.wire.peer(dest) != PeerState::Alive);
         self.queued_count.fetch_sub(dropped, Ordering::Release);
+    }
+
+    /// Why a posted receive that nobody asks for is hopeless: while it is only posted, this rank itself may still send.
+    pub(crate) fn hopeless_receive(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
+        self.hopeless(selector, members).filter(|error| *error != DeviceError::NobodyLeft)
+    }
+
+    /// Fails those of the receives, which somebody asks for now, that could only be completed by this rank itself.
+    pub(crate) fn lapse(&self, core: &mut Core, ids: &[RequestId]) {
+        if self.wire.epoch() == 0 {
+            return;
+        }
+        let any = Selector { context: 0, source: None, tag: None };
+        let waits = |id: &RequestId| match core.state.requests.get(*id) {
+            Some(Request {
+                outcome: None,
+                work: Work::Receive(Receive { post: Some(_), members, .. }),
+                ..
+            }) => self.hopeless(&any, members.as_deref()?).map(|error| (*id, error)),
+            _ => None,
+        };
+        let lapsed: Vec<_> = ids.iter().filter_map(waits).collect();
+        if !lapsed.is_empty() {
+            self.give_up(core, lapsed);
+        }
     }
 
     /// Why nobody will match what is sent there; none as long as somebody may.

@@ -185,7 +185,7 @@ impl Endpoint {
         // The source may have been gone before this was posted.
         if self.wire.epoch() != 0
             && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
-            && let Some(error) = self.hopeless(&selector, receive.members())
+            && let Some(error) = self.hopeless_receive(&selector, receive.members())
         {
             self.give_up(core, vec![(id, error)]);
         }
@@ -357,6 +357,7 @@ impl Endpoint {
     pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
+        self.lapse(&mut core, &[id]);
         let outcome = core.state.requests.take_outcome(id)?;
         drop(core);
         if outcome.is_none() {
@@ -369,6 +370,7 @@ impl Endpoint {
     pub fn is_done(&self, id: RequestId) -> bool {
         let mut core = self.lock();
         self.progress(&mut core);
+        self.lapse(&mut core, &[id]);
         let done = core.state.requests.get(id).is_none_or(|r| r.outcome.is_some());
         drop(core);
         if !done {

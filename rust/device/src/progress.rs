@@ -80,6 +80,7 @@ impl Endpoint {
             {
                 let mut core = self.lock();
                 self.progress(&mut core);
+                self.lapse(&mut core, ids);
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
                     self.pass_on(&mut core.state);

@@ -27,6 +27,7 @@ in_every_world![
     a_finish_ends_the_receives_that_other_threads_wait_for,
     nothing_is_sent_while_a_finish_waits,
     finish_does_not_outlast_its_patience_for_a_peer_that_others_drive,
+    any_source_takes_a_message_of_its_own_rank_when_all_others_have_finished,
 ];
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -400,5 +401,20 @@ fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &Wor
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
+    });
+}
+
+/// A receive that is only posted may still get what this rank sends to itself.
+fn any_source_takes_a_message_of_its_own_rank_when_all_others_have_finished(world: &World) {
+    run(world, 2, |party| {
+        if party.rank() == 1 {
+            assert_eq!(finish(party), Ok(()));
+            return party.say("finished");
+        }
+        party.hear("finished");
+        let id = party.post(ANY, 16);
+        let sent = party.isend(Mode::Standard, &SMALL, 0, 1);
+        party.wait_letter(id, &SMALL);
+        party.wait_all([sent]);
     });
 }
