@@ -190,7 +190,10 @@ impl Comm {
     /// As for [`iprobe`](Self::iprobe).
     pub fn improbe(&self, from: From) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
         let taken = self.endpoint.take_matched(&self.selector(from)?, &self.members)?;
-        Ok(taken.map(|m| (self.seen(&m.envelope(), m.needs_capacity()), m)))
+        Ok(taken.map(|mut m| {
+            m.owner = Some(self.endpoint.clone());
+            (self.seen(&m.envelope(), m.needs_capacity()), m)
+        }))
     }
 
     /// Receives a message that was taken out of matching. Does not block.

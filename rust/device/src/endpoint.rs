@@ -325,7 +325,9 @@ impl Endpoint {
         self.check_self(&core.state)?;
         self.progress(&mut core);
         match core.state.matcher.take(selector) {
-            Some((envelope, message)) => Ok(Some(crate::unexpected::MatchedMessage { envelope, message })),
+            Some((envelope, message)) => {
+                Ok(Some(crate::unexpected::MatchedMessage { envelope, message: Some(message), owner: None }))
+            }
             None => {
                 let seen = self.peek(&mut core, selector, members);
                 drop(core);
@@ -338,13 +340,23 @@ impl Endpoint {
     /// Receives a message that was taken out of matching (MPI_Imrecv).
     pub fn start_matched_receive(
         &self,
-        matched: crate::unexpected::MatchedMessage,
+        mut matched: crate::unexpected::MatchedMessage,
+        capacity: usize,
+    ) -> RequestId {
+        let message = matched.message.take().expect("a message is received or dropped once");
+        self.receive_taken(matched.envelope, *message, capacity)
+    }
+
+    pub(crate) fn receive_taken(
+        &self,
+        envelope: Envelope,
+        message: Unexpected,
         capacity: usize,
     ) -> RequestId {
         let mut core = self.lock();
         let receive = Receive { capacity, post: None, spare: None, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
-        self.deliver_unexpected(&mut core.state, id, matched.envelope, *matched.message);
+        self.deliver_unexpected(&mut core.state, id, envelope, message);
         id
     }
 

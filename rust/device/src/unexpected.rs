@@ -1,5 +1,7 @@
 //! Messages that arrived before their receive, and how an arriving packet finds its way.
 
+use std::sync::Arc;
+
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::store_word;
 use mpjdev_buffer::{Message, Slab, SlabError};
@@ -34,11 +36,24 @@ impl Unexpected {
     }
 }
 
-/// A message that was taken out of matching and waits for its receive.
+/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
+/// sender goes on, and nothing of it stays.
 #[derive(Debug)]
 pub struct MatchedMessage {
     pub(crate) envelope: Envelope,
-    pub(crate) message: Box<Unexpected>,
+    /// None once it is received.
+    pub(crate) message: Option<Box<Unexpected>>,
+    /// Who consumes it when it is dropped.
+    pub(crate) owner: Option<Arc<Endpoint>>,
+}
+
+impl Drop for MatchedMessage {
+    fn drop(&mut self) {
+        if let (Some(owner), Some(message)) = (self.owner.take(), self.message.take()) {
+            let id = owner.receive_taken(self.envelope, *message, 0);
+            owner.detach(id);
+        }
+    }
 }
 
 impl MatchedMessage {
@@ -49,7 +64,7 @@ impl MatchedMessage {
 
     /// Capacity that the receiving buffer needs.
     pub fn needs_capacity(&self) -> usize {
-        self.message.needs_capacity()
+        self.message.as_ref().map_or(0, |message| message.needs_capacity())
     }
 }
 

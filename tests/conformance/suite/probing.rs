@@ -1,6 +1,6 @@
 //! Looking at messages before receiving them.
 
-use mpjdev_device::{Mode, Status};
+use mpjdev_device::{Mode, Patient, Status};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;
@@ -15,6 +15,7 @@ in_every_world![
     messages_of_unknown_size_are_received_by_matched_probe,
     a_synchronous_message_is_done_when_it_is_taken_out_of_matching,
     a_probe_does_not_make_a_synchronous_send_done,
+    a_message_taken_out_of_matching_and_dropped_is_consumed,
 ];
 
 fn letters() -> [Letter; 5] {
@@ -187,4 +188,27 @@ fn a_probe_does_not_make_a_synchronous_send_done(world: &World) {
             party.expect(ANY, &letter);
         }
     });
+}
+
+/// A message that was taken out of matching and is given up counts as received: its sender goes on, and nothing of it
+/// stays, neither credit nor its second half.
+fn a_message_taken_out_of_matching_and_dropped_is_consumed(world: &World) {
+    for letter in letters() {
+        run(world, 2, |party| {
+            if party.rank() == 0 {
+                let id = party.isend(Mode::Synchronous, &letter, 1, 7).expect("pending");
+                let deadline = mpjdev_device::deadline_after(std::time::Duration::from_secs(3));
+                let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
+                party.say("over");
+                assert_eq!(ended, Ok(()), "{letter:?}");
+            } else {
+                party.see(ANY);
+                drop(party.comm.improbe(ANY).expect("improbe").expect("a message"));
+                party.until("its sender goes on", || {
+                    let _ = party.comm.iprobe(ANY);
+                    party.was_said("over")
+                });
+            }
+        });
+    }
 }
