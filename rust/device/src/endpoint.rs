@@ -182,14 +182,23 @@ impl Endpoint {
         self.progress(core);
         let selector = args.selector;
         let id = self.post(&mut core.state, args);
-        // The source may have been gone before this was posted.
-        if self.wire.epoch() != 0
+        self.give_up_receive(core, id, Some(selector));
+        Ok(id)
+    }
+
+    /// Fails a receive whose source was gone before it was posted: that of its message or, when it has its first half, that
+    /// of the second.
+    fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
+        if self.wire.epoch() == 0 {
+            return;
+        }
+        let half = core.state.halves.iter().map(|half| half.waits_for()).find(|(request, _)| *request == id);
+        if let Some(selector) = half.map(|(_, second)| second).or(selector)
             && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
             && let Some(error) = self.hopeless_receive(&selector, receive.members())
         {
             self.give_up(core, vec![(id, error)]);
         }
-        Ok(id)
     }
 
     fn post(&self, state: &mut State, args: ReceiveArgs) -> RequestId {
@@ -357,6 +366,7 @@ impl Endpoint {
         let receive = Receive { capacity, post: None, spare: None, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
         self.deliver_unexpected(&mut core.state, id, envelope, message);
+        self.give_up_receive(&mut core, id, None);
         id
     }
 
