@@ -97,7 +97,7 @@ impl Operation {
     /// Goes on to the end. Blocks.
     ///
     /// # Errors
-    /// As for [`advance`](Self::advance); interrupted: the operation can go on.
+    /// As for [`advance`](Self::advance); interrupted: the operation is over for this rank, and the others may wait for it.
     pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
         loop {
             match self.advance()? {

@@ -183,6 +183,7 @@ impl Endpoint {
         };
         let result = left.and_then(|()| self.undelivered());
         self.end_receives();
+        self.drop_outbox();
         self.wire.finish();
         result
     }
@@ -193,6 +194,12 @@ impl Endpoint {
         let receives = core.state.requests.pending().filter(|(_, r)| matches!(r.work, Work::Receive(_)));
         let ended = receives.map(|(id, _)| (id, DeviceError::Finished { rank: self.rank })).collect();
         self.give_up(&mut core, ended);
+    }
+
+    /// What has not left by now never does: it was reported as not delivered.
+    fn drop_outbox(&self) {
+        let dropped = self.lock().state.outbox.drop_to(|_| true);
+        self.queued_count.fetch_sub(dropped, Ordering::Release);
     }
 
     /// The peers that must call in before this rank's sends are done, and how much life each has shown.

@@ -93,6 +93,8 @@ pub struct Endpoint {
     pub(crate) finishing: AtomicBool,
     /// Tests and probes that found nothing.
     pub(crate) fruitless: AtomicU32,
+    /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
+    pub(crate) missed_help: AtomicBool,
     /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
     pub(crate) crowded: AtomicU32,
     /// The other ranks of this process, whose progress this one may drive while it waits.
@@ -137,6 +139,7 @@ impl Endpoint {
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             finishing: AtomicBool::new(false),
             fruitless: AtomicU32::new(0),
+            missed_help: AtomicBool::new(false),
             crowded: AtomicU32::new(0),
             neighbours: OnceLock::new(),
             config,

@@ -133,12 +133,9 @@ impl HeapPool {
 
     fn reserve(&self, len: u64) -> bool {
         let limit = self.limit.load(Relaxed);
-        let before = self.total.fetch_add(len, Relaxed);
-        if before + len > limit {
-            self.total.fetch_sub(len, Relaxed);
-            return false;
-        }
-        true
+        // Never more than there is, not for a moment either: another thread's request may just fit.
+        let within = |total: u64| total.checked_add(len).filter(|sum| *sum <= limit);
+        self.total.fetch_update(Relaxed, Relaxed, within).is_ok()
     }
 
     fn fresh(&self, len: usize) -> Result<Memory, SlabError> {

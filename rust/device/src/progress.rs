@@ -51,11 +51,15 @@ impl Endpoint {
 
     /// Drives this rank's progress for another one that waits, unless its own threads do.
     fn help(&self) {
-        if (self.wire.is_ready() || self.queued_count.load(Ordering::Acquire) > 0)
-            && let Ok(mut core) = self.core.try_lock()
-        {
+        if !self.wire.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        match self.core.try_lock() {
             // What others do for this rank is no life of its own.
-            self.go_on(&mut core);
+            Ok(mut core) => self.go_on(&mut core),
+            Err(_) if self.missed_help.swap(true, Ordering::SeqCst) => {}
+            // Who has the lock may be about to sleep, having looked for room before there was any.
+            Err(_) => self.wire.ring(),
         }
     }
 
@@ -165,7 +169,11 @@ impl Endpoint {
         if drives {
             core.state.driver = Some(waiter.clone());
             drop(core);
-            let mut ready = || self.wire.is_ready() || waiter.is_signalled();
+            let mut ready = || {
+                self.wire.is_ready()
+                    || waiter.is_signalled()
+                    || self.missed_help.swap(false, Ordering::SeqCst)
+            };
             self.wire.sleep(most, &mut ready);
         } else {
             core.state.parked.push(waiter.clone());

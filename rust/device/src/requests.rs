@@ -9,7 +9,7 @@ use mpjdev_proto::matching::PostId;
 use crate::error::DeviceError;
 use crate::waiting::Waiter;
 
-/// Names one request of one rank; never used twice.
+/// Names one request of one rank; not used again before its place in the table was used 2³² times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     index: u32,

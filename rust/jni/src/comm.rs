@@ -45,7 +45,7 @@ fn from(source: i32, tag: i32) -> From {
     From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
 }
 
-/// What a receive asks for, checked before its buffer is emptied for it: a refused call changes nothing.
+/// What a receive asks for, checked before its buffer is emptied for it: a bad argument changes nothing.
 #[inline(always)]
 fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
     let from = from(source, tag);
@@ -197,7 +197,7 @@ pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) 
     let from = checked_from(&comm, source, tag)?;
     let (capacity, spare) = begin_receive(buffer)?;
     let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
-    handle::keep_request(Request { comm, id, buffer: Some(buffer) })
+    keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
 }
 
 /// Marks a buffer as in use and empties it; gives its capacity and its memory.
@@ -262,7 +262,16 @@ pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
     }
     let (comm, _, message) = taken?;
     let id = comm.imrecv(message, capacity);
-    handle::keep_request(Request { comm, id, buffer: Some(buffer) })
+    keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
+}
+
+/// Keeps the request of a receive; when there is no room for one more the receive is given up, and its buffer is free.
+fn keep_receive(request: Request, buffer: i64) -> Answer {
+    let kept = handle::keep_request(request);
+    if kept.is_err() {
+        let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
+    }
+    kept
 }
 
 pub(crate) fn free_matched(_: &mut Env, matched: i64) -> Answer<()> {
@@ -304,6 +313,8 @@ fn conclude(
 ) -> Answer {
     handle::drop_request(handle);
     let done = match request.buffer {
+        // Another thread has seen the end of this request: the buffer is that one's, and may be in use again.
+        _ if matches!(result, Err(DeviceError::NoSuchRequest)) => result?,
         Some(buffer) => end_receive(buffer, result)?,
         None => result?,
     };

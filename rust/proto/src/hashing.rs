@@ -9,7 +9,7 @@ pub(crate) type BuildFold = BuildHasherDefault<Fold>;
 ///
 /// A choice of ours: the keys are three small integers, for which the standard library's default hasher costs more than
 /// the queue operation around it. It is not keyed: a peer can choose tags that collide, and then slows the receives of
-/// its own messages down to a linear search, no more. The number of entries is bounded by the device's credit.
+/// its own messages down to a linear search, no more.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fold(u64);
 

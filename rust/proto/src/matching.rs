@@ -28,8 +28,8 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 /// nothing is allocated; a queue that was long gives its storage back when it is empty, and a context or tag without
 /// entries has none.
 ///
-/// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages, and its
-/// request table limits posted receives.
+/// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages, and posted
+/// receives are as many as the program has requests for.
 #[derive(Debug)]
 pub struct Matcher<R, M> {
     posted: Queue<Selector, R, RECEIVE_LISTS>,

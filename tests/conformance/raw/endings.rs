@@ -1,0 +1,185 @@
+//! Answers, ends of ranks and reclaimed memory that come at the worst moment.
+
+use super::*;
+use crate::harness::{ANY, from};
+
+/// Answers to requests that are not there, forged ones too, change nothing.
+#[test]
+fn a_forged_answer_completes_no_request() {
+    for token in [0, 1, u64::MAX, 1 << 32, 1 << 63] {
+        let bench = Bench::new(2, false);
+        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
+        assert!(bench.wires[0].try_send(0, header, Outgoing::Nothing));
+        assert_eq!(bench.comm.iprobe(ANY), Ok(None));
+        let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
+        let (whole, _) = halves(&Letter::plain(1, 40));
+        bench.put(0, 7, &whole);
+        let done = bench.comm.wait(id, Some(soon()), &mut Patient).expect("the message");
+        Letter::plain(1, 40).check(&done.message.expect("a message"));
+        bench.finish_clean();
+    }
+}
+
+/// The message and the finish come when the receiver has just looked into its inbox.
+#[test]
+fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
+    for probes in [false, true] {
+        let mut bench = Bench::new(2, false);
+        let wire = Arc::new(bench.wires.remove(0));
+        let message = bench.message(&Letter::plain(1, 40));
+        let late = wire.clone();
+        *bench.after_receive.lock().expect("no panic") = Some(Box::new(move || {
+            let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
+            assert!(late.try_send(0, header, Outgoing::Message(&message)));
+            late.finish();
+        }));
+        if probes {
+            assert!(bench.comm.iprobe(from(1, 7)).expect("the message is here, or nothing is").is_some());
+        }
+        Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
+        assert_eq!(bench.recv(from(1, 7), 40).unwrap_err(), DeviceError::PeerFinished { rank: 1 });
+        drop(wire);
+        bench.finish_clean();
+    }
+}
+
+/// The answer and the finish come when the sender, that looks because somebody else has finished, has just looked.
+#[test]
+fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() {
+    let mut bench = Bench::new(3, false);
+    let message = bench.message(&Letter::plain(1, 40));
+    let id = bench.comm.isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending");
+    drop(message);
+    let mut token = 0;
+    bench.inboxes[0].receive(1, &mut |_, header, _| token = header.token);
+    let wire = Arc::new(bench.wires.remove(0));
+    let late = wire.clone();
+    *bench.after_receive.lock().expect("no panic") = Some(Box::new(move || {
+        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
+        assert!(late.try_send(0, header, Outgoing::Nothing));
+        late.finish();
+    }));
+    bench.wires[0].finish();
+    assert!(bench.comm.wait(id, Some(soon()), &mut Patient).is_ok());
+    drop(wire);
+    bench.finish_clean();
+}
+
+/// The destination finishes, and another thread takes note of it, between the look at the destination and the send.
+#[test]
+fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
+    for physical in [false, true] {
+        for (split, mode) in [(false, Mode::Synchronous), (true, Mode::Standard), (true, Mode::Synchronous)] {
+            let bench = Bench::new(2, physical);
+            let endpoint: Arc<OnceLock<Weak<Endpoint>>> = Arc::default();
+            endpoint.set(Arc::downgrade(bench.comm.endpoint())).expect("set once");
+            let form = if split { letter(1) } else { Letter::plain(1, 40) };
+            let message = bench.message(&form);
+            let Bench { comm, wires, inboxes, pool, after_epoch, .. } = bench;
+            let wire = Arc::new(wires);
+            let late = wire.clone();
+            *after_epoch.lock().expect("no panic") = Some(Box::new(move || {
+                late[0].finish();
+                let other_thread = endpoint.get().and_then(Weak::upgrade).expect("alive");
+                other_thread.leftovers();
+            }));
+            if let Some(id) = comm.isend(&message, 1, 7, mode).expect("it was alive") {
+                let error = comm.wait(id, Some(soon()), &mut Patient).unwrap_err();
+                assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+            }
+            assert_eq!(comm.endpoint().leftovers(), (0, 0));
+            drop((comm, wire, inboxes, message));
+            assert_eq!(pool.used(), 0);
+        }
+    }
+}
+
+/// Rank 0 goes on until it can tell everybody.
+#[test]
+fn a_damaged_request_is_told_to_all_ranks() {
+    let mut bench = Bench::new(3, false);
+    let mut split = bench.comm.start_split(0, 0);
+    assert!(split.advance().expect("nothing has come").is_none());
+    let source: Arc<dyn SlabSource> = bench.pool.clone();
+    for (wire, len) in bench.wires.iter().zip([3, 8]) {
+        let mut buffer = mpjdev_buffer::WriteBuffer::new(source.clone(), 16, mpjdev_buffer::Encoding::NATIVE)
+            .expect("a capacity");
+        buffer.write(&vec![0i8; len]).expect("room");
+        let header = Header { kind: Kind::Eager, context: 1, tag: 67, token: 0 };
+        assert!(wire.try_send(0, header, Outgoing::Message(buffer.finish().expect("memory"))));
+    }
+    assert!(split.advance().is_err());
+    for inbox in &mut bench.inboxes {
+        assert_eq!(
+            inbox.receive(9, &mut |_, header, _| assert_eq!(header.tag, 68)),
+            1,
+            "a verdict for each rank"
+        );
+    }
+}
+
+/// An answer names a request of its receiver: it must be a send, and one to the rank that answers.
+#[test]
+fn a_forged_answer_completes_no_pending_request() {
+    let bench = Bench::new(3, false);
+    let receive = bench.comm.irecv(ANY, 40, None).expect("irecv");
+    let message = bench.message(&Letter::plain(2, 40));
+    let send = bench.comm.isend(&message, 2, 7, Mode::Synchronous).expect("isend").expect("pending");
+    drop(message);
+    for token in 0..3 {
+        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
+        assert!(bench.wires[0].try_send(0, header, Outgoing::Nothing));
+    }
+    assert!(bench.comm.test(send).expect("still there").is_none(), "rank 1 has answered for rank 2");
+    let (whole, _) = halves(&Letter::plain(1, 40));
+    bench.put(0, 7, &whole);
+    let done = bench.comm.wait(receive, Some(soon()), &mut Patient).expect("the message");
+    Letter::plain(1, 40).check(&done.message.expect("an answer is no message"));
+}
+
+/// Cleaners run while a rank waits for memory to be freed; what they free is a request of that very rank.
+#[test]
+fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
+    static RANK: Mutex<Option<Comm>> = Mutex::new(None);
+    static BLOCKED: OnceLock<bool> = OnceLock::new();
+    let bench = Bench::new(2, false);
+    let message = bench.message(&Letter::plain(1, 40));
+    let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
+    assert!(bench.wires[0].try_send(0, header, Outgoing::Message(&message)));
+    *RANK.lock().expect("no panic") = Some(bench.comm.clone());
+    bench.pool.set_reclaim(|| {
+        let (done, over) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let comm = RANK.lock().expect("no panic").take().expect("asked once");
+            comm.endpoint().leftovers();
+            let _ = done.send(());
+        });
+        let _ = BLOCKED.set(over.recv_timeout(Duration::from_secs(1)).is_err());
+    });
+    bench.pool.set_limit(0);
+    let _ = bench.comm.iprobe(ANY);
+    assert_ne!(BLOCKED.get(), Some(&true), "another thread of this rank had to wait");
+}
+
+/// Its sender has finished and nobody empties its queue any more.
+#[test]
+fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
+    let bench = Bench::new(2, false);
+    let message = bench.message(&Letter::plain(1, 40));
+    for token in 0..100 {
+        let header = Header { kind: Kind::Synchronous, context: 0, tag: 7, token };
+        while !bench.wires[0].try_send(0, header, Outgoing::Message(&message)) {
+            assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
+        }
+    }
+    drop(message);
+    bench.wires[0].finish();
+    assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
+    for _ in 0..100 {
+        Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
+    }
+    let begun = Instant::now();
+    assert_eq!(bench.comm.endpoint().finish(&mut Patient), Ok(()));
+    assert!(begun.elapsed() < Duration::from_secs(2), "finish took {:?}", begun.elapsed());
+    bench.finish_clean();
+}
