@@ -201,17 +201,22 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
     throw_named(env, name, text);
 }
 
+/// Throws by the raw functions. `FindClass` asks the loader of `Native`; the jni crate would ask the thread's context loader
+/// first, which may know another class of that name, and recurses without end when that loader throws.
 fn throw_named(env: &Env, class: &'static JNIStr, text: &str) {
-    // SAFETY: the environment is the calling thread's, for the length of this call.
-    let mut unowned = unsafe { EnvUnowned::from_raw(env.0) };
-    let outcome = unowned.with_env_no_catch(|env| -> jni::errors::Result<()> {
-        if env.exception_check() {
-            return Ok(());
+    let text = JNIString::from(text);
+    // SAFETY: the environment is the calling thread's, for the length of this call; both texts end in a zero. No function
+    // but `ExceptionCheck` is called while an exception is pending: a class that is not found leaves its own.
+    unsafe {
+        let functions = &(**env.0).v1_2;
+        if (functions.ExceptionCheck)(env.0) {
+            return;
         }
-        env.throw_new(class, JNIString::from(text))
-    });
-    // Throwing answers "an exception is pending", which is what was wanted.
-    let _ = outcome.into_outcome();
+        let class = (functions.FindClass)(env.0, class.as_ptr());
+        if !class.is_null() {
+            (functions.ThrowNew)(env.0, class, text.as_ptr());
+        }
+    }
 }
 
 /// Keeps the panic hook from printing: the text travels in the Java `Error`.
