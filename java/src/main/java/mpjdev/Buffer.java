@@ -49,7 +49,11 @@ public class Buffer implements AutoCloseable {
         return Native.newWriter(capacity, Objects.requireNonNull(order, "order") == ByteOrder.BIG_ENDIAN ? 0 : 1);
     }
 
+    /** Also throws what Java does for a buffer whose arena is closed or another thread's: native code would not see that. */
     static int foreign(ByteBuffer direct) {
+        if (direct.capacity() > 0) {
+            direct.duplicate().clear().get(0);
+        }
         return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
     }
 
