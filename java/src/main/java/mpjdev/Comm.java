@@ -48,6 +48,22 @@ public class Comm {
         resource = null;
     }
 
+    /** The world of a rank that is a thread: it ends with its job, not before. */
+    static final class Job extends Comm {
+        Job(long handle) {
+            super(handle);
+        }
+
+        @Override
+        public void free() {
+            throw new IllegalStateException("the world of a rank cannot be freed; it ends when its task returns");
+        }
+
+        void end() {
+            super.free();
+        }
+    }
+
     /** Resolves to the world of the process or of the calling thread's rank. */
     private static final class World extends Comm {
         @Override

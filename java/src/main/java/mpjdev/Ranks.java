@@ -65,18 +65,18 @@ final class Ranks {
         long[] handles = new long[ranks];
         Native.localJob(handles, ranks, Boolean.getBoolean("mpjdev.messageOriented"));
         AtomicReference<Throwable> first = new AtomicReference<>();
-        Comm[] worlds = new Comm[ranks];
+        Comm.Job[] worlds = new Comm.Job[ranks];
         Thread[] threads = new Thread[ranks];
         for (int rank = 0; rank < ranks; rank++) {
-            Comm world = new Comm(handles[rank]);
+            Comm.Job world = new Comm.Job(handles[rank]);
             worlds[rank] = world;
             int number = rank;
             threads[rank] = new Thread(() -> runRank(world, number, task, first), "rank-" + rank);
         }
         start(threads, worlds[0]);
         boolean interrupted = join(threads, worlds[0]);
-        for (Comm world : worlds) {
-            world.free();
+        for (Comm.Job world : worlds) {
+            world.end();
         }
         if (interrupted) {
             Thread.currentThread().interrupt();
