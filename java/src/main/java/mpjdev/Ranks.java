@@ -105,10 +105,18 @@ final class Ranks {
     }
 
     private static void fail(Comm world, int rank, Throwable t, AtomicReference<Throwable> first) {
-        if (!first.compareAndSet(null, t) && first.get() != t && !(t instanceof PeerFailedException)) {
-            first.get().addSuppressed(t);
+        String why = "a rank threw";
+        try {
+            if (!first.compareAndSet(null, t) && first.get() != t && !(t instanceof PeerFailedException)) {
+                first.get().addSuppressed(t);
+            }
+            why = "rank " + rank + " threw " + t.getClass().getName();
+            why = "rank " + rank + " threw " + t;
+        } catch (Throwable e) {
+            // What was thrown cannot say what it is, or there is no memory for it: the others have to be told all the same.
+        } finally {
+            Native.abort(world.handle(), why);
         }
-        Native.abort(world.handle(), "rank " + rank + " threw " + t);
     }
 
     /** Starts all threads; when the system has none left, ends those that run. */
