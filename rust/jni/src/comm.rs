@@ -344,8 +344,12 @@ pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -
 }
 
 pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
-    let r = handle::request(request)?;
-    Ok(r.comm.endpoint().cancel(r.id)?)
+    // Another thread may have waited for it meanwhile: then it is too late, and no error.
+    let Ok(r) = handle::request(request) else { return Ok(false) };
+    match r.comm.endpoint().cancel(r.id) {
+        Err(DeviceError::NoSuchRequest) => Ok(false),
+        answer => Ok(answer?),
+    }
 }
 
 /// Nobody will wait for this request; a second time is no error.
