@@ -22,6 +22,8 @@ public class ObjectReadBuffer extends ReadBuffer {
     private ObjectInputStream stream;
     /** Objects of the sections that have been read. */
     private long objectsRead;
+    /** An object that reads from, resets or refills the buffer it comes from would tear the message. */
+    private boolean reading;
 
     /**
      * An empty buffer.
@@ -118,10 +120,14 @@ public class ObjectReadBuffer extends ReadBuffer {
 
     /** Deserialises one section and moves past it, or fails and stays. */
     private Object[] section(int count, Class<?> component) throws IOException, ClassNotFoundException {
+        if (reading) {
+            throw new IllegalStateException("an object reads from the buffer that it is being read from");
+        }
         try {
             Native.checkObjects(handle(), count, flags);
             flags = 0;
             boolean read = false;
+            reading = true;
             try {
                 Object[] objects = deserialise(count);
                 checkStore(objects, component);
@@ -130,6 +136,7 @@ public class ObjectReadBuffer extends ReadBuffer {
                 read = true;
                 return objects;
             } finally {
+                reading = false;
                 if (!read) {
                     // The stream has moved on; the next read begins again and passes over what was read before.
                     stream = null;
@@ -145,15 +152,25 @@ public class ObjectReadBuffer extends ReadBuffer {
     private Object[] deserialise(int count) throws IOException, ClassNotFoundException {
         if (stream == null) {
             stream = new Stream(new SecondaryInput(handle()), new MessageFilter(filter, Native.secondaryLength(handle(), 0)));
+            ObjectInputStream again = stream;
             for (long passed = 0; passed < objectsRead; passed++) {
-                stream.readObject();
+                next(again);
             }
         }
+        ObjectInputStream begun = stream;
         Object[] objects = new Object[count];
         for (int k = 0; k < count; k++) {
-            objects[k] = stream.readObject();
+            objects[k] = next(begun);
         }
         return objects;
+    }
+
+    private Object next(ObjectInputStream begun) throws IOException, ClassNotFoundException {
+        Object object = begun.readObject();
+        if (stream != begun) {
+            throw new IllegalStateException("an object resets or refills the buffer that it is being read from");
+        }
+        return object;
     }
 
     private static void checkStore(Object[] objects, Class<?> component) {
