@@ -202,5 +202,23 @@ public class ObjectReadBuffer extends ReadBuffer {
             }
             return super.resolveClass(description);
         }
+
+        @Override
+        protected Class<?> resolveProxyClass(String[] interfaces) throws IOException, ClassNotFoundException {
+            ClassLoader loader = Thread.currentThread().getContextClassLoader();
+            if (loader != null) {
+                try {
+                    // Only public interfaces that one loader sees: others are left to the platform.
+                    Class<?>[] faces = new Class<?>[interfaces.length];
+                    for (int i = 0; i < interfaces.length; i++) {
+                        faces[i] = Class.forName(interfaces[i], false, loader);
+                    }
+                    return java.lang.reflect.Proxy.newProxyInstance(loader, faces, (proxy, method, args) -> null).getClass();
+                } catch (ClassNotFoundException | IllegalArgumentException e) {
+                    return super.resolveProxyClass(interfaces);
+                }
+            }
+            return super.resolveProxyClass(interfaces);
+        }
     }
 }
