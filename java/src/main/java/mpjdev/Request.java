@@ -27,7 +27,8 @@ public class Request {
     /** Keeps the buffer of a receive reachable. */
     private Buffer buffer;
     private Status status;
-    private RuntimeException failure;
+    /** An MPJDevException, or the OutOfMemoryError of a receive that found no message memory. */
+    private Throwable failure;
     private boolean active;
 
     private Request(Buffer buffer) {
@@ -87,6 +88,8 @@ public class Request {
             settle(resource, Native.await(resource.handle(), nanos, into), into);
         } catch (Failure f) {
             settle(resource, f);
+        } catch (OutOfMemoryError e) {
+            settle(resource, e);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -132,6 +135,8 @@ public class Request {
             settle(resource, result, into);
         } catch (Failure f) {
             settle(resource, f);
+        } catch (OutOfMemoryError e) {
+            settle(resource, e);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -161,6 +166,15 @@ public class Request {
         done(resource);
     }
 
+    /** The operation has failed for want of message memory; its handle is gone. */
+    private void settle(Resource resource, OutOfMemoryError e) {
+        if (buffer != null) {
+            buffer.arrived();
+        }
+        failure = e;
+        done(resource);
+    }
+
     private void done(Resource resource) {
         resource.close();
         buffer = null;
@@ -176,8 +190,11 @@ public class Request {
 
     private Status consume() {
         active = false;
+        if (failure instanceof Error) {
+            throw (Error) failure;
+        }
         if (failure != null) {
-            throw failure;
+            throw (RuntimeException) failure;
         }
         return status;
     }
