@@ -296,7 +296,7 @@ public class Request {
     /**
      * Waits until all operations are done. Blocks.
      *
-     * @param reqs requests; null and {@link #MPI_REQUEST_NULL} are passed over
+     * @param reqs requests; null, {@link #MPI_REQUEST_NULL} and those that were freed are passed over
      * @return a status for each, null for those passed over
      * @throws MPJDevException the first failure, in the order of the array, after all are done
      */
@@ -309,7 +309,9 @@ public class Request {
             }
             try {
                 all[i] = reqs[i].iwait();
-                all[i].index = i;
+                if (all[i] != null) {
+                    all[i].index = i;
+                }
             } catch (TimedOutException | InterruptedOperationException e) {
                 throw e;
             } catch (MPJDevException e) {
