@@ -91,8 +91,9 @@ public class Comm {
      * @throws IllegalStateException when the process is a rank already
      */
     public static String[] init(String[] args) {
+        String[] own = args.clone();
         Ranks.init();
-        return args.clone();
+        return own;
     }
 
     /**
