@@ -108,7 +108,17 @@ public class ObjectReadBuffer extends ReadBuffer {
      */
     public void strScatter(Object[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws IOException, ClassNotFoundException {
-        scatter(dest, Elements.patch(dest.length, dstOff, rank, exts, strs, indexes));
+        int[] own = indexes.clone();
+        try {
+            // Before the elements are listed: extents can multiply to more than there is memory for.
+            Native.checkObjects(
+                    handle(), Native.patchCount(dest.length, dstOff, rank, exts, strs, own, own.length), flags);
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        scatter(dest, Elements.patch(dest.length, dstOff, rank, exts, strs, own));
     }
 
     private void scatter(Object[] dest, int[] chosen) throws IOException, ClassNotFoundException {
