@@ -154,7 +154,11 @@ public class Comm {
      * @return the number
      */
     public int size() {
-        return Native.size(handle());
+        try {
+            return Native.size(handle());
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**
@@ -163,7 +167,11 @@ public class Comm {
      * @return 0 to size - 1
      */
     public int id() {
-        return Native.rank(handle());
+        try {
+            return Native.rank(handle());
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**
@@ -240,7 +248,11 @@ public class Comm {
      * @param why a text for people
      */
     public void abort(String why) {
-        Native.abort(handle(), why);
+        try {
+            Native.abort(handle(), why);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     // ---- Sending
