@@ -354,7 +354,9 @@ public class ReadBuffer extends Buffer {
      * @throws BufferReadException when the next section is another one
      */
     public void scatter(int[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        takeScattered(dest, dest.length, Types.INT, numEls, offs, indexes);
+        // An array that is scattered into itself: its indices are those from before the call.
+        int[] before = dest == indexes ? indexes.clone() : indexes;
+        takeScattered(dest, dest.length, Types.INT, numEls, offs, before);
     }
 
     /**
