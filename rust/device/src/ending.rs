@@ -42,6 +42,18 @@ impl Endpoint {
         }
     }
 
+    /// Whether this rank has not begun to finish; costs next to nothing.
+    ///
+    /// # Errors
+    /// It has.
+    #[inline]
+    pub fn check_unfinished(&self) -> Result<(), DeviceError> {
+        match self.finishing.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(DeviceError::Finished { rank: self.rank }),
+        }
+    }
+
     /// Whether this rank may still communicate.
     pub(crate) fn check_running(&self) -> Result<(), DeviceError> {
         self.check_self(&self.lock().state)

@@ -72,7 +72,7 @@ impl Array {
         }
         match u8::try_from(element).ok().and_then(Type::from_code) {
             Some(element) if element != Type::Object => Ok(Array { raw, len: length as usize, element }),
-            _ => Err(Failure::WrongKind { what: "array", why: "it is not primitive" }),
+            _ => Err(Failure::Unusable { what: "array", why: "it is not primitive" }),
         }
     }
 
@@ -372,7 +372,7 @@ impl Direct {
             )
         };
         if start.is_null() || elements < 0 {
-            return Err(Failure::WrongKind { what: "buffer", why: "it is not direct" });
+            return Err(Failure::Unusable { what: "buffer", why: "it is not direct" });
         }
         Ok(Direct { start: start.cast(), len: elements as usize })
     }

@@ -277,7 +277,7 @@ fn direct_range(direct: &Direct, off: i64, element: i32, count: i32) -> Done<(Ty
 fn primitive(element: i32) -> Done<Type> {
     match u8::try_from(element).ok().and_then(Type::from_code) {
         Some(element) if element != Type::Object => Ok(element),
-        _ => Err(wrong("section", "its type is not primitive")),
+        _ => Err(Failure::Unusable { what: "type", why: "it is not primitive" }),
     }
 }
 

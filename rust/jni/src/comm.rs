@@ -45,9 +45,10 @@ fn from(source: i32, tag: i32) -> From {
     From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
 }
 
-/// What a receive asks for, checked before its buffer is emptied for it: a bad argument changes nothing.
+/// What a receive asks for, checked before its buffer is emptied for it: a refused call changes nothing.
 #[inline(always)]
 fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
+    comm.endpoint().check_unfinished()?;
     let from = from(source, tag);
     if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
         return Err(DeviceError::BadRank { rank, size: comm.size() }.into());

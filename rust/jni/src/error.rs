@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     TableFull { what: &'static str },
     #[error("the {what} cannot do this: {why}")]
     WrongKind { what: &'static str, why: &'static str },
+    #[error("the {what} cannot be used: {why}")]
+    Unusable { what: &'static str, why: &'static str },
     #[error("{name} is null")]
     Null { name: &'static str },
     /// A Java exception is pending already and wins.
@@ -101,6 +103,7 @@ impl Failure {
             Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
                 JavaClass::IllegalState
             }
+            Failure::Unusable { .. } => JavaClass::IllegalArgument,
             Failure::TableFull { .. } => JavaClass::OutOfMemory,
             Failure::Null { .. } => JavaClass::NullPointer,
             Failure::Pending => return None,

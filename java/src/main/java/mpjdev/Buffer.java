@@ -52,7 +52,7 @@ public class Buffer implements AutoCloseable {
     /** Also throws what Java does for a buffer whose arena is closed or another thread's: native code would not see that. */
     static int foreign(ByteBuffer direct) {
         if (direct.capacity() > 0) {
-            direct.duplicate().clear().get(0);
+            (direct.limit() > 0 ? direct : direct.duplicate().clear()).get(0);
         }
         return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
     }
@@ -60,6 +60,11 @@ public class Buffer implements AutoCloseable {
     /** A new message is there, or none any more: what is kept about the one before is forgotten. */
     void arrived() {
         flags = 0;
+    }
+
+    /** Whether there is a section, read or not. */
+    boolean hasContent() {
+        return Native.sectionCount(handle, 0) > 0;
     }
 
     /** A native call has carried the flags out. A position that was reset for it is at the start anyway. */
@@ -135,7 +140,10 @@ public class Buffer implements AutoCloseable {
         return sum;
     }
 
-    /** Gives the memory back. Every later use but this one throws {@link IllegalStateException}. */
+    /**
+     * Gives the memory back. Whatever uses the message afterwards throws {@link IllegalStateException}; to close it again does
+     * nothing.
+     */
     @Override
     public void close() {
         resource.close();

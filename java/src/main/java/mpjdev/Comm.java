@@ -50,6 +50,8 @@ public class Comm {
 
     /** The world of a rank that is a thread: it ends with its job, not before. */
     static final class Job extends Comm {
+        private volatile boolean ended;
+
         Job(long handle) {
             super(handle);
         }
@@ -60,7 +62,12 @@ public class Comm {
         }
 
         void end() {
+            ended = true;
             super.free();
+        }
+
+        boolean hasEnded() {
+            return ended;
         }
     }
 
@@ -354,7 +361,7 @@ public class Comm {
             buf.arrived();
             return status.received(result, buf);
         } catch (Failure f) {
-            if (f.code() != Failure.BAD_ARGUMENT) {
+            if (!wasRefused(f, buf)) {
                 buf.arrived();
             }
             throw Errors.comm(f);
@@ -362,6 +369,11 @@ public class Comm {
             Reference.reachabilityFence(buf);
             Reference.reachabilityFence(this);
         }
+    }
+
+    /** Whether a receive failed before anything was done for it; else its buffer is empty. */
+    private static boolean wasRefused(Failure f, Buffer buf) {
+        return f.code() == Failure.BAD_ARGUMENT || f.code() == Failure.NOT_INITIALIZED && buf.hasContent();
     }
 
     private Status recvVirtually(Buffer buf, int src, int tag) {

@@ -13,8 +13,11 @@ final class Ranks {
     /** The process's own world between init and finish. */
     private static volatile Comm process;
 
+    /** The process was a rank before. */
+    private static volatile boolean finished;
+
     /** The world of a rank that is a thread, for the thread and its children. */
-    private static final InheritableThreadLocal<Comm> BOUND = new InheritableThreadLocal<>();
+    private static final InheritableThreadLocal<Comm.Job> BOUND = new InheritableThreadLocal<>();
 
     private Ranks() {}
 
@@ -23,20 +26,26 @@ final class Ranks {
         if (own != null) {
             return own;
         }
-        Comm bound = BOUND.get();
-        if (bound == null) {
-            throw new IllegalStateException("this thread has no rank: call Comm.init first,"
-                    + " or run it inside Comm.runThreads(n, task)");
+        Comm bound = bound();
+        if (bound != null) {
+            return bound;
         }
-        return bound;
+        throw new IllegalStateException("this thread has no rank" + (finished ? " since Comm.finish was called" : "")
+                + ": call Comm.init first, or run it inside Comm.runThreads(n, task)");
+    }
+
+    /** The world of the thread's job; none when that is over, as for a pool's thread that has outlived it. */
+    private static Comm bound() {
+        Comm.Job bound = BOUND.get();
+        return bound == null || bound.hasEnded() ? null : bound;
     }
 
     static boolean isThread() {
-        return process == null && BOUND.get() != null;
+        return process == null && bound() != null;
     }
 
     static synchronized void init() {
-        if (process == null && BOUND.get() != null) {
+        if (process == null && bound() != null) {
             return;
         }
         if (process != null) {
@@ -49,6 +58,7 @@ final class Ranks {
         Comm own;
         synchronized (Ranks.class) {
             own = world();
+            finished = finished || process != null;
             process = null;
         }
         try {
@@ -89,7 +99,7 @@ final class Ranks {
         rethrow(first.get());
     }
 
-    private static <E extends Exception> void runRank(Comm world, int rank, Comm.Task<E> task,
+    private static <E extends Exception> void runRank(Comm.Job world, int rank, Comm.Task<E> task,
             AtomicReference<Throwable> first) {
         BOUND.set(world);
         try {

@@ -111,7 +111,7 @@ public class ReadBuffer extends Buffer {
      * @param dstOff octets from the start of the buffer to the first element
      * @param numEls number of elements
      * @throws BufferReadException as for every read
-     * @throws IllegalStateException when the buffer is not direct
+     * @throws IllegalArgumentException when the buffer is not direct, or the type is not primitive
      * @throws ReadOnlyBufferException when the buffer is read-only
      */
     public void read(ByteBuffer dest, Type type, int dstOff, int numEls) throws BufferReadException {

@@ -11,7 +11,8 @@ public class Status extends Received {
     /** Place of the request among those that were waited for together. */
     public int index;
 
-    Status() {}
+    /** One that says nothing, to be filled by whoever makes it. */
+    public Status() {}
 
     /**
      * Capacity that receiving this message needs: the octets of its first physical message without the 16 of the

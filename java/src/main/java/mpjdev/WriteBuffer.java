@@ -88,7 +88,7 @@ public class WriteBuffer extends Buffer {
      * @param type type of the elements, not {@link Type#OBJECT}
      * @param srcOff octets from the start of the buffer to the first element
      * @param numEls number of elements
-     * @throws IllegalStateException when the buffer is not direct
+     * @throws IllegalArgumentException when the buffer is not direct, or the type is not primitive
      */
     public void write(ByteBuffer source, Type type, int srcOff, int numEls) {
         try {

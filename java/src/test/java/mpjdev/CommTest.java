@@ -415,4 +415,33 @@ class CommTest {
         assertEquals(0, e.rank());
         assertFalse(Thread.currentThread().isInterrupted());
     }
+
+    @Test
+    void shouldChangeNothingWhenInitIsGivenNothing() {
+        assertThrows(NullPointerException.class, () -> Comm.init(null));
+        assertThrows(IllegalStateException.class, Comm.WORLD::size);
+        Comm.init(new String[0]);
+        Comm.finish();
+        IllegalStateException e = assertThrows(IllegalStateException.class, Comm.WORLD::size);
+        assertTrue(e.getMessage().contains("finish"), e.getMessage());
+    }
+
+    /** A receive that is refused has not begun. */
+    @Test
+    void shouldKeepTheMessageOfABufferWhenAReceiveIsRefusedAfterFinish() throws Exception {
+        Comm.init(new String[0]);
+        Comm dup = Comm.WORLD.dup();
+        Comm.finish();
+        try (WriteBuffer out = new WriteBuffer(32); ReadBuffer in = new ReadBuffer(32)) {
+            out.write(new int[] {7}, 0, 1);
+            out.write(new int[] {8}, 0, 1);
+            in.load(out.toByteArray());
+            int[] got = new int[1];
+            in.read(got, 0, 1);
+            assertThrows(NotInitializedException.class, () -> dup.recv(in, 0, 0));
+            assertThrows(NotInitializedException.class, () -> dup.irecv(in, 0, 0));
+            in.read(got, 0, 1);
+            assertEquals(8, got[0]);
+        }
+    }
 }

@@ -185,14 +185,14 @@ class MisuseTest {
             w.refuses(bounds, () -> w.buffer.write(direct, Type.INT, -1, 1), -1, 4, 32);
             w.refuses(bounds, () -> w.buffer.write(direct, Type.DOUBLE, 0, Integer.MAX_VALUE), 32);
             w.refuses(IllegalArgumentException.class, () -> w.buffer.write(direct, Type.INT, 0, -1), -1);
-            w.refuses(IllegalStateException.class, () -> w.buffer.write(direct, Type.OBJECT, 0, 1), "primitive");
-            w.refuses(IllegalStateException.class, () -> w.buffer.write(ByteBuffer.allocate(8), Type.INT, 0, 1),
+            w.refuses(IllegalArgumentException.class, () -> w.buffer.write(direct, Type.OBJECT, 0, 1), "primitive");
+            w.refuses(IllegalArgumentException.class, () -> w.buffer.write(ByteBuffer.allocate(8), Type.INT, 0, 1),
                     "direct");
             in.load(new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.INT, new int[] {1, 2}).toByteArray());
             for (int off : new int[] {25, 33, -1, Integer.MIN_VALUE, Integer.MAX_VALUE}) {
                 check(assertThrows(bounds, () -> in.read(direct, Type.INT, off, 2)), off, 8, 32);
             }
-            assertThrows(IllegalStateException.class, () -> in.read(direct, Type.OBJECT, 0, 2));
+            assertThrows(IllegalArgumentException.class, () -> in.read(direct, Type.OBJECT, 0, 2));
             assertEquals(ByteBuffer.allocate(32), direct);
             assertEquals(2, in.nextCount());
         }

@@ -10,9 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.InvalidClassException;
 import java.io.ObjectInputFilter;
+import java.io.ObjectInputStream;
 import java.io.Serializable;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -432,6 +435,111 @@ class ObjectReadBufferTest {
         for (String bad : new String[] {"mpjdev.filter=a=b", "mpjdev.filter.depth=x", "mpjdev.filter.depth=-1"}) {
             Fork.Result result = new Fork().with("-D" + bad).run(ReadSecret.class);
             assertTrue(result.status != 0 && result.output.contains("-D" + bad), result.output);
+        }
+    }
+
+    /** What an object does to the buffer it is read from, once. */
+    private interface Mischief {
+        void with(ObjectReadBuffer buffer) throws Exception;
+    }
+
+    private static Mischief mischief;
+    private static ObjectReadBuffer target;
+
+    static final class Meddler implements Serializable {
+        private static final long serialVersionUID = 1L;
+
+        private void readObject(ObjectInputStream in) throws IOException, ClassNotFoundException {
+            in.defaultReadObject();
+            Mischief now = mischief;
+            mischief = null;
+            if (now != null) {
+                try {
+                    now.with(target);
+                } catch (RuntimeException | IOException e) {
+                    throw new IllegalStateException(e);
+                } catch (Exception e) {
+                    throw new AssertionError(e);
+                }
+            }
+        }
+    }
+
+    @Test
+    void shouldStayReadableWhateverAnObjectDoesToItsOwnBuffer() throws Exception {
+        Mischief[] all = {ObjectReadBuffer::reset, b -> b.read(new Object[1], 0, 1), b -> b.setObjectFilter(null)};
+        for (int i = 0; i < all.length; i++) {
+            try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+                out.write(new Object[] {"first"}, 0, 1);
+                out.write(new Object[] {new Meddler(), new Meddler()}, 0, 2);
+                out.write(new Object[] {"third"}, 0, 1);
+                in.load(out.toByteArray());
+                Object[] got = new Object[2];
+                in.read(got, 0, 1);
+                assertEquals("first", got[0]);
+                mischief = all[i];
+                target = in;
+                assertThrows(IllegalStateException.class, () -> in.read(got, 0, 2), "mischief " + i);
+                // Nothing was read: from the start again, or from where it was.
+                in.reset();
+                in.read(got, 0, 1);
+                assertEquals("first", got[0]);
+                in.read(got, 0, 2);
+                assertTrue(got[0] instanceof Meddler && got[1] instanceof Meddler);
+                in.read(got, 0, 1);
+                assertEquals("third", got[0]);
+            }
+        }
+    }
+
+    /** Its loader alone knows the interface. */
+    @Test
+    void shouldAskTheContextClassLoaderForTheInterfacesOfAProxy() throws Exception {
+        String output = new Fork().run(ProxyOfAPlugIn.class).ok();
+        assertTrue(output.contains("a proxy of the plug-in"), output);
+    }
+
+    /** Sends a proxy whose interface only a child of our loader has. */
+    static final class ProxyOfAPlugIn {
+        private ProxyOfAPlugIn() {}
+
+        public static void main(String[] args) throws Exception {
+            Path folder = Files.createTempDirectory("mpjdev-test");
+            Path source = folder.resolve("Face.java");
+            try {
+                Files.writeString(source, "public interface Face { }");
+                int failed = javax.tools.ToolProvider.getSystemJavaCompiler().run(null, null, null, "-d",
+                        folder.toString(), source.toString());
+                assertEquals(0, failed);
+                try (java.net.URLClassLoader plugIn = new java.net.URLClassLoader(
+                        new java.net.URL[] {folder.toUri().toURL()}, ProxyOfAPlugIn.class.getClassLoader())) {
+                    Thread.currentThread().setContextClassLoader(plugIn);
+                    Class<?> face = plugIn.loadClass("Face");
+                    Object proxy = java.lang.reflect.Proxy.newProxyInstance(plugIn, new Class<?>[] {face}, new Handler());
+                    try (ObjectWriteBuffer out = new ObjectWriteBuffer(64);
+                            ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+                        out.write(new Object[] {proxy}, 0, 1);
+                        in.load(out.toByteArray());
+                        Object[] got = new Object[1];
+                        in.read(got, 0, 1);
+                        System.out.println(face.isInstance(got[0]) ? "a proxy of the plug-in" : "something else");
+                    }
+                }
+            } finally {
+                Files.deleteIfExists(source);
+                Files.deleteIfExists(folder.resolve("Face.class"));
+                Files.delete(folder);
+            }
+        }
+    }
+
+    /** Their product is far more than there is memory to list. */
+    @Test
+    void shouldLookAtTheSectionBeforeItListsTheElementsOfAPatch() throws Exception {
+        try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+            in.load(message("one"));
+            assertThrows(BufferReadException.class,
+                    () -> in.strScatter(new Object[1], 0, 1, 0, 1, new int[] {Integer.MAX_VALUE, 0}));
         }
     }
 }

@@ -10,6 +10,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -437,6 +440,72 @@ class RequestTest {
                 assertThrows(PeerFailedException.class, () -> send(world, 1, 0, 0));
                 assertSame(e, assertThrows(PeerFailedException.class, request::itest), "it says the same again");
                 assertEquals(16, in.capacity());
+            }
+        });
+    }
+
+    @Test
+    void shouldBearACancelThatComesTooLate() throws Exception {
+        int rounds = 3000;
+        AtomicInteger refused = new AtomicInteger();
+        Comm.runThreads(2, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); WriteBuffer out = message(1)) {
+                if (world.id() == 1) {
+                    for (int i = 0; i < rounds; i++) {
+                        world.recv(in, 0, 0);
+                        world.send(out, 0, 1);
+                    }
+                    return;
+                }
+                AtomicReference<Request> now = new AtomicReference<>();
+                AtomicBoolean end = new AtomicBoolean();
+                Thread canceller = new Thread(() -> {
+                    while (!end.get()) {
+                        Request request = now.get();
+                        try {
+                            if (request != null) {
+                                request.cancel();
+                            }
+                        } catch (IllegalStateException e) {
+                            refused.incrementAndGet();
+                        }
+                    }
+                });
+                canceller.start();
+                try {
+                    for (int i = 0; i < rounds; i++) {
+                        Request request = world.irecv(in, 1, 1);
+                        now.set(request);
+                        world.send(out, 1, 0);
+                        try {
+                            request.iwait();
+                        } catch (CancelledException e) {
+                            now.set(null);
+                            world.recv(in, 1, 1);
+                        }
+                    }
+                } finally {
+                    end.set(true);
+                    canceller.join();
+                }
+            }
+        });
+        assertEquals(0, refused.get());
+    }
+
+    @Test
+    void shouldPassOverFreedRequestsInWaitall() {
+        Comm.runThreads(1, world -> {
+            try (ReadBuffer in = new ReadBuffer(16); ReadBuffer other = new ReadBuffer(16)) {
+                Request freed = world.irecv(other, 0, 7);
+                freed.free();
+                Request good = world.irecv(in, 0, 3);
+                send(world, 5, 0, 3);
+                Status[] all = Request.iwaitall(new Request[] {freed, good});
+                assertNull(all[0]);
+                assertEquals(3, all[1].tag);
+                assertEquals(1, all[1].index);
+                send(world, 5, 0, 7);
             }
         });
     }

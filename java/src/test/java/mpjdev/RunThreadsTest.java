@@ -10,6 +10,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
@@ -265,5 +267,61 @@ class RunThreadsTest {
             }
             world.barrier();
         });
+    }
+
+    /** Nobody could be told of the rank's end without it. */
+    @Test
+    void shouldRefuseToFreeTheWorldOfARank() {
+        IllegalStateException e = assertThrows(IllegalStateException.class, () -> Comm.runThreads(2, world -> {
+            if (world.id() == 0) {
+                world.free();
+            } else {
+                world.recv(new ReadBuffer(64), 0, 0);
+            }
+        }));
+        assertTrue(e.getMessage().contains("cannot be freed"), e.getMessage());
+    }
+
+    @Test
+    void shouldEndTheJobWhateverIsThrown() {
+        RuntimeException mute = new RuntimeException() {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            public String toString() {
+                throw new IllegalStateException("no words");
+            }
+        };
+        RuntimeException thrown = null;
+        try {
+            Comm.runThreads(2, world -> {
+                if (world.id() == 0) {
+                    throw mute;
+                }
+                world.recv(new ReadBuffer(64), 0, 0);
+            });
+        } catch (RuntimeException e) {
+            thrown = e;
+        }
+        assertTrue(thrown == mute);
+    }
+
+    /** As a pool's threads do that were made inside. */
+    @Test
+    void shouldForgetAJobInThreadsThatOutliveIt() throws Exception {
+        AtomicReference<ExecutorService> pool = new AtomicReference<>();
+        Comm.runThreads(1, world -> {
+            pool.set(Executors.newSingleThreadExecutor());
+            assertEquals(0, pool.get().submit(() -> Comm.WORLD.id()).get());
+        });
+        try {
+            pool.get().submit(() -> {
+                assertEquals(Comm.MODEL_MULTIPROCESS, Comm.getModel());
+                IllegalStateException e = assertThrows(IllegalStateException.class, () -> Comm.WORLD.id());
+                assertTrue(e.getMessage().contains("runThreads"), e.getMessage());
+            }).get();
+        } finally {
+            pool.get().shutdown();
+        }
     }
 }
