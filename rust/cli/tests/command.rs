@@ -106,7 +106,14 @@ fn an_input_that_cannot_be_read_is_named_with_status_2() {
     assert!(err.contains(env!("CARGO_MANIFEST_DIR")), "{err}");
     let (status, _, err) = run_with_input(&["inspect", "-"], b"not hex at all");
     assert_eq!(status, 2);
-    assert!(err.starts_with("mpjdev: -: line 1, column 1: 'n' is not a hexadecimal digit"), "{err}");
+    assert!(
+        err.starts_with("mpjdev: standard input: line 1, column 1: 'n' is not a hexadecimal digit"),
+        "{err}"
+    );
+    // A file of that name is not standard input.
+    let (status, _, err) = run_with_input(&["inspect", "./-"], b"not hex at all");
+    assert_eq!(status, 2);
+    assert!(err.starts_with("mpjdev: ./-: "), "{err}");
 }
 
 /// Proves that a reader who has seen enough ends the command quietly, in the middle of megabytes.

@@ -1,5 +1,6 @@
 //! `mpjdev inspect`: reads a message from a file or standard input and explains it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ impl Inspect {
         let octets = match self.octets() {
             Ok(octets) => octets,
             Err(e) => {
-                eprintln!("mpjdev: {}: {e}", self.file.display());
+                eprintln!("mpjdev: {}: {e}", self.name());
                 return ExitCode::from(crate::UNUSABLE);
             }
         };
@@ -83,13 +84,22 @@ impl Inspect {
         ExitCode::from(u8::from(explanation.error().is_some()))
     }
 
+    fn is_standard_input(&self) -> bool {
+        self.file == Path::new("-")
+    }
+
+    /// What errors call the input.
+    fn name(&self) -> Cow<'_, str> {
+        if self.is_standard_input() { "standard input".into() } else { self.file.to_string_lossy() }
+    }
+
     fn octets(&self) -> Result<Vec<u8>, InputError> {
         let kind = match self.input {
             Input::Auto => Kind::Auto,
             Input::Raw => Kind::Raw,
             Input::Hex => Kind::Hex,
         };
-        let input = if self.file == Path::new("-") {
+        let input = if self.is_standard_input() {
             read(io::stdin().lock(), 0)?
         } else {
             let file = File::open(&self.file)?;
