@@ -148,6 +148,8 @@ public class Comm {
      * @param ranks number of ranks, 1 to 1024
      * @param task what each rank does
      * @throws E what the first rank that failed has thrown
+     * @throws IllegalArgumentException when there cannot be so many ranks, or {@code -Dmpjdev.messageOriented} is neither
+     *     {@code true} nor {@code false}
      */
     public static <E extends Exception> void runThreads(int ranks, Task<E> task) throws E {
         Ranks.runThreads(ranks, task);

@@ -10,6 +10,8 @@ final class Ranks {
     /** Every rank keeps some 300 octets for every other one: here that is 300 MiB, with 20 times as many 120 GiB. */
     static final int RANKS_MAX = 1024;
 
+    static final String MESSAGE_ORIENTED_PROPERTY = "mpjdev.messageOriented";
+
     /** The process's own world between init and finish. */
     private static volatile Comm process;
 
@@ -73,7 +75,7 @@ final class Ranks {
             throw new IllegalArgumentException("a job in one JVM has 1 to " + RANKS_MAX + " ranks, not " + ranks);
         }
         long[] handles = new long[ranks];
-        Native.localJob(handles, ranks, Boolean.getBoolean("mpjdev.messageOriented"));
+        Native.localJob(handles, ranks, messageOriented());
         AtomicReference<Throwable> first = new AtomicReference<>();
         Comm.Job[] worlds = new Comm.Job[ranks];
         Thread[] threads = new Thread[ranks];
@@ -97,6 +99,16 @@ final class Ranks {
             throw e;
         }
         rethrow(first.get());
+    }
+
+    /** A setting that cannot be read must not become false silently. */
+    private static boolean messageOriented() {
+        String asked = System.getProperty(MESSAGE_ORIENTED_PROPERTY, "false");
+        if (!asked.equals("true") && !asked.equals("false")) {
+            throw new IllegalArgumentException("-D" + MESSAGE_ORIENTED_PROPERTY + "=" + asked
+                    + " is neither true nor false");
+        }
+        return asked.equals("true");
     }
 
     private static <E extends Exception> void runRank(Comm.Job world, int rank, Comm.Task<E> task,

@@ -44,6 +44,32 @@ class RunThreadsTest {
     }
 
     @Test
+    void shouldNameTheSettingThatIsNeitherTrueNorFalse() {
+        String before = System.getProperty("mpjdev.messageOriented");
+        AtomicInteger ran = new AtomicInteger();
+        try {
+            for (String bad : new String[] {"yes", "TRUE", "1", "", " true"}) {
+                System.setProperty("mpjdev.messageOriented", bad);
+                IllegalArgumentException e = assertThrows(IllegalArgumentException.class,
+                        () -> Comm.runThreads(2, world -> ran.incrementAndGet()), bad);
+                assertEquals("-Dmpjdev.messageOriented=" + bad + " is neither true nor false", e.getMessage());
+            }
+            assertEquals(0, ran.get());
+            for (String good : new String[] {"true", "false"}) {
+                System.setProperty("mpjdev.messageOriented", good);
+                Comm.runThreads(2, world -> ran.incrementAndGet());
+            }
+            assertEquals(4, ran.get());
+        } finally {
+            if (before == null) {
+                System.clearProperty("mpjdev.messageOriented");
+            } else {
+                System.setProperty("mpjdev.messageOriented", before);
+            }
+        }
+    }
+
+    @Test
     void shouldThrowWhatWasThrownAsWhatItIs() {
         IOException checked = new FileNotFoundException("checked");
         assertSame(checked, assertThrows(IOException.class, () -> Comm.<IOException>runThreads(2, world -> {
