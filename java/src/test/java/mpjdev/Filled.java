@@ -1,0 +1,43 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.function.Executable;
+
+/** A buffer with something in it, and the octets that it has and keeps. */
+final class Filled implements AutoCloseable {
+    final ObjectWriteBuffer buffer = new ObjectWriteBuffer(64);
+    final byte[] before;
+
+    Filled() throws Exception {
+        buffer.write(new int[] {1, 2}, 0, 2);
+        buffer.write(new Object[] {"x"}, 0, 1);
+        before = buffer.toByteArray();
+    }
+
+    /** The call throws exactly this, its text has these words, and the message is what it was. */
+    void refuses(Class<? extends Throwable> expected, Executable call, Object... words) {
+        Throwable e = assertThrows(Throwable.class, call);
+        assertSame(expected, e.getClass(), e.toString());
+        check(e, words);
+        assertArrayEquals(before, buffer.toByteArray(), "changed by a call that threw " + e);
+        assertEquals(2, buffer.sectionCount());
+    }
+
+    @Override
+    public void close() {
+        buffer.close();
+    }
+
+    /** The text has these words. */
+    static void check(Throwable e, Object... words) {
+        for (Object word : words) {
+            assertTrue(e.getMessage() != null && e.getMessage().contains(word.toString()),
+                    word + " is missing in: " + e.getMessage());
+        }
+    }
+}
