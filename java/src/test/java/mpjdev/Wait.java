@@ -5,13 +5,14 @@ import static org.junit.jupiter.api.Assertions.fail;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 
-/** Waits on a condition with a deadline, and runs a job in one of its forms. */
-final class Wait {
+/** Waits on a condition with a deadline, and runs a job in one of its forms. Public: the tests of the core use it too. */
+public final class Wait {
     private static final long DEADLINE_SECONDS = 30;
 
     private Wait() {}
 
-    static void until(String what, Callable<Boolean> condition) throws Exception {
+    /** Waits until the condition holds. */
+    public static void until(String what, Callable<Boolean> condition) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(DEADLINE_SECONDS);
         while (!condition.call()) {
             if (System.nanoTime() > end) {
@@ -29,7 +30,8 @@ final class Wait {
         });
     }
 
-    static void join(Thread... threads) throws Exception {
+    /** Waits for the end of threads. */
+    public static void join(Thread... threads) throws Exception {
         for (Thread thread : threads) {
             thread.join(TimeUnit.SECONDS.toMillis(DEADLINE_SECONDS));
             if (thread.isAlive()) {
