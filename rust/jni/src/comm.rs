@@ -254,8 +254,10 @@ pub(crate) fn matched_status(env: &mut Env, matched: i64, out: Received) -> Answ
     Ok(pack(env, &status, out))
 }
 
-/// Receives a matched message; it is consumed whatever becomes of the receive.
+/// Receives a matched message, which is consumed once the receive is under way. A call that is refused, for the message
+/// or for the buffer, changes neither.
 pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
+    handle::matched_status(matched)?;
     let (capacity, _) = begin_receive(buffer)?;
     let taken = handle::take_matched(matched);
     if taken.is_err() {

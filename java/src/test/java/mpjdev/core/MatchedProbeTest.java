@@ -355,7 +355,7 @@ class MatchedProbeTest {
     }
 
     @Test
-    void shouldRefuseAMatchedMessageThatWasUsed() throws Exception {
+    void shouldRefuseAMatchedMessageThatWasUsedAndLeaveTheBufferAlone() throws Exception {
         long comm = Native.worldOfOne();
         Letter letter = new Letter(5, 6, 7, true);
         Letter kept = new Letter(8, 1, 0, false);
@@ -366,10 +366,12 @@ class MatchedProbeTest {
         long buffer = Native.newReader(letter.needs());
         Native.await(Native.imrecv(received, buffer), PATIENCE_NANOS, new Seen());
         Native.freeMatched(freed);
+        byte[] octets = logical(buffer);
         for (long used : new long[] {received, freed, 0, -1, Long.MAX_VALUE, Long.MIN_VALUE}) {
             isClosed(() -> Native.imrecv(used, buffer));
             isClosed(() -> Native.matchedStatus(used, new Seen()));
             Native.freeMatched(used);
+            assertArrayEquals(octets, logical(buffer), "neither in use nor emptied");
         }
         // A new one may have an old one's place, and is not reached by the old handle.
         kept.send(comm, 0, TAG);
