@@ -1,11 +1,10 @@
 package mpjdev.core;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import org.junit.jupiter.api.Test;
 
-/** What native code throws is taken apart into code, rank and text; and a platform thread waits natively. */
+/** What native code throws is taken apart into code, rank and text. */
 class FailureTest {
     @Test
     void shouldTakeApartWhatNativeCodeThrows() {
@@ -15,14 +14,5 @@ class FailureTest {
         assertEquals("rank 3 has failed: a text with spaces", failure.getMessage());
         assertEquals(0, failure.getStackTrace().length, "its face's exception has the one that counts");
         assertEquals("", new Failure("1 2 ").getMessage());
-    }
-
-    @Test
-    void shouldKnowAPlatformThread() {
-        assertFalse(Waiting.isVirtual());
-        Waiting waiting = new Waiting();
-        for (int i = 0; i < 200; i++) {
-            waiting.pause();
-        }
     }
 }

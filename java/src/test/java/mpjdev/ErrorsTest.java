@@ -1,0 +1,89 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import java.lang.reflect.Field;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Function;
+import mpjdev.core.Failure;
+import org.junit.jupiter.api.Test;
+
+/** Every failure of the engine is exactly one exception of each part of the API, with its text and its rank. */
+class ErrorsTest {
+    private static final String TEXT = "24 octets needed, 23 available";
+    private static final int RANK = 3;
+
+    /** Stands for a failure that this part of the API cannot have. */
+    private static final Class<?> NEVER = IllegalStateException.class;
+
+    /** By name of the failure: what writing, reading and communication throw. */
+    private static final Map<String, Class<?>[]> EXPECTED = Map.ofEntries(
+            row("OVERFLOW", BufferOverflowException.class, NEVER, NEVER),
+            row("END_OF_SECTIONS", NEVER, BufferReadException.class, NEVER),
+            row("TYPE_MISMATCH", NEVER, TypeMismatchException.class, NEVER),
+            row("SIZE_MISMATCH", NEVER, SectionSizeMismatchException.class, NEVER),
+            row("DAMAGED", NEVER, BufferReadException.class, DamagedMessageException.class),
+            row("TRUNCATED", NEVER, BufferReadException.class, TruncationException.class),
+            row("PEER_FAILED", NEVER, NEVER, PeerFailedException.class),
+            row("TIMED_OUT", NEVER, NEVER, TimedOutException.class),
+            row("INTERRUPTED", NEVER, NEVER, InterruptedOperationException.class),
+            row("CANCELLED", NEVER, NEVER, CancelledException.class),
+            row("NOT_INITIALIZED", NEVER, NEVER, NotInitializedException.class),
+            row("BAD_ARGUMENT", NEVER, NEVER, BadArgumentException.class),
+            row("UNDELIVERED", NEVER, NEVER, UndeliveredException.class));
+
+    private static Map.Entry<String, Class<?>[]> row(String name, Class<?>... writeReadComm) {
+        return Map.entry(name, writeReadComm);
+    }
+
+    /** The codes as they are declared: a new one must get a row above. */
+    private static Map<String, Integer> codes() throws IllegalAccessException {
+        Map<String, Integer> codes = new TreeMap<>();
+        for (Field field : Failure.class.getFields()) {
+            if (field.getType() == int.class) {
+                codes.put(field.getName(), field.getInt(null));
+            }
+        }
+        return codes;
+    }
+
+    private static void check(int part, Function<Failure, Exception> face) throws Exception {
+        Map<String, Integer> codes = codes();
+        assertEquals(codes.keySet(), new TreeMap<>(EXPECTED).keySet());
+        for (Map.Entry<String, Integer> code : codes.entrySet()) {
+            Exception e;
+            try {
+                e = face.apply(new Failure(code.getValue() + " " + RANK + " " + TEXT));
+            } catch (RuntimeException thrown) {
+                e = thrown;
+            }
+            Class<?> expected = EXPECTED.get(code.getKey())[part];
+            assertSame(expected, e.getClass(), code.getKey());
+            assertEquals(expected == NEVER ? "failure " + code.getValue() + ": " + TEXT : TEXT, e.getMessage());
+        }
+    }
+
+    @Test
+    void shouldMakeAnOverflowWhatWritesThrow() throws Exception {
+        check(0, Errors::write);
+    }
+
+    @Test
+    void shouldMakeMismatchesAndDamageWhatReadsThrow() throws Exception {
+        check(1, Errors::read);
+    }
+
+    @Test
+    void shouldMakeAllOthersWhatCommunicationThrows() throws Exception {
+        check(2, Errors::comm);
+    }
+
+    @Test
+    void shouldTellTheRankThatAFailureIsAbout() {
+        assertEquals(RANK, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " 3 gone"))).rank());
+        assertEquals(-1, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " -1 all"))).rank());
+        assertEquals(RANK, ((UndeliveredException) Errors.comm(new Failure(Failure.UNDELIVERED + " 3 left"))).rank());
+    }
+}

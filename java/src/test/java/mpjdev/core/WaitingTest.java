@@ -1,0 +1,72 @@
+package mpjdev.core;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A wait in Java begins with yields, then parks for longer and longer, up to a millisecond. */
+@Timeout(60)
+class WaitingTest {
+    private static final int YIELDS = 64;
+
+    private static long nanosOf(Runnable work) {
+        long begun = System.nanoTime();
+        work.run();
+        return System.nanoTime() - begun;
+    }
+
+    @Test
+    void shouldKnowAPlatformThread() {
+        assertFalse(Waiting.isVirtual());
+    }
+
+    @Test
+    void shouldYieldBeforeItParks() {
+        Waiting waiting = new Waiting();
+        // A permit lets the first park return at once, whoever parks.
+        LockSupport.unpark(Thread.currentThread());
+        for (int i = 0; i < YIELDS; i++) {
+            waiting.pause();
+        }
+        long nanos = nanosOf(() -> LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(20)));
+        assertTrue(nanos < TimeUnit.SECONDS.toNanos(10), "the permit was used up by a pause");
+        LockSupport.unpark(Thread.currentThread());
+        waiting.pause();
+        assertTrue(nanosOf(() -> LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50)))
+                >= TimeUnit.MILLISECONDS.toNanos(25), "the pause behind the yields was no park");
+    }
+
+    @Test
+    void shouldParkForAMillisecondInTheEnd() {
+        Waiting waiting = new Waiting();
+        for (int i = 0; i < YIELDS + 10; i++) {
+            waiting.pause();
+        }
+        long[] nanos = new long[15];
+        for (int i = 0; i < nanos.length; i++) {
+            nanos[i] = nanosOf(waiting::pause);
+        }
+        long[] last = Arrays.copyOfRange(nanos, 10, nanos.length);
+        Arrays.sort(nanos);
+        Arrays.sort(last);
+        // A park may end early without a reason, and as late as the machine likes.
+        assertTrue(nanos[nanos.length / 2] >= TimeUnit.MICROSECONDS.toNanos(900), Arrays.toString(nanos));
+        assertTrue(last[0] < TimeUnit.MILLISECONDS.toNanos(200), Arrays.toString(last));
+    }
+
+    @Test
+    void shouldBeginAnewWithEveryWait() {
+        Waiting old = new Waiting();
+        for (int i = 0; i < YIELDS + 15; i++) {
+            old.pause();
+        }
+        LockSupport.unpark(Thread.currentThread());
+        new Waiting().pause();
+        assertTrue(nanosOf(() -> LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(20))) < TimeUnit.SECONDS.toNanos(10));
+    }
+}
