@@ -1,6 +1,7 @@
 package mpjdev.bench;
 
 import java.util.List;
+import java.util.Map;
 
 /** The figures that mpjdev has to reach: all of them, and only here. */
 final class Figures {
@@ -69,6 +70,25 @@ final class Figures {
 
     /** Octets of garbage per operation: less than any object has, more than the trace that JMH's own threads leave. */
     static final double GARBAGE = 1;
+
+    /** What an operation makes on purpose: so many times what a benchmark of nothing else leaves behind. */
+    static final class Aside {
+        final String name;
+        final String benchmark;
+        final int times;
+
+        private Aside(String name, String benchmark, int times) {
+            this.name = name;
+            this.benchmark = benchmark;
+            this.times = times;
+        }
+    }
+
+    /** By benchmark. All others make nothing. */
+    static final Map<String, Aside> ASIDE = Map.of(
+            "GarbageBench.sendRecv", new Aside("a Status", "GarbageBench.status", 1),
+            "GarbageBench.exchange", new Aside("two Statuses", "GarbageBench.status", 2),
+            "GarbageBench.isendIrecv", new Aside("two Requests", "GarbageBench.requests", 1));
 
     /** Two measurements of one and the same thing differ by so much: a row that misses by less is said to be level. */
     static final double SPREAD = 0.02;

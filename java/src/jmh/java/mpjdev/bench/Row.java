@@ -64,7 +64,7 @@ final class Row {
 
     void octets(String column, double octets) {
         values.put(column, octets);
-        columns.put(column, String.format(Locale.ROOT, "%.3f B", octets));
+        columns.put(column, Double.isNaN(octets) ? "-" : String.format(Locale.ROOT, "%.3f B", octets));
     }
 
     /** Holds a ratio against a figure. */
