@@ -62,7 +62,9 @@ final class Figures {
             time(1.0, "loop", "StridedBench.strided", "shape=second"),
             time(1.1, "plain", "ObjectBench.objects", "kind=small"),
             new Rule(Kind.NANOS, 500, "ours", null, "LocalBench.pingPong", "octets=8"),
-            new Rule(Kind.NANOS, 500, "buffer", null, "LocalBench.pingPong", "octets=8"));
+            new Rule(Kind.NANOS, 500, "buffer", null, "LocalBench.pingPong", "octets=8"),
+            // Where every processor is taken a wait must cost what a hand-over does, and not slices of the scheduler, 200 x that.
+            time(4.0, "queue", "CrowdedBench.pingPong", "octets=8"));
 
     /** Buffer to buffer, the slowest size against the fastest one from {@link #FLAT_FROM} octets on. */
     static final double FLAT = 1.5;

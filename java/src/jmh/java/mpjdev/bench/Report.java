@@ -19,6 +19,7 @@ public final class Report {
     private static final String STRIDED = "strGather and strScatter, against bulk puts for each row, or a Java loop";
     private static final String OBJECTS = "1000 objects, against plain object streams on a byte array";
     private static final String LOCAL = "Two ranks that are threads: one way, half of a round trip";
+    private static final String CROWDED = "The same beside twice as many busy threads as processors";
     private static final String RATE = "Two ranks that are threads: one of 64 messages in a row";
     private static final String GARBAGE = "Java heap left behind by one operation";
     private static final String COLLECTOR = "Delay of a thread whose allocation meets a collection, while 16 MiB are copied";
@@ -81,6 +82,8 @@ public final class Report {
             case "LocalBench.pingPong":
                 return List.of(Row.times(LOCAL, "array to array " + size, m, "ours", "queue", "spinningQueue"),
                         Row.times(LOCAL, "buffer to buffer " + size, m, "buffer", "queue", "spinningQueue"));
+            case "CrowdedBench.pingPong":
+                return List.of(Row.times(CROWDED, "array to array " + size, m, "ours", "queue"));
             case "LocalRateBench.rate":
                 return List.of(Row.times(RATE, "array to array " + size, m, "ours", "queue"));
             case "CollectorBench.collector":
