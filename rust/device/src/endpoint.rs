@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use mpjdev_buffer::{Message, Slab, SlabSource};
@@ -21,7 +21,10 @@ use crate::outbox::Outbox;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
 use crate::unexpected::Unexpected;
-use crate::waiting::{Patience, Waiter};
+use crate::waiting::{Patience, Patient, Waiter, deadline_after};
+
+/// How long a receive that is interrupted between its halves still waits for the second one.
+const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a send counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,14 +261,17 @@ impl Endpoint {
                 let _ = self.test(id);
                 Err(DeviceError::Interrupted)
             }
-            // Too late to withdraw: the message is there, or its second half may never come; then it is consumed when it does.
-            Err(DeviceError::Interrupted) => match self.test(id)? {
-                Some(completed) => Ok(completed),
-                None => {
-                    self.detach(id);
-                    Err(DeviceError::Interrupted)
+            // Too late to withdraw: the message is there, or its second half is on its way. When that does not come it is
+            // consumed later, and the message is lost.
+            Err(DeviceError::Interrupted) => {
+                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Patient) {
+                    Err(DeviceError::TimedOut { .. }) => {
+                        self.detach(id);
+                        Err(DeviceError::Interrupted)
+                    }
+                    other => other,
                 }
-            },
+            }
             other => other,
         }
     }

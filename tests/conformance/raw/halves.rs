@@ -186,6 +186,29 @@ fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
     bench.finish_clean();
 }
 
+/// An interrupt between the halves loses nothing: the message is given when its second half comes soon.
+#[test]
+fn an_interrupt_between_the_halves_loses_no_message() {
+    let bench = Bench::new(2, true);
+    let (first, second) = numbered_halves(&letter(1), 5);
+    bench.put(0, 7, &first);
+    let (asked, interrupted) = std::sync::mpsc::channel();
+    let comm = bench.comm.clone();
+    let thread = std::thread::spawn(move || {
+        let mut patience = || {
+            let _ = asked.send(());
+            false
+        };
+        comm.recv(ANY, 40, None, &mut patience)
+    });
+    interrupted.recv_timeout(Duration::from_secs(20)).expect("it waits for the second half");
+    bench.put(shadow(0), 5, &second);
+    let (_, message) = thread.join().expect("no panic").expect("the message");
+    letter(1).check(&message);
+    drop(message);
+    bench.finish_clean();
+}
+
 /// The second half may never come while its sender lives; the thread that waits for it can be interrupted all the same.
 #[test]
 fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
