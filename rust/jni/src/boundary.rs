@@ -8,6 +8,7 @@
 //! typed calls serve the cold path that throws.
 
 use std::any::Any;
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -77,16 +78,59 @@ fn find_fields(env: &mut Env) -> Result<(), Failure> {
 impl Env {
     /// Whether the calling thread has been interrupted; its flag stays.
     pub(crate) fn is_interrupted(&mut self) -> bool {
-        // SAFETY: the environment is the calling thread's, for the length of this call.
-        let mut unowned = unsafe { EnvUnowned::from_raw(self.0) };
-        // In a frame of its own: a wait asks again and again, and would pile up a reference each time.
-        let outcome = unowned.with_env_no_catch(|env| {
-            env.with_local_frame(2, |env| -> jni::errors::Result<bool> {
-                let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
-                env.call_static_method(class, jni::jni_str!("isInterrupted"), jni::jni_sig!("()Z"), &[])?.z()
-            })
-        });
-        matches!(outcome.into_outcome(), jni::Outcome::Ok(true))
+        self.upcall(c"isInterrupted")
+    }
+
+    /// What a method of `mpjdev.core.Upcalls` says; false when an exception is pending or comes of it.
+    ///
+    /// By the raw functions, for the reason that [`throw_named`] has. The reference to the class is given back, since a wait
+    /// asks again and again.
+    fn upcall(&mut self, method: &CStr) -> bool {
+        // SAFETY: the environment is the calling thread's; no function but `ExceptionCheck` is called while an exception is
+        // pending; the method is static, takes nothing and gives a boolean.
+        unsafe {
+            let functions = &**self.0;
+            if (functions.v1_2.ExceptionCheck)(self.0) {
+                return false;
+            }
+            let class = (functions.v1_1.FindClass)(self.0, c"mpjdev/core/Upcalls".as_ptr());
+            if class.is_null() {
+                return false;
+            }
+            let id = (functions.v1_1.GetStaticMethodID)(self.0, class, method.as_ptr(), c"()Z".as_ptr());
+            let answer = !id.is_null()
+                && (functions.v1_1.CallStaticBooleanMethodA)(self.0, class, id, std::ptr::null());
+            let threw = (functions.v1_2.ExceptionCheck)(self.0);
+            (functions.v1_1.DeleteLocalRef)(self.0, class);
+            answer && !threw
+        }
+    }
+}
+
+/// The JVM, from when the library is loaded.
+static VM: AtomicPtr<sys::JavaVM> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Notes the JVM for [`reclaim`].
+fn find_vm(env: &mut Env) {
+    let mut vm = std::ptr::null_mut();
+    // SAFETY: the environment is the calling thread's.
+    if unsafe { ((**env.0).v1_1.GetJavaVM)(env.0, &raw mut vm) } == sys::JNI_OK {
+        VM.store(vm, Ordering::Release);
+    }
+}
+
+/// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little.
+fn reclaim() {
+    let vm = VM.load(Ordering::Acquire);
+    if vm.is_null() {
+        return;
+    }
+    let mut env = std::ptr::null_mut();
+    // SAFETY: the JVM that has loaded this library; it does not end before it.
+    let found = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, sys::JNI_VERSION_1_8) };
+    // A thread that is not Java's has nobody to ask.
+    if found == sys::JNI_OK {
+        Env(env.cast()).upcall(c"reclaim");
     }
 }
 
@@ -453,6 +497,7 @@ natives! {
 fn abi(env: &mut Env) -> Result<i32, Failure> {
     quiet_panics();
     find_fields(env)?;
+    find_vm(env);
     crate::handle::pool().set_reclaim(reclaim);
     Ok(ABI)
 }
@@ -492,15 +537,4 @@ fn set_memory_limit(_: &mut Env, limit: i64) -> Result<(), Failure> {
 
 fn open_requests(_: &mut Env) -> Result<i32, Failure> {
     Ok(crate::handle::open_requests() as i32)
-}
-
-/// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little.
-fn reclaim() {
-    // The pool is asked for memory by Java threads only; any other has nobody to ask.
-    let Ok(vm) = jni::JavaVM::singleton() else { return };
-    let _ = vm.attach_current_thread(|env| -> jni::errors::Result<()> {
-        let class = env.find_class(jni::jni_str!("mpjdev/core/Upcalls"))?;
-        env.call_static_method(class, jni::jni_str!("reclaim"), jni::jni_sig!("()Z"), &[])?;
-        Ok(())
-    });
 }

@@ -346,8 +346,8 @@ class RoundTripTest {
             out.write(direct.asReadOnlyBuffer(), Type.LONG, 0, 1);
             in.load(out.toByteArray());
             byte[] before = out.toByteArray();
-            assertThrows(IllegalStateException.class, () -> out.write(ByteBuffer.allocate(8), Type.LONG, 0, 1));
-            assertThrows(IllegalStateException.class, () -> in.read(ByteBuffer.allocate(8), Type.LONG, 0, 1));
+            assertThrows(IllegalArgumentException.class, () -> out.write(ByteBuffer.allocate(8), Type.LONG, 0, 1));
+            assertThrows(IllegalArgumentException.class, () -> in.read(ByteBuffer.allocate(8), Type.LONG, 0, 1));
             assertThrows(java.nio.ReadOnlyBufferException.class,
                     () -> in.read(direct.asReadOnlyBuffer(), Type.LONG, 0, 1));
             assertArrayEquals(before, out.toByteArray());
