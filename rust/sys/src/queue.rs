@@ -104,11 +104,11 @@ impl<T> Queue<T> {
             let cell = &self.cells[(head & (self.cells.len() as u64 - 1)) as usize];
             let free = self.free_stamp(head);
             let stamp = cell.stamp.load(Acquire);
-            if stamp == free {
-                return false;
-            }
-            if stamp == free.wrapping_add(1) {
-                return true;
+            match stamp.wrapping_sub(free) as i32 {
+                1 => return true,
+                // Behind: the head that was read is newer than the stamp. Whoever fills the cell has not been seen to either.
+                ..=0 => return false,
+                _ => {}
             }
             // The cell was emptied by another thread, and the head that was read is older than that: the stamp has
             // brought the newer one with it.

@@ -118,6 +118,24 @@ fn a_full_queue_refuses_and_loses_nothing() {
     });
 }
 
+/// The head that is read may be newer than the stamp that is: then nothing is known to be there, and waiting for the newer
+/// stamp, which nothing has ordered, need not end.
+#[test]
+fn who_asks_whether_something_is_left_does_not_wait_for_the_consumer() {
+    explore_bounded(3, || {
+        let (queue, mut right) = Queue::<u32>::new(2);
+        put(&queue, 1);
+        put(&queue, 2);
+        let other = queue.clone();
+        let asker = thread::spawn(move || {
+            other.is_ready();
+        });
+        assert_eq!(take(&mut right, 2), [1, 2]);
+        asker.join().unwrap();
+        assert!(!queue.is_ready());
+    });
+}
+
 /// Who is not the consumer may ask too: once everything is quiet, the answer is right.
 #[test]
 fn what_is_left_is_seen_by_whoever_asks() {
