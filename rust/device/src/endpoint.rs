@@ -3,8 +3,9 @@
 //! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
 //! never while another rank's lock is taken by force. Whoever waits drives the progress.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+use std::sync::atomic::{self as plain, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -13,6 +14,7 @@ use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
+use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
 use crate::config::Config;
 use crate::ending::Lost;
@@ -90,16 +92,16 @@ pub struct Endpoint {
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
     /// Octets sent by destination, against the credit.
-    pub(crate) sent: Box<[CachePadded<AtomicU64>]>,
+    pub(crate) sent: Box<[CachePadded<plain::AtomicU64>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// This rank has begun to finish: what a send looks at without the lock.
-    pub(crate) finishing: AtomicBool,
+    pub(crate) finishing: plain::AtomicBool,
     /// Tests and probes that found nothing.
-    pub(crate) fruitless: AtomicU32,
+    pub(crate) fruitless: plain::AtomicU32,
     /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
     pub(crate) missed_help: AtomicBool,
     /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
-    pub(crate) crowded: AtomicU32,
+    pub(crate) crowded: plain::AtomicU32,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
 }
@@ -140,10 +142,10 @@ impl Endpoint {
             queued_count: AtomicUsize::new(0),
             sent: (0..size).map(|_| CachePadded::default()).collect(),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
-            finishing: AtomicBool::new(false),
-            fruitless: AtomicU32::new(0),
+            finishing: plain::AtomicBool::new(false),
+            fruitless: plain::AtomicU32::new(0),
             missed_help: AtomicBool::new(false),
-            crowded: AtomicU32::new(0),
+            crowded: plain::AtomicU32::new(0),
             neighbours: OnceLock::new(),
             config,
         }

@@ -5,10 +5,11 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
+use mpjdev_sys::sync::{AtomicBool, thread_local};
 
 use crate::config::Config;
 

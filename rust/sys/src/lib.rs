@@ -11,19 +11,25 @@ pub mod slots;
 #[cfg(loom)]
 mod model;
 
-/// The primitives that the model checker replaces.
-mod sync {
+/// The primitives that the model checker replaces: what threads share here and in the device is made of these, so that the
+/// code that runs is the code that is checked.
+pub mod sync {
     #[cfg(loom)]
-    pub(crate) use crate::model::{AtomicU32, AtomicU64, OnceLock};
+    pub use crate::model::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, OnceLock};
     #[cfg(loom)]
-    pub(crate) use loom::{
-        cell::UnsafeCell,
-        sync::{Condvar, Mutex, atomic::fence},
+    pub(crate) use loom::{cell::UnsafeCell, sync::Condvar};
+    #[cfg(loom)]
+    pub use loom::{
+        sync::{Mutex, MutexGuard, atomic::fence},
+        thread_local,
     };
     #[cfg(not(loom))]
-    pub(crate) use std::sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicU32, AtomicU64, fence},
+    pub use std::{
+        sync::{
+            Mutex, MutexGuard, OnceLock,
+            atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
+        },
+        thread_local,
     };
 
     /// `std`'s cell with the interface of the model checker's.

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use loom::sync::Mutex;
-use loom::sync::atomic::AtomicBool;
 
 loom::lazy_static! {
     static ref STEP: loom::sync::atomic::AtomicU32 = loom::sync::atomic::AtomicU32::new(0);
@@ -20,36 +19,51 @@ fn step() {
 
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
-        #[derive(Debug)]
-        pub(crate) struct $name(loom::sync::atomic::$name);
+        /// As in `std`.
+        #[derive(Debug, Default)]
+        pub struct $name(loom::sync::atomic::$name);
 
-        #[allow(dead_code)]
+        #[allow(missing_docs)]
         impl $name {
-            pub(crate) fn new(value: $value) -> Self {
+            pub fn new(value: $value) -> Self {
                 $name(loom::sync::atomic::$name::new(value))
             }
 
-            pub(crate) fn load(&self, order: Ordering) -> $value {
+            pub fn load(&self, order: Ordering) -> $value {
                 step();
                 self.0.load(order)
             }
 
-            pub(crate) fn store(&self, value: $value, order: Ordering) {
+            pub fn store(&self, value: $value, order: Ordering) {
                 step();
                 self.0.store(value, order);
             }
 
-            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                step();
+                self.0.swap(value, order)
+            }
+        }
+    };
+}
+
+macro_rules! counting_atomic {
+    ($name:ident, $value:ty) => {
+        atomic!($name, $value);
+
+        #[allow(missing_docs)]
+        impl $name {
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 step();
                 self.0.fetch_add(value, order)
             }
 
-            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                 step();
                 self.0.fetch_sub(value, order)
             }
 
-            pub(crate) fn compare_exchange(
+            pub fn compare_exchange(
                 &self,
                 old: $value,
                 new: $value,
@@ -60,7 +74,7 @@ macro_rules! atomic {
                 self.0.compare_exchange(old, new, success, failure)
             }
 
-            pub(crate) fn compare_exchange_weak(
+            pub fn compare_exchange_weak(
                 &self,
                 old: $value,
                 new: $value,
@@ -70,36 +84,53 @@ macro_rules! atomic {
                 step();
                 self.0.compare_exchange_weak(old, new, success, failure)
             }
+
+            pub fn fetch_update(
+                &self,
+                success: Ordering,
+                failure: Ordering,
+                mut update: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                let mut old = self.load(failure);
+                while let Some(new) = update(old) {
+                    match self.compare_exchange_weak(old, new, success, failure) {
+                        Ok(old) => return Ok(old),
+                        Err(now) => old = now,
+                    }
+                }
+                Err(old)
+            }
         }
     };
 }
-atomic!(AtomicU32, u32);
-atomic!(AtomicU64, u64);
+atomic!(AtomicBool, bool);
+counting_atomic!(AtomicU32, u32);
+counting_atomic!(AtomicU64, u64);
+counting_atomic!(AtomicUsize, usize);
 
 /// `std`'s `OnceLock`, with what it promises told to the checker.
 #[derive(Debug)]
-pub(crate) struct OnceLock<T> {
+pub struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
     ready: AtomicBool,
     making: Mutex<()>,
 }
 
+#[allow(missing_docs)]
 impl<T> OnceLock<T> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let value = std::sync::OnceLock::new();
         OnceLock { value, ready: AtomicBool::new(false), making: Mutex::new(()) }
     }
 
-    pub(crate) fn get(&self) -> Option<&T> {
-        step();
+    pub fn get(&self) -> Option<&T> {
         if self.ready.load(Acquire) { self.value.get() } else { None }
     }
 
-    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if self.get().is_none() {
             let _making = self.making.lock().expect("no panic while making");
             self.value.get_or_init(make);
-            step();
             self.ready.store(true, Release);
         }
         self.value.get().expect("made")

@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: packets go through queues in the heap, large messages by reference.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use mpjdev_buffer::Message;
 use mpjdev_buffer::octets::load_word;
 use mpjdev_sys::bell::Bell;
 use mpjdev_sys::queue::{Consumer, Queue};
+use mpjdev_sys::sync::AtomicU32;
 
 use super::{Header, Inbox, Incoming, Outgoing, Payload, PeerState, Wire, goes_inline};
 use crate::config::{Config, INLINE_MAX};

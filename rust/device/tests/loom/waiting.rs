@@ -1,0 +1,227 @@
+//! The threads of a rank that wait, and what wakes them: the endpoint and the local transport themselves.
+//!
+//! Time never ends a sleep here, so a wake-up that is lost, or comes only with the next slice, is a deadlock, which loom
+//! reports. No thread polls or yields before it sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use loom::thread;
+
+use mpjdev_buffer::{Encoding, Message, PlainSource, WriteBuffer};
+use mpjdev_device::endpoint::ReceiveArgs;
+use mpjdev_device::transport::{Header, Inbox, Outgoing, PeerState, Wire, local};
+use mpjdev_device::{Config, DeviceError, Endpoint, Mode, Patient, RequestId};
+use mpjdev_proto::envelope::Selector;
+
+use crate::explore;
+
+// ---- The ranks
+
+/// The local transport, with an eye on who sleeps on it.
+#[derive(Debug)]
+struct Watched {
+    wire: local::LocalWire,
+    sleepers: AtomicUsize,
+}
+
+impl Wire for Watched {
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        assert_eq!(self.sleepers.fetch_add(1, SeqCst), 0, "two threads of a rank drive");
+        self.wire.sleep(most, ready);
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        self.wire.try_send(dest, header, body)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.wire.is_ready()
+    }
+
+    fn ring(&self) {
+        self.wire.ring();
+    }
+
+    fn epoch(&self) -> u32 {
+        self.wire.epoch()
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        self.wire.peer(rank)
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.wire.abort()
+    }
+
+    fn finish(&self) {
+        self.wire.finish();
+    }
+
+    fn fail(&self, why: &str) {
+        self.wire.fail(why);
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.wire.matched_by(dest)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        self.wire.tell_matched(source, octets);
+    }
+
+    fn show_life(&self) {
+        self.wire.show_life();
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        self.wire.life(rank)
+    }
+}
+
+fn config() -> Config {
+    Config { spins: 0, yields: 0, queue_cells: 2, ..Config::default() }
+}
+
+/// Two ranks that do not drive each other's progress.
+fn ranks_apart() -> [Arc<Endpoint>; 2] {
+    let mut ends = local::connect(2, &config()).into_iter();
+    [0, 1].map(|rank| {
+        let (wire, inbox) = ends.next().expect("an end for each");
+        let wire = Watched { wire, sleepers: AtomicUsize::new(0) };
+        let ends: (Box<dyn Wire>, Box<dyn Inbox>) = (Box::new(wire), Box::new(inbox));
+        Arc::new(Endpoint::new(rank, 2, config(), ends, Arc::new(PlainSource)))
+    })
+}
+
+// ---- What their threads do
+
+const CONTEXT: u64 = 0;
+
+fn empty_message() -> Message {
+    let mut buffer = WriteBuffer::new(Arc::new(PlainSource), 0, Encoding::NATIVE).expect("a capacity");
+    buffer.finish().expect("memory").clone()
+}
+
+fn from(source: u32, tag: i32) -> Selector {
+    Selector { context: CONTEXT, source: Some(source), tag: Some(tag) }
+}
+
+fn send(rank: &Endpoint, dest: u32, tag: i32) {
+    rank.send(dest, CONTEXT, tag, &empty_message(), Mode::Standard, &mut Patient).expect("sent");
+}
+
+fn post(rank: &Endpoint, selector: Selector) -> RequestId {
+    rank.start_receive(ReceiveArgs { selector, capacity: 0, spare: None, members: None }).expect("posted")
+}
+
+fn receive(rank: &Endpoint, source: u32, tag: i32) {
+    let id = post(rank, from(source, tag));
+    assert!(rank.wait(id, None, &mut Patient).expect("received").message.is_some());
+}
+
+/// Lets a thread of its own do this with the rank.
+fn spawn(rank: &Arc<Endpoint>, act: impl FnOnce(&Endpoint) + 'static) -> thread::JoinHandle<()> {
+    let rank = rank.clone();
+    thread::spawn(move || act(&rank))
+}
+
+// ---- Messages that wake
+
+#[test]
+fn a_thread_alone_is_woken_by_a_message() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let receiver = spawn(&left, |left| receive(left, 1, 1));
+        send(&right, 0, 1);
+        receiver.join().unwrap();
+    });
+}
+
+/// Whichever of the two drives takes in the other one's message as well.
+#[test]
+fn both_threads_of_a_rank_are_woken_by_their_messages() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let receivers = [1, 2].map(|tag| spawn(&left, move |left| receive(left, 1, tag)));
+        send(&right, 0, 1);
+        send(&right, 0, 2);
+        receivers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+/// The second message is sent when the first thread has left: if that one drove, the other one must have taken over.
+#[test]
+fn a_thread_that_leaves_hands_the_driving_on() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let [first, second] = [1, 2].map(|tag| spawn(&left, move |left| receive(left, 1, tag)));
+        send(&right, 0, 1);
+        first.join().unwrap();
+        send(&right, 0, 2);
+        second.join().unwrap();
+    });
+}
+
+/// Nobody asks for a probing thread's message, so no request is completed by it.
+#[test]
+fn a_thread_that_probes_is_woken_by_a_message_that_another_one_takes_in() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let prober = spawn(&left, |left| {
+            let (envelope, _) = left.probe(&from(1, 1), &[], &mut Patient).expect("seen");
+            assert_eq!(envelope.tag, 1);
+        });
+        let receiver = spawn(&left, |left| receive(left, 1, 2));
+        send(&right, 0, 1);
+        prober.join().unwrap();
+        send(&right, 0, 2);
+        receiver.join().unwrap();
+    });
+}
+
+/// It never sleeps, and it may take in the message at any point of the sleeper's way to sleep.
+#[test]
+fn a_thread_that_sleeps_is_woken_by_one_that_only_looks() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let receiver = spawn(&left, |left| receive(left, 1, 1));
+        send(&right, 0, 1);
+        assert_eq!(left.probe_now(&from(1, 9), &[]), Ok(None));
+        receiver.join().unwrap();
+    });
+}
+
+/// Nothing arrives: only the canceller can wake who waits.
+#[test]
+fn a_wait_for_a_request_that_another_thread_cancels_ends() {
+    explore(3, || {
+        let [left, _right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let waiter = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        assert_eq!(left.cancel(id), Ok(true));
+        waiter.join().unwrap();
+    });
+}
+
+/// The parked one of two waits for a request that a third thread cancels.
+#[test]
+fn a_parked_thread_whose_request_is_cancelled_wakes() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let receiver = spawn(&left, |left| receive(left, 1, 2));
+        let waiter = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        assert_eq!(left.cancel(id), Ok(true));
+        waiter.join().unwrap();
+        send(&right, 0, 2);
+        receiver.join().unwrap();
+    });
+}
