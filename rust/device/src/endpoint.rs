@@ -490,7 +490,7 @@ impl Endpoint {
     }
 
     /// Tells polling threads that there is something to look at.
-    fn note_change(&self) {
+    pub(crate) fn note_change(&self) {
         // Only ever written under the lock, so no read-modify-write is needed.
         self.changes.store(self.changes.load(Ordering::Relaxed) + 1, Ordering::Release);
     }

@@ -37,6 +37,7 @@ impl Endpoint {
         if epoch != core.state.seen_epoch {
             core.state.seen_epoch = epoch;
             self.fail_hopeless(core);
+            self.note_end(&core.state);
         }
     }
 
@@ -154,7 +155,9 @@ impl Endpoint {
             // Whoever made room before now may have tried to help in vain while this thread had the lock.
             self.flush(&mut core.state);
         }
-        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
+        let seen_epoch = core.state.seen_epoch;
+        let ended = || self.wire.epoch() != seen_epoch;
+        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() || ended() {
             return;
         }
         for id in ids {
@@ -172,6 +175,7 @@ impl Endpoint {
             let mut ready = || {
                 self.wire.is_ready()
                     || waiter.is_signalled()
+                    || ended()
                     || self.missed_help.swap(false, Ordering::SeqCst)
             };
             self.wire.sleep(most, &mut ready);
@@ -191,6 +195,16 @@ impl Endpoint {
             if let Some(request) = core.state.requests.get(*id) {
                 request.waiters.retain(|w| !Arc::ptr_eq(w, &waiter));
             }
+        }
+    }
+
+    /// Tells all threads that a rank has ended, which changes what they wait for: the transport rings for the one that
+    /// drives, the others are told here.
+    #[cold]
+    fn note_end(&self, state: &State) {
+        self.note_change();
+        for waiter in &state.parked {
+            waiter.signal();
         }
     }
 

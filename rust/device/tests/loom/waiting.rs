@@ -225,3 +225,42 @@ fn a_parked_thread_whose_request_is_cancelled_wakes() {
         receiver.join().unwrap();
     });
 }
+
+// ---- Ranks that end
+
+#[test]
+fn a_thread_is_woken_by_the_end_of_the_rank_that_it_waits_for() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let receiver = spawn(&left, move |left| {
+            let error = left.wait(id, None, &mut Patient).unwrap_err();
+            assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: "why".into() });
+        });
+        right.fail("why");
+        receiver.join().unwrap();
+    });
+}
+
+/// Nothing but the end of the rank can tell either of them: the one that probes and the one that asks any source.
+#[test]
+fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let selector = Selector { context: CONTEXT, source: None, tag: Some(2) };
+        let members = Some(Arc::from([0, 1]));
+        let args = ReceiveArgs { selector, capacity: 0, spare: None, members };
+        let id = left.start_receive(args).expect("posted");
+        let waiters = [
+            spawn(&left, |left| {
+                let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+                assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+            }),
+            spawn(&left, move |left| {
+                assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+            }),
+        ];
+        right.finish(&mut Patient).expect("nothing to deliver");
+        waiters.into_iter().for_each(|w| w.join().unwrap());
+    });
+}
