@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mpjdev_sys::sync::fence;
+
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::requests::RequestId;
@@ -139,6 +141,9 @@ impl Endpoint {
     }
 
     fn help_neighbours(&self) {
+        // This rank may just have made room for packets of others. Either their count is seen here, or the room by whoever
+        // looks for it before going to sleep.
+        fence(Ordering::SeqCst);
         for neighbour in self.neighbours.get().into_iter().flatten() {
             if let Some(neighbour) = neighbour.upgrade() {
                 neighbour.help();
@@ -152,7 +157,9 @@ impl Endpoint {
         waiter.reset();
         let mut core = self.lock();
         if !core.state.outbox.is_empty() {
-            // Whoever made room before now may have tried to help in vain while this thread had the lock.
+            // Whoever made room before now may have tried to help in vain while this thread had the lock, or not have seen
+            // that there is something to help with.
+            fence(Ordering::SeqCst);
             self.flush(&mut core.state);
         }
         let seen_epoch = core.state.seen_epoch;

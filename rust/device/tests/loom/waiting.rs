@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use loom::thread;
 
-use mpjdev_buffer::{Encoding, Message, PlainSource, WriteBuffer};
+use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
 use mpjdev_device::endpoint::ReceiveArgs;
 use mpjdev_device::transport::{Header, Inbox, Outgoing, PeerState, Wire, local};
-use mpjdev_device::{Config, DeviceError, Endpoint, Mode, Patient, RequestId};
+use mpjdev_device::{Config, DeviceError, Endpoint, Mode, Patient, RequestId, job};
 use mpjdev_proto::envelope::Selector;
 
 use crate::explore;
@@ -262,5 +262,21 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
         ];
         right.finish(&mut Patient).expect("nothing to deliver");
         waiters.into_iter().for_each(|w| w.join().unwrap());
+    });
+}
+
+// ---- Help for another rank
+
+/// The last message finds no room until the receiver has taken the first one in, which then waits for that last one: it must
+/// either send it itself, or make the sender look again.
+#[test]
+fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
+    explore(2, || {
+        let source: Arc<dyn SlabSource> = Arc::new(PlainSource);
+        let comms = job::local(2, config(), &source);
+        let [left, right] = [0, 1].map(|rank| comms[rank as usize].endpoint().clone());
+        let sender = spawn(&left, |left| (0..3).for_each(|_| send(left, 1, 1)));
+        (0..3).for_each(|_| receive(&right, 0, 1));
+        sender.join().unwrap();
     });
 }
