@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// The thread that sleeps on the transport, and those that sleep on their own.
     pub(crate) driver: Option<Arc<Waiter>>,
     pub(crate) parked: Vec<Arc<Waiter>>,
-    /// Those of them that wait for a message that no receive has been posted for.
+    /// Those of them that wait for a message that no receive has been posted for, or for the rank's sends to be done.
     pub(crate) observers: Vec<Arc<Waiter>>,
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
@@ -487,6 +487,7 @@ impl Endpoint {
         for waiter in waiters {
             self.wake(state, &waiter);
         }
+        self.note_left(state);
     }
 
     /// Tells polling threads that there is something to look at.
@@ -506,6 +507,17 @@ impl Endpoint {
     /// Tells threads that probe about a message that nobody has asked for.
     pub(crate) fn note_unexpected(&self, state: &mut State) {
         self.note_change();
+        self.wake_observers(state);
+    }
+
+    /// Tells a thread that finishes the rank, which waits for no single request, that something is done or has left.
+    pub(crate) fn note_left(&self, state: &mut State) {
+        if state.finished {
+            self.wake_observers(state);
+        }
+    }
+
+    fn wake_observers(&self, state: &mut State) {
         for waiter in std::mem::take(&mut state.observers) {
             self.wake(state, &waiter);
         }

@@ -189,6 +189,7 @@ impl Endpoint {
             }
         });
         state.outbox = outbox;
+        self.note_left(state);
     }
 
     /// Removes the one packet of a send that has not left; a split message's send stays.

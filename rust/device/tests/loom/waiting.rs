@@ -265,6 +265,24 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     });
 }
 
+/// The rank that finishes waits for no request of its own, and its other thread takes in what it waits for.
+#[test]
+fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
+    explore(1, || {
+        let [left, right] = ranks_apart();
+        let message = empty_message();
+        left.start_send(1, CONTEXT, 1, &message, Mode::Synchronous).expect("sent");
+        let id = post(&left, from(1, 2));
+        let receiver = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Finished { rank: 0 });
+        });
+        let finisher = spawn(&left, |left| left.finish(&mut Patient).expect("delivered"));
+        receive(&right, 0, 1);
+        finisher.join().unwrap();
+        receiver.join().unwrap();
+    });
+}
+
 // ---- Help for another rank
 
 /// The last message finds no room until the receiver has taken the first one in, which then waits for that last one: it must
