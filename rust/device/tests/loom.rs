@@ -1,4 +1,4 @@
-//! Interleavings of the threads of a rank that wait for messages.
+//! Interleavings of the threads of a rank that wait for messages, and of those that share a pool.
 //!
 //! ```text
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-device --release --test loom --target-dir target/loom
@@ -8,6 +8,8 @@
 //! to wait.
 #![cfg(loom)]
 
+#[path = "loom/pool.rs"]
+mod pool;
 #[path = "loom/waiting.rs"]
 mod waiting;
 
