@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
+mod counted;
 pub mod encoding;
 pub mod error;
 pub mod header;

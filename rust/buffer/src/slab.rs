@@ -6,9 +6,9 @@
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::counted::{Arc, fence};
 use crate::error::SlabError;
 
 /// Memory that a slab refers to; dropping it gives it back.
@@ -52,7 +52,10 @@ impl Slab {
     /// A slab of this memory with one reference.
     pub fn new(memory: impl SlabMemory) -> Self {
         let len = memory.words().len() * 8;
-        Slab { memory: Arc::new(memory), len }
+        let memory: std::sync::Arc<dyn SlabMemory> = std::sync::Arc::new(memory);
+        // The same type, but under the model checker.
+        #[allow(clippy::useless_conversion)]
+        Slab { memory: memory.into(), len }
     }
 
     /// All octets, in words of eight.
