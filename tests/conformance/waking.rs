@@ -2,9 +2,8 @@
 //!
 //! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that hardly shows. Here
 //! a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another one's progress: a lost wake-up
-//! is a hang, which the deadline of the harness finds. What the protocol is made of (queue, bell) has loom models in
-//! `rust/sys/tests`; the hand-over between threads is spread over `std`'s mutex, thread locals and the request table, which
-//! neither loom nor shuttle can see without replacing them in the whole device, so many threads and rounds stand in for it.
+//! is a hang, which the deadline of the harness finds. The same device runs under loom in `rust/device/tests`, with two threads
+//! of a rank and a few messages; here are more threads and many rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
