@@ -141,8 +141,8 @@ impl Endpoint {
     }
 
     fn help_neighbours(&self) {
-        // This rank may just have made room for packets of others. Either their count is seen here, or the room by whoever
-        // looks for it before going to sleep.
+        // This rank may just have made room for packets of others, and others for its own. Either their count is seen here, or
+        // they see the room when they look for it once more: whoever goes to sleep has come by here before that look.
         fence(Ordering::SeqCst);
         for neighbour in self.neighbours.get().into_iter().flatten() {
             if let Some(neighbour) = neighbour.upgrade() {
@@ -157,14 +157,12 @@ impl Endpoint {
         waiter.reset();
         let mut core = self.lock();
         if !core.state.outbox.is_empty() {
-            // Whoever made room before now may have tried to help in vain while this thread had the lock, or not have seen
-            // that there is something to help with.
-            fence(Ordering::SeqCst);
+            // Whoever made room before now may have tried to help in vain while this thread had the lock.
             self.flush(&mut core.state);
         }
         let seen_epoch = core.state.seen_epoch;
         let ended = || self.wire.epoch() != seen_epoch;
-        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() || ended() {
+        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
             return;
         }
         for id in ids {

@@ -73,6 +73,9 @@ fn what_is_given_back_is_counted_once() {
         pool.trim();
         check(&pool, SMALL + LARGE);
         threads.into_iter().for_each(|t| t.join().unwrap());
+        let all = [SMALL_ROOM, LARGE_ROOM].map(|octets| take(&pool, octets, SMALL + LARGE));
+        assert_eq!(pool.used(), SMALL + LARGE, "what is used again is not kept any more");
+        drop(all);
         check_empty(&pool);
     });
 }

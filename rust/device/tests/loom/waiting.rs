@@ -265,6 +265,26 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     });
 }
 
+/// The one that drives waits for a message of its own rank and goes on waiting: it has nothing to hand on.
+#[test]
+fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(0, 9));
+        let driver = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        let prober = spawn(&left, |left| {
+            let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+            assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+        });
+        right.finish(&mut Patient).expect("nothing to deliver");
+        prober.join().unwrap();
+        assert_eq!(left.cancel(id), Ok(true));
+        driver.join().unwrap();
+    });
+}
+
 /// The rank that finishes waits for no request of its own, and its other thread takes in what it waits for.
 #[test]
 fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
