@@ -111,7 +111,7 @@ fn an_input_that_cannot_be_read_is_named_with_status_2() {
         "{err}"
     );
     // A file of that name is not standard input.
-    let (status, _, err) = run_with_input(&["inspect", "./-"], b"not hex at all");
+    let (status, _, err) = run(&["inspect", "./-"]);
     assert_eq!(status, 2);
     assert!(err.starts_with("mpjdev: ./-: "), "{err}");
 }
