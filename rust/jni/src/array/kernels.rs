@@ -368,14 +368,44 @@ kernel! {
 unsafe fn scatter_block_body(from: *const u8, array: *mut u8, size: usize, block: &Block) {
     by_size!(size, Word => {
         let start = array.cast::<Word>().wrapping_add(block.start);
-        let mut from = from.cast::<Word>();
-        for row in 0..block.rows {
-            let to = start.wrapping_offset(block.row_stride as isize * row as isize);
+        let from = from.cast::<Word>();
+        let row = |row: usize| start.wrapping_offset(block.row_stride as isize * row as isize);
+        let scatter = |to, n| {
             // SAFETY: passed on.
-            unsafe { scatter_row(from, to, block.stride as isize, block.count) };
-            from = from.wrapping_add(block.count);
+            unsafe { scatter_row(from.wrapping_add(block.count * n), to, block.stride as isize, block.count) }
+        };
+        if block.stride == 1 && block.count * size >= FETCHED_FROM {
+            for n in 0..block.rows {
+                fetch(row(n + AHEAD).cast(), block.count * size);
+                scatter(row(n), n);
+            }
+        } else {
+            (0..block.rows).for_each(|n| scatter(row(n), n));
         }
     });
+}
+
+/// How many rows ahead a row is fetched before it is written to, and from how many octets on: the processor does not foresee
+/// stores that jump, which made rows of 128 octets a third slower.
+const AHEAD: usize = 8;
+const FETCHED_FROM: usize = 128;
+
+/// Has the lines of a row brought near.
+#[inline(always)]
+fn fetch(row: *const u8, len: usize) {
+    const LINE: usize = 64;
+    if len > 4 * LINE {
+        return;
+    }
+    for at in (0..len + LINE - 1).step_by(LINE) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which reads nothing.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                row.wrapping_add(at.min(len - 1)).cast(),
+            );
+        }
+    }
 }
 
 /// Copies `n` consecutive elements to places that are `stride` apart.
