@@ -89,7 +89,7 @@ impl Backoff {
 
     /// Goes to sleep after a few pauses: the processors are wanted by others.
     pub(crate) fn hurry(&mut self) {
-        self.pauses = self.pauses.min(20);
+        self.pauses = self.pauses.min(60);
         self.yields = 0;
     }
 
