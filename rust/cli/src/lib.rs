@@ -8,6 +8,7 @@
 
 pub mod commands;
 pub mod inspect;
+pub mod job;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,16 +19,20 @@ const UNUSABLE: u8 = 2;
 
 /// Runs the command line `args`, the first of which is the name the program was called by.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let args: Vec<OsString> = args.into_iter().collect();
-    if args.first().is_some_and(|name| Path::new(name).file_stem() == Some("mpjrun".as_ref())) {
-        eprintln!(
-            "mpjrun: running a job as processes is not there yet; ranks can run as threads of one JVM, by \
-             Comm.runThreads(n, task)"
-        );
-        return ExitCode::from(UNUSABLE);
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|word| word == job::STUB) {
+        return job::stub::become_program(&args[2..]);
     }
-    match commands::parse(args) {
-        Ok(command) => command.run(),
+    let is_monitor = args.get(1).is_some_and(|word| word == job::MONITOR);
+    if is_monitor {
+        args.remove(1);
+    }
+    if args.first().is_some_and(|name| Path::new(name).file_stem() == Some("mpjrun".as_ref())) {
+        args.splice(..1, ["mpjdev".into(), "run".into()]);
+    }
+    let args = commands::run::without_np(args);
+    match commands::parse(args.clone()) {
+        Ok(command) => command.run(&args[1..], is_monitor),
         Err(usage) => {
             // Help and version come this way too, with status 0 and to standard output. When nobody reads them,
             // there is nobody to tell.

@@ -1,6 +1,7 @@
 //! The commands: one file each, one variant of [`Command`] each.
 
 pub mod inspect;
+pub mod run;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,13 +21,17 @@ struct Line {
 pub enum Command {
     /// Explain the octets of a message: sizes, sections, values, and what is wrong with it
     Inspect(inspect::Inspect),
+    /// Run a program's ranks as processes of this machine; also called mpjrun
+    Run(run::Run),
 }
 
 impl Command {
-    /// Does it; gives the exit status.
-    pub fn run(&self) -> ExitCode {
+    /// Does it; gives the exit status. `args` are the words of the command line after the program's name; `is_monitor` in a
+    /// process that a launcher has started to run the same line.
+    pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
             Command::Inspect(inspect) => inspect.run(),
+            Command::Run(run) => run.run(args, is_monitor),
         }
     }
 }

@@ -1,0 +1,94 @@
+//! A rank's output, cut into lines that are forwarded whole.
+
+/// Longest line that is held back for its end; a longer one is forwarded in pieces.
+pub const LINE_MAX: usize = 64 << 10;
+
+/// Collects one stream of one rank.
+///
+/// [`handle_octets`](Self::handle_octets) gives the whole lines there are, each with what stands before it;
+/// [`handle_end`](Self::handle_end) what is left when the stream is closed.
+#[derive(Debug)]
+pub struct Lines {
+    tag: Vec<u8>,
+    held: Vec<u8>,
+    /// A line was forwarded without its end.
+    open: bool,
+}
+
+impl Lines {
+    /// Of a stream whose lines get `tag` in front.
+    pub fn new(tag: &str) -> Lines {
+        Lines { tag: tag.as_bytes().to_vec(), held: Vec::new(), open: false }
+    }
+
+    /// Takes octets of the stream and gives what may be forwarded now.
+    pub fn handle_octets(&mut self, octets: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for part in octets.split_inclusive(|octet| *octet == b'\n') {
+            self.held.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
+                self.forward(&mut out);
+            }
+        }
+        out
+    }
+
+    /// The stream is over: gives what is left, with an end of line so that nothing else follows on the same one.
+    pub fn handle_end(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if !self.held.is_empty() {
+            self.forward(&mut out);
+        }
+        if self.open {
+            out.push(b'\n');
+            self.open = false;
+        }
+        out
+    }
+
+    fn forward(&mut self, out: &mut Vec<u8>) {
+        if !self.open {
+            out.extend_from_slice(&self.tag);
+        }
+        out.append(&mut self.held);
+        self.open = !out.ends_with(b"\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(octets: Vec<u8>) -> String {
+        String::from_utf8(octets).unwrap()
+    }
+
+    #[test]
+    fn lines_are_forwarded_when_they_are_whole() {
+        let mut lines = Lines::new("");
+        assert_eq!(text(lines.handle_octets(b"one\ntw")), "one\n");
+        assert_eq!(text(lines.handle_octets(b"o\n\nth")), "two\n\n");
+        assert_eq!(text(lines.handle_end()), "th\n");
+        assert_eq!(text(lines.handle_end()), "");
+    }
+
+    #[test]
+    fn every_line_gets_its_tag_once() {
+        let mut lines = Lines::new("[1] ");
+        assert_eq!(text(lines.handle_octets(b"a\nb\nc")), "[1] a\n[1] b\n");
+        assert_eq!(text(lines.handle_end()), "[1] c\n");
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_grow_without_bound() {
+        let mut lines = Lines::new("> ");
+        let mut all = Vec::new();
+        for _ in 0..100 {
+            all.extend(lines.handle_octets(&[b'x'; 1000]));
+            assert!(lines.held.len() < LINE_MAX + 1000);
+        }
+        all.extend(lines.handle_octets(b"\nnext\n"));
+        all.extend(lines.handle_end());
+        assert_eq!(text(all), format!("> {}\n> next\n", "x".repeat(100_000)));
+    }
+}

@@ -1,0 +1,343 @@
+//! The process that a job's ranks are children of: it starts them, forwards their output, and leaves nothing behind.
+//!
+//! It is apart from the launcher so that each can clean up when the other is killed: both are subreapers, so nothing that a
+//! rank starts escapes them, and the ranks themselves die with the monitor.
+
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, Signal, getpid, kill_process_group, set_child_subreaper};
+
+use super::ending::{Ending, RankEnd, Verdict};
+use super::lines::Lines;
+use super::output::Sink;
+use super::plan::Plan;
+use super::tree;
+
+/// Octets that are read from a pipe at a time.
+const PIECE: usize = 64 << 10;
+/// The status for a job that took too long, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+/// The status when no rank could be started.
+const NOT_STARTED: u8 = 126;
+
+/// One stream of a rank, and whether it goes to standard error.
+#[derive(Debug)]
+struct Pipe {
+    fd: OwnedFd,
+    lines: Lines,
+    is_error: bool,
+}
+
+/// One rank.
+#[derive(Debug)]
+struct Rank {
+    pid: Pid,
+    end: Option<Ending>,
+}
+
+/// The end of a job on its way.
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    /// When everything left is killed.
+    kill_at: Instant,
+}
+
+/// A job under way.
+#[derive(Debug)]
+struct Job {
+    plan: Plan,
+    begun: Instant,
+    ranks: Vec<Rank>,
+    pipes: Vec<Pipe>,
+    out: Sink,
+    err: Sink,
+    verdict: Verdict,
+    closing: Option<Closing>,
+}
+
+/// Runs a job to its end; gives the exit status.
+///
+/// Standard input is the launcher's socket: the pipe that rank 0 reads comes first, then signals, an octet each; its end is
+/// the launcher's death.
+///
+/// # Errors
+/// The machine refuses what a monitor needs.
+pub fn run(plan: Plan) -> io::Result<u8> {
+    set_child_subreaper(Some(getpid()))?;
+    let launcher = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let input = receive_input(&launcher)?;
+    let (children, notify) = UnixStream::pair()?;
+    for stream in [&children, &launcher] {
+        stream.set_nonblocking(true)?;
+    }
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
+    let mut job = Job {
+        plan,
+        begun: Instant::now(),
+        ranks: Vec::new(),
+        pipes: Vec::new(),
+        out: Sink::new(io::stdout()),
+        err: Sink::new(io::stderr()),
+        verdict: Verdict::default(),
+        closing: None,
+    };
+    job.start(input);
+    job.watch(&launcher, &children);
+    job.end();
+    Ok(job.verdict.status())
+}
+
+impl Job {
+    fn start(&mut self, input: OwnedFd) {
+        let mut input = Some(input);
+        for rank in 0..self.plan.ranks {
+            match self.start_rank(rank, input.take()) {
+                Ok(started) => self.ranks.push(started),
+                Err(error) => {
+                    self.say(&format!("cannot start rank {rank}: {error}"));
+                    self.verdict.handle_own(NOT_STARTED);
+                    return self.close(Signal::TERM);
+                }
+            }
+        }
+    }
+
+    fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
+        let place = if self.plan.bind { rank.to_string() } else { "-".to_owned() };
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("mpjdev").arg(super::STUB).arg(getpid().to_string()).arg(place).args(&self.plan.program);
+        command.envs(self.plan.environment(rank));
+        command.stdin(input.map_or(Stdio::null(), Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        let tag = if self.plan.tag_output { format!("[{rank}] ") } else { String::new() };
+        let out = child.stdout.take().map(|p: ChildStdout| (OwnedFd::from(p), false));
+        let err = child.stderr.take().map(|p: ChildStderr| (OwnedFd::from(p), true));
+        for (fd, is_error) in [out, err].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(&fd, true)?;
+            self.pipes.push(Pipe { fd, lines: Lines::new(&tag), is_error });
+        }
+        let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Rank { pid, end: None })
+    }
+
+    /// Watches until all ranks have ended and what they wrote is forwarded.
+    fn watch(&mut self, launcher: &UnixStream, children: &UnixStream) {
+        let mut is_led = true;
+        while self.ranks.iter().any(|rank| rank.end.is_none()) {
+            self.wait(launcher, children, is_led);
+            drain(children);
+            match signals(launcher) {
+                Some(signals) => signals.into_iter().for_each(|signal| self.handle_signal(signal)),
+                None if is_led => {
+                    is_led = false;
+                    self.kill_ranks();
+                }
+                None => {}
+            }
+            self.forward();
+            self.reap();
+            self.keep_time();
+        }
+        self.forward();
+    }
+
+    /// Sleeps until something happens.
+    fn wait(&self, launcher: &UnixStream, children: &UnixStream, is_led: bool) {
+        let mut fds = vec![PollFd::new(children, PollFlags::IN)];
+        if is_led {
+            fds.push(PollFd::new(launcher, PollFlags::IN));
+        }
+        let (out_free, err_free) = (self.out.is_free(), self.err.is_free());
+        let free = |pipe: &&Pipe| if pipe.is_error { err_free } else { out_free };
+        fds.extend(
+            self.pipes
+                .iter()
+                .filter(free)
+                .map(|pipe| PollFd::from_borrowed_fd(pipe.fd.as_fd(), PollFlags::IN)),
+        );
+        let mut most = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        if !(out_free && err_free) {
+            let soon = Duration::from_millis(5);
+            most = Some(most.map_or(soon, |most| most.min(soon)));
+        }
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        // An error is a signal, after which everything is looked at as well.
+        let _ = poll(&mut fds, most.as_ref());
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let timeout = self.plan.timeout.filter(|_| self.closing.is_none());
+        let timeout = timeout.and_then(|timeout| self.begun.checked_add(timeout));
+        self.closing.map(|closing| closing.kill_at).or(timeout)
+    }
+
+    fn keep_time(&mut self) {
+        if self.next_deadline().is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        if self.closing.is_some() {
+            return self.kill_ranks();
+        }
+        let timeout = self.plan.timeout.unwrap_or_default().as_secs_f64();
+        let left = self.left();
+        self.say(&format!(
+            "the time of {timeout} s is over, {left} of {} ranks are running",
+            self.plan.ranks
+        ));
+        self.verdict.handle_own(TIMED_OUT);
+        self.close(Signal::TERM);
+    }
+
+    fn handle_signal(&mut self, number: u8) {
+        let Some(signal) = super::signals::known(number) else { return };
+        if !super::signals::ends(signal) {
+            return self.signal_ranks(signal);
+        }
+        // Whoever asks twice does not want to wait.
+        if self.closing.is_some() { self.kill_ranks() } else { self.close(signal) }
+    }
+
+    /// Begins to end the job: a signal now, SIGKILL after the time of grace.
+    fn close(&mut self, signal: Signal) {
+        if self.closing.is_none() {
+            self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace });
+            self.signal_ranks(signal);
+        }
+    }
+
+    fn kill_ranks(&mut self) {
+        // Not again and again: what is killed is gone soon.
+        self.closing = Some(Closing { kill_at: Instant::now() + Duration::from_secs(1) });
+        self.signal_ranks(Signal::KILL);
+    }
+
+    fn signal_ranks(&self, signal: Signal) {
+        for rank in self.ranks.iter().filter(|rank| rank.end.is_none()) {
+            // It may have gone by itself.
+            let _ = kill_process_group(rank.pid, signal);
+        }
+    }
+
+    /// Forwards what the ranks have written.
+    fn forward(&mut self) {
+        let Job { pipes, out, err, .. } = self;
+        let mut octets = vec![0; PIECE];
+        pipes.retain_mut(|pipe| {
+            let sink = if pipe.is_error { &mut *err } else { &mut *out };
+            while sink.pump() {
+                match rustix::io::read(&pipe.fd, &mut octets[..]) {
+                    Ok(0) => {
+                        sink.put(pipe.lines.handle_end());
+                        return false;
+                    }
+                    Ok(n) => sink.put(pipe.lines.handle_octets(&octets[..n])),
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(rustix::io::Errno::AGAIN) => break,
+                    Err(_) => return false,
+                }
+            }
+            true
+        });
+    }
+
+    /// Notes which ranks have ended.
+    fn reap(&mut self) {
+        let mut ended = Vec::new();
+        tree::reap(|pid, ending| ended.push((pid, ending)));
+        if !ended.is_empty() {
+            // What a rank wrote last is said before its end.
+            self.forward();
+        }
+        for (pid, ending) in ended {
+            if let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) {
+                self.handle_end(at, ending);
+            }
+        }
+    }
+
+    fn handle_end(&mut self, at: usize, ending: Ending) {
+        self.ranks[at].end = Some(ending);
+        let pid = self.ranks[at].pid.as_raw_nonzero().get();
+        let end = RankEnd { rank: at as u32, pid, ending, after: self.begun.elapsed() };
+        let is_first = self.verdict.handle_end(ending);
+        if ending.is_good() || self.closing.is_some() {
+            return;
+        }
+        let left = self.left();
+        if self.plan.keep_going || left == 0 {
+            self.say(&end.to_string());
+        } else if is_first {
+            let others =
+                if left == 1 { "the other rank".to_owned() } else { format!("the other {left} ranks") };
+            self.say(&format!("{end}; ending {others}"));
+        }
+        if !self.plan.keep_going {
+            self.close(Signal::TERM);
+        }
+    }
+
+    /// Number of ranks that run.
+    fn left(&self) -> usize {
+        self.ranks.iter().filter(|rank| rank.end.is_none()).count()
+    }
+
+    fn say(&mut self, line: &str) {
+        self.err.put(format!("mpjrun: {line}\n").into_bytes());
+    }
+
+    /// Ends and reaps whatever the ranks have left behind, and writes what is left to write.
+    fn end(&mut self) {
+        let left = tree::kill_all(|_, _| {});
+        if left > 0 {
+            self.say(&format!("{left} processes of the job could not be ended"));
+        }
+        self.forward();
+        let Job { pipes, out, err, .. } = self;
+        for mut pipe in pipes.drain(..) {
+            let sink = if pipe.is_error { &mut *err } else { &mut *out };
+            sink.put(pipe.lines.handle_end());
+        }
+        self.out.finish();
+        self.err.finish();
+    }
+}
+
+/// The pipe that rank 0 reads.
+fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut octet = [0];
+    recvmsg(launcher, &mut [IoSliceMut::new(&mut octet)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let fds = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    fds.ok_or_else(|| io::Error::other("a monitor is started by mpjrun only"))
+}
+
+/// Signals that the launcher passes on; none when it is dead.
+fn signals(mut launcher: &UnixStream) -> Option<Vec<u8>> {
+    let mut octets = [0; 64];
+    match launcher.read(&mut octets) {
+        Ok(0) => None,
+        Ok(n) => Some(octets[..n].to_vec()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Some(Vec::new())
+        }
+        Err(_) => None,
+    }
+}
+
+fn drain(mut stream: &UnixStream) {
+    let mut octets = [0; 256];
+    while matches!(stream.read(&mut octets), Ok(n) if n > 0) {}
+}

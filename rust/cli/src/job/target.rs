@@ -1,0 +1,235 @@
+//! What to start: a command, a jar or a class, and the command line that starts it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use thiserror::Error;
+
+/// What the machine knows about names; apart, so that the rules can be tested without files.
+pub trait Surroundings {
+    /// Whether a command of this name is on the PATH.
+    fn is_command(&self, name: &OsStr) -> bool;
+
+    /// The `Main-Class` of a jar.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn main_class(&self, jar: &Path) -> Result<String, String>;
+
+    /// The `java` command.
+    fn java(&self) -> OsString;
+
+    /// Our own jar, when there is one beside the command.
+    fn own_jar(&self) -> Option<OsString>;
+
+    /// The class path of a program that names none.
+    fn class_path(&self) -> OsString;
+}
+
+/// Why nothing can be started.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum TargetError {
+    /// Options of the JVM only.
+    #[error("no program: a class name or a jar is needed after {last}")]
+    NoProgram {
+        /// The last option.
+        last: String,
+    },
+    /// An option without its value.
+    #[error("{option} needs a value")]
+    NoValue {
+        /// The option.
+        option: String,
+    },
+    /// Nothing of that name.
+    #[error(
+        "{name} is no command on the PATH, no jar and no class name (a command in this folder is written ./{name})"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// A jar that cannot be started.
+    #[error("{jar}: {why}")]
+    Jar {
+        /// The jar.
+        jar: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Options of the JVM whose value is the next word.
+const WITH_VALUE: [&str; 12] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--add-opens",
+    "--add-exports",
+    "--add-reads",
+    "--limit-modules",
+    "--patch-module",
+];
+/// Those of them that give the class path.
+const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
+
+/// The command line for `words`: what follows mpjrun's own options.
+///
+/// Words that begin with a dash before the program's name are options of the JVM, and then the program is Java. Else what is
+/// on the PATH or has a slash is a command, `*.jar` is a jar, and anything that looks like one is a class.
+///
+/// # Errors
+/// Nothing to start, or nothing of that name.
+pub fn resolve(words: &[OsString], around: &dyn Surroundings) -> Result<Vec<OsString>, TargetError> {
+    let (jvm, rest) = jvm_options(words)?;
+    let Some((name, args)) = rest.split_first() else {
+        let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+        return Err(TargetError::NoProgram { last });
+    };
+    let text = name.to_string_lossy();
+    let is_jar = text.ends_with(".jar");
+    if jvm.is_empty() && !is_jar && (text.contains('/') || around.is_command(name)) {
+        return Ok(rest.to_vec());
+    }
+    if is_jar {
+        let main = around.main_class(Path::new(name));
+        let main = main.map_err(|why| TargetError::Jar { jar: text.into_owned(), why })?;
+        return Ok(java(jvm, Some(name), main.into(), args, around));
+    }
+    if is_class_name(&text) {
+        return Ok(java(jvm, None, name.clone(), args, around));
+    }
+    Err(TargetError::Unknown { name: text.into_owned() })
+}
+
+/// The options before the program's name, and the rest.
+fn jvm_options(words: &[OsString]) -> Result<(&[OsString], &[OsString]), TargetError> {
+    let mut n = 0;
+    while let Some(word) = words.get(n).filter(|w| w.as_encoded_bytes().starts_with(b"-")) {
+        let takes_value = WITH_VALUE.iter().any(|o| *word == **o);
+        n += 1 + usize::from(takes_value);
+        if n > words.len() {
+            return Err(TargetError::NoValue { option: word.to_string_lossy().into_owned() });
+        }
+    }
+    Ok(words.split_at(n))
+}
+
+fn java(
+    jvm: &[OsString],
+    jar: Option<&OsString>,
+    main: OsString,
+    args: &[OsString],
+    around: &dyn Surroundings,
+) -> Vec<OsString> {
+    let mut class_path: Vec<OsString> = jar.into_iter().cloned().collect();
+    let mut line = vec![around.java(), "--enable-native-access=ALL-UNNAMED".into()];
+    let mut words = jvm.iter();
+    let mut given = false;
+    while let Some(word) = words.next() {
+        if CLASS_PATH.iter().any(|o| *word == **o) {
+            class_path.extend(words.next().cloned());
+            given = true;
+        } else if let Some(path) = word.to_str().and_then(|w| w.strip_prefix("--class-path=")) {
+            class_path.push(path.into());
+            given = true;
+        } else {
+            line.push(word.clone());
+        }
+    }
+    if jar.is_none() && !given {
+        class_path.push(around.class_path());
+    }
+    class_path.extend(around.own_jar());
+    line.push("-cp".into());
+    line.push(class_path.join(OsStr::new(":")));
+    line.push(main);
+    line.extend(args.iter().cloned());
+    line
+}
+
+/// Whether this may be a class: identifiers with dots between them.
+fn is_class_name(text: &str) -> bool {
+    let is_identifier = |part: &str| {
+        let mut letters = part.chars();
+        letters.next().is_some_and(|c| c.is_alphabetic() || c == '_' || c == '$')
+            && letters.all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+    };
+    text.split('.').all(is_identifier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Around;
+
+    impl Surroundings for Around {
+        fn is_command(&self, name: &OsStr) -> bool {
+            name == "java" || name == "hostname"
+        }
+
+        fn main_class(&self, jar: &Path) -> Result<String, String> {
+            if jar == Path::new("app.jar") { Ok("app.Main".into()) } else { Err("no Main-Class".into()) }
+        }
+
+        fn java(&self) -> OsString {
+            "/jdk/bin/java".into()
+        }
+
+        fn own_jar(&self) -> Option<OsString> {
+            Some("/lib/mpjdev.jar".into())
+        }
+
+        fn class_path(&self) -> OsString {
+            ".".into()
+        }
+    }
+
+    fn resolved(line: &str) -> Result<String, TargetError> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        resolve(&words, &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
+    }
+
+    const JAVA: &str = "/jdk/bin/java --enable-native-access=ALL-UNNAMED";
+
+    #[test]
+    fn what_is_on_the_path_or_has_a_slash_is_a_command_and_stays_as_it_is() {
+        assert_eq!(resolved("java -cp app.jar Main 1").unwrap(), "java -cp app.jar Main 1");
+        assert_eq!(resolved("./prog -n 3").unwrap(), "./prog -n 3");
+        assert_eq!(resolved("hostname").unwrap(), "hostname");
+    }
+
+    #[test]
+    fn a_jar_is_started_by_its_main_class_with_our_jar_beside_it() {
+        let expected = format!("{JAVA} -cp app.jar:/lib/mpjdev.jar app.Main -cp x");
+        assert_eq!(resolved("app.jar -cp x").unwrap(), expected);
+        let expected = format!("{JAVA} -Xmx1g -cp app.jar:dep.jar:/lib/mpjdev.jar app.Main");
+        assert_eq!(resolved("-Xmx1g -cp dep.jar app.jar").unwrap(), expected);
+    }
+
+    #[test]
+    fn anything_else_is_a_class_and_options_before_it_go_to_java() {
+        let expected = format!("{JAVA} -cp .:/lib/mpjdev.jar demo.Main 7");
+        assert_eq!(resolved("demo.Main 7").unwrap(), expected);
+        let expected = format!("{JAVA} -Da=b -Xss1m -cp out:/lib/mpjdev.jar Main");
+        assert_eq!(resolved("-Da=b -cp out -Xss1m Main").unwrap(), expected);
+        let expected = format!("{JAVA} -cp out:/lib/mpjdev.jar Main");
+        assert_eq!(resolved("--class-path=out Main").unwrap(), expected);
+        let expected = format!("{JAVA} --add-modules x -cp .:/lib/mpjdev.jar java");
+        assert_eq!(resolved("--add-modules x java").unwrap(), expected, "with JVM options it is Java");
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_said() {
+        assert_eq!(resolved("-cp out"), Err(TargetError::NoProgram { last: "out".into() }));
+        assert_eq!(resolved("-cp"), Err(TargetError::NoValue { option: "-cp".into() }));
+        assert_eq!(resolved("no-such-thing"), Err(TargetError::Unknown { name: "no-such-thing".into() }));
+        let why = "no Main-Class".to_owned();
+        assert_eq!(resolved("lib.jar"), Err(TargetError::Jar { jar: "lib.jar".into(), why }));
+    }
+}

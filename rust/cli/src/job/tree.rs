@@ -1,0 +1,103 @@
+//! The processes below this one: found in /proc, ended, reaped.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+
+use super::ending::Ending;
+
+/// How long killed processes may take to be gone.
+const GONE_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// Parent by process.
+fn parents() -> HashMap<i32, i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, parent(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
+        .collect()
+}
+
+/// The parent in a `stat` line. The command's name before it may contain anything, parentheses too (proc(5)).
+fn parent(stat: &str) -> Option<i32> {
+    let after_name = stat.rsplit_once(')')?.1;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Everything below `root`, children of children too.
+fn below(root: i32, parents: &HashMap<i32, i32>) -> HashSet<i32> {
+    let mut found = HashSet::new();
+    loop {
+        let more: Vec<i32> = parents
+            .iter()
+            .filter(|(pid, parent)| !found.contains(*pid) && (**parent == root || found.contains(*parent)))
+            .map(|(pid, _)| *pid)
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
+/// Kills and reaps everything below this process, which must be a subreaper so that nothing escapes; tells `reaped` about
+/// each child of its own. Gives the number of processes that are left after some seconds.
+pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
+    let me = getpid().as_raw_nonzero().get();
+    let begun = Instant::now();
+    loop {
+        reap(&mut reaped);
+        let left = below(me, &parents());
+        if left.is_empty() || begun.elapsed() > GONE_MAX {
+            return left.len();
+        }
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
+            // It may have gone by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Reaps all children that have ended, adopted ones too, without waiting for any.
+pub fn reap(mut reaped: impl FnMut(Pid, Ending)) {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => {
+                if let Some(ending) = ending(status) {
+                    reaped(pid, ending);
+                }
+            }
+            Err(Errno::INTR) => {}
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+fn ending(status: WaitStatus) -> Option<Ending> {
+    let exited = status.exit_status().map(|s| Ending::Exited(s as u8));
+    exited.or_else(|| status.terminating_signal().map(|s| Ending::Killed(s as u8)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_found_behind_any_name() {
+        assert_eq!(parent("12 (a) b) (c) S 7 12 12 0"), Some(7));
+        assert_eq!(parent("12 (java) R 1 1"), Some(1));
+        assert_eq!(parent("nonsense"), None);
+    }
+
+    #[test]
+    fn children_of_children_are_below() {
+        let parents = HashMap::from([(2, 1), (3, 2), (4, 3), (5, 1), (9, 8)]);
+        assert_eq!(below(2, &parents), HashSet::from([3, 4]));
+        assert_eq!(below(1, &parents), HashSet::from([2, 3, 4, 5]));
+        assert_eq!(below(4, &parents), HashSet::new());
+    }
+}

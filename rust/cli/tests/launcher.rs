@@ -1,0 +1,393 @@
+//! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its job is left.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// One job; its processes carry a variable that nobody else's do.
+struct Job {
+    mark: String,
+    args: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Job {
+    fn new(args: &[&str]) -> Job {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("MPJDEV_TEST_MARK=job-{}-{number}-", std::process::id());
+        Job { mark, args: args.iter().map(|a| (*a).to_owned()).collect(), variables: Vec::new() }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<String>) -> Job {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+        let (name, value) = self.mark.split_once('=').expect("a variable");
+        command.arg("run").args(&self.args).env(name, value).envs(self.variables.iter().cloned());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self) -> Child {
+        self.command().spawn().expect("it starts")
+    }
+
+    /// Runs it to its end: exit status, standard output, standard error. Nothing is left then.
+    fn run(&self) -> (i32, String, String) {
+        self.run_with(b"")
+    }
+
+    fn run_with(&self, input: &[u8]) -> (i32, String, String) {
+        let mut child = self.command().stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = input.to_vec();
+        let feeder = std::thread::spawn(move || stdin.write_all(&input));
+        let output = self.ended(child);
+        // Whoever reads may have had enough.
+        let _ = feeder.join().expect("no panic");
+        let text = |octets| String::from_utf8(octets).expect("UTF-8");
+        let status = output.status.code().expect("no signal");
+        assert_eq!(self.left(), Vec::<String>::new(), "after status {status}");
+        (status, text(output.stdout), text(output.stderr))
+    }
+
+    /// Its output once it has ended, which it must.
+    fn ended(&self, mut child: Child) -> Output {
+        let out = reader(child.stdout.take().expect("piped"));
+        let err = reader(child.stderr.take().expect("piped"));
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("our child") {
+                break status;
+            }
+            if begun.elapsed() > DEADLINE {
+                let _ = child.kill();
+                panic!("after {DEADLINE:?} still running: {:?}", self.args);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        Output { status, stdout: out.join().expect("no panic"), stderr: err.join().expect("no panic") }
+    }
+
+    /// Command lines of the processes of this job that live, zombies too.
+    fn left(&self) -> Vec<String> {
+        self.processes().into_iter().map(|(pid, line)| format!("{pid} {line}")).collect()
+    }
+
+    fn processes(&self) -> Vec<(i32, String)> {
+        let entries = fs::read_dir("/proc").expect("/proc").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ours = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.windows(self.mark.len()).any(|part| part == self.mark.as_bytes())
+        };
+        let line =
+            |pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ");
+        pids.filter(ours).map(|pid| (pid, line(pid))).collect()
+    }
+
+    /// Waits until exactly so many processes whose command line begins so live.
+    fn until(&self, begin: &str, count: usize) -> Vec<i32> {
+        let begun = Instant::now();
+        loop {
+            let found: Vec<_> =
+                self.processes().into_iter().filter(|(_, line)| line.starts_with(begin)).collect();
+            if found.len() == count {
+                return found.into_iter().map(|(pid, _)| pid).collect();
+            }
+            assert!(begun.elapsed() < DEADLINE, "not {count} of {begin}: {:?}", self.left());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A thread that reads a stream to its end.
+fn reader(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut octets = Vec::new();
+        stream.read_to_end(&mut octets).map(|_| octets).expect("it can be read")
+    })
+}
+
+fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).expect("a process"), signal).expect("it lives");
+}
+
+/// A folder that is gone with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("mpjdev-launcher-{}-{name}", std::process::id()));
+        fs::create_dir(&path).expect("a new folder");
+        Folder(path)
+    }
+
+    /// A shell script that prints its arguments, where a JDK has its `java`.
+    fn with_java(self) -> Folder {
+        let java = self.0.join("bin/java");
+        fs::create_dir(self.0.join("bin")).expect("a new folder");
+        fs::write(&java, "#!/bin/sh\necho java \"$@\"\n").expect("a script");
+        fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        self
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn every_rank_gets_its_number_and_its_lines_are_tagged() {
+    let echo = "echo $MPJDEV_RANK of $MPJDEV_SIZE; echo to $MPJDEV_RANK >&2";
+    let (status, out, err) = Job::new(&["-n", "3", "--tag-output", "sh", "-c", echo]).run();
+    assert_eq!((status, lines(&out)), (0, vec!["[0] 0 of 3", "[1] 1 of 3", "[2] 2 of 3"]));
+    assert_eq!(lines(&err), ["[0] to 0", "[1] to 1", "[2] to 2"]);
+}
+
+#[test]
+fn a_variable_is_passed_on_by_name_or_given_a_value() {
+    let job = Job::new(&["-np", "1", "-x", "GIVEN=a=b", "-x", "KEPT", "sh", "-c", "echo $GIVEN $KEPT"]);
+    assert_eq!(job.with("KEPT", "c").run().1, "a=b c\n");
+    let (status, _, err) = Job::new(&["-n", "1", "-x", "MPJDEV_NOT_SET", "true"]).run();
+    assert_eq!(status, 2);
+    assert!(err.contains("MPJDEV_NOT_SET is not set here"), "{err}");
+}
+
+#[test]
+fn the_first_failing_rank_gives_the_status_and_one_clear_line_and_ends_the_others() {
+    let fails = |how: &str| format!("if [ $MPJDEV_RANK = 2 ]; then {how}; fi; exec sleep 1000");
+    for (how, status, text) in
+        [("exit 3", 3, "exited with status 3"), ("kill -9 $$", 137, "was killed by signal 9 (SIGKILL)")]
+    {
+        let (found, out, err) = Job::new(&["-n", "4", "sh", "-c", &fails(how)]).run();
+        assert_eq!((found, out.as_str()), (status, ""), "{err}");
+        assert!(err.starts_with("mpjrun: rank 2 (process ") && err.contains(text), "{err}");
+        assert!(err.ends_with(" s after the start; ending the other 3 ranks\n"), "{err}");
+    }
+}
+
+#[test]
+fn keep_going_lets_the_others_finish_and_names_every_failure() {
+    let script = "if [ $MPJDEV_RANK = 1 ]; then exit 4; fi; sleep 0.2; echo done; [ $MPJDEV_RANK = 0 ]";
+    let (status, out, err) = Job::new(&["-n", "3", "--keep-going", "sh", "-c", script]).run();
+    assert_eq!((status, out.as_str()), (4, "done\ndone\n"));
+    assert!(err.contains("rank 1 ") && err.contains("status 4"), "{err}");
+    assert!(err.contains("rank 2 ") && err.contains("status 1"), "{err}");
+}
+
+#[test]
+fn standard_input_goes_to_rank_0_and_the_others_have_none() {
+    let script = "wc -c | sed \"s/^/$MPJDEV_RANK: /\"";
+    let input = vec![b'x'; 1 << 20];
+    let (status, out, _) = Job::new(&["-n", "2", "sh", "-c", script]).run_with(&input);
+    assert_eq!((status, lines(&out)), (0, vec!["0: 1048576", "1: 0"]));
+    // Nobody reads it, and it does not keep the job.
+    assert_eq!(Job::new(&["-n", "2", "true"]).run_with(&input).0, 0);
+}
+
+#[test]
+fn lines_of_many_ranks_are_never_mixed_and_none_is_lost() {
+    let script =
+        "i=0; while [ $i -lt 3000 ]; do echo rank $MPJDEV_RANK line $i end; i=$((i+1)); done; printf last";
+    let (status, out, _) = Job::new(&["-n", "4", "sh", "-c", script]).run();
+    assert_eq!(status, 0);
+    let mut next = [0; 4];
+    let mut last = 0;
+    for line in out.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["rank", rank, "line", number, "end"] => {
+                let expected = &mut next[rank.parse::<usize>().expect(line)];
+                assert_eq!(number.parse(), Ok(*expected), "{line}");
+                *expected += 1;
+            }
+            ["last"] => last += 1,
+            _ => panic!("mixed: {line}"),
+        }
+    }
+    assert_eq!((next, last), ([3000; 4], 4));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_job() {
+    let folder = Folder::new("reader");
+    let script = format!("seq 100000; touch {}/$MPJDEV_RANK", folder.path("."));
+    let job = Job::new(&["-n", "2", "sh", "-c", &script]);
+    let mut child = job.start();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
+    assert_eq!(first, "1\n");
+    let begun = Instant::now();
+    while child.try_wait().expect("our child").is_none() {
+        assert!(begun.elapsed() < DEADLINE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(Path::new(&folder.path("0")).exists() && Path::new(&folder.path("1")).exists());
+    assert_eq!(job.left(), Vec::<String>::new());
+}
+
+#[test]
+fn the_job_ends_when_its_time_is_over() {
+    let (status, _, err) = Job::new(&["-n", "2", "--timeout", "0.3", "sleep", "1000"]).run();
+    assert_eq!(status, 124);
+    assert_eq!(err, "mpjrun: the time of 0.3 s is over, 2 of 2 ranks are running\n");
+}
+
+#[test]
+fn a_signal_reaches_the_ranks_and_what_ignores_it_is_killed_after_the_grace() {
+    let polite = "trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let job = Job::new(&["-n", "2", "sh", "-c", polite]);
+    let child = job.start();
+    let (status, out, _) = signalled(&job, child, "ready", 2, &[Signal::TERM]);
+    assert_eq!((status, out.matches("ended").count()), (0, 2), "{out}");
+
+    let stubborn = "trap '' TERM INT; echo ready; while :; do sleep 0.01; done";
+    let job = Job::new(&["-n", "2", "--grace", "0.2", "sh", "-c", stubborn]);
+    let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::INT]);
+    assert_eq!(status, 137);
+
+    // Twice: at once.
+    let job = Job::new(&["-n", "2", "--grace", "1000", "sh", "-c", stubborn]);
+    let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::TERM, Signal::TERM]);
+    assert_eq!(status, 137);
+}
+
+/// Sends the launcher signals once so many lines have come, and waits for its end.
+fn signalled(
+    job: &Job,
+    mut child: Child,
+    line: &str,
+    count: usize,
+    signals: &[Signal],
+) -> (i32, String, String) {
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut text = String::new();
+    while text.matches(line).count() < count {
+        assert!(out.read_line(&mut text).expect("a line") > 0, "{text}");
+    }
+    for each in signals {
+        signal(child.id() as i32, *each);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    out.read_to_string(&mut text).expect("UTF-8");
+    let mut err = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
+    let status = child.wait().expect("our child").code().expect("no signal");
+    assert_eq!(job.left(), Vec::<String>::new());
+    (status, text, err)
+}
+
+/// A rank that is a shell, whose child has a session of its own and ignores what can be ignored.
+const DEEP: &str = "setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 0.01; done' & sleep 1000; :";
+
+#[test]
+fn nothing_survives_a_killed_launcher_monitor_or_rank() {
+    for victim in ["launcher", "monitor", "rank"] {
+        let job = Job::new(&["-n", "3", "sh", "-c", DEEP]);
+        let mut child = job.start();
+        job.until("sh -c trap", 3);
+        job.until("sleep 1000", 3);
+        let pid = match victim {
+            "launcher" => child.id() as i32,
+            "monitor" => job.until("mpjdev __monitor", 1)[0],
+            _ => job.until("sh -c setsid", 3)[1],
+        };
+        signal(pid, Signal::KILL);
+        let status = child.wait().expect("our child");
+        if victim != "launcher" {
+            assert_eq!(status.code(), Some(137), "{victim}");
+        }
+        job.until("", 0);
+    }
+}
+
+/// Then nobody is left who could look for what they have started.
+#[test]
+fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_once() {
+    let job = Job::new(&["-n", "3", "sleep", "1000"]);
+    let mut child = job.start();
+    job.until("sleep 1000", 3);
+    let monitor = job.until("mpjdev __monitor", 1)[0];
+    signal(monitor, Signal::STOP);
+    signal(child.id() as i32, Signal::KILL);
+    child.wait().expect("our child");
+    // The system wakes a stopped process whose group is left alone, and hangs it up: it may be gone.
+    let _ = kill_process(Pid::from_raw(monitor).expect("a process"), Signal::KILL);
+    job.until("", 0);
+}
+
+#[test]
+fn what_a_rank_leaves_behind_ends_with_the_job() {
+    let job = Job::new(&["-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"]);
+    assert_eq!(job.run().0, 0);
+}
+
+#[test]
+fn ranks_are_bound_to_processors_of_their_own() {
+    let script = "grep Cpus_allowed_list /proc/self/status";
+    let (_, free, _) = Job::new(&["-n", "1", "sh", "-c", script]).run();
+    let (status, bound, _) = Job::new(&["-n", "2", "--bind", "core", "sh", "-c", script]).run();
+    let processors = lines(&bound);
+    assert_eq!((status, processors.len()), (0, 2));
+    assert!(processors.iter().all(|line| !line.contains(['-', ','])), "{bound}");
+    if free.contains(['-', ',']) {
+        assert_ne!(processors[0], processors[1]);
+    }
+}
+
+#[test]
+fn classes_and_jars_are_started_by_java() {
+    let home = Folder::new("java").with_java();
+    let jar = home.path("app.jar");
+    let mut archive = zip::ZipWriter::new(fs::File::create(&jar).expect("a file"));
+    let options = zip::write::SimpleFileOptions::default();
+    archive.start_file("META-INF/MANIFEST.MF", options).expect("an entry");
+    archive.write_all(b"Manifest-Version: 1.0\r\nMain-Class: app.Main\r\n").expect("its octets");
+    archive.finish().expect("an archive");
+    let run = |args: &[&str]| Job::new(args).with("JAVA_HOME", home.path(".")).with("CLASSPATH", "out").run();
+    let java = "java --enable-native-access=ALL-UNNAMED";
+    assert_eq!(run(&["-n", "1", "demo.Main", "-n", "7"]).1, format!("{java} -cp out demo.Main -n 7\n"));
+    assert_eq!(run(&["-n", "1", "-Xmx1g", "-cp", "x", "Main"]).1, format!("{java} -Xmx1g -cp x Main\n"));
+    assert_eq!(run(&["-n", "1", &jar, "a"]).1, format!("{java} -cp {jar} app.Main a\n"));
+    let (status, _, err) = run(&["-n", "1", &home.path("no.jar")]);
+    assert!(status == 2 && err.contains("no.jar: No such file"), "{err}");
+}
+
+#[test]
+fn wrong_usage_is_status_2_and_a_program_that_cannot_start_is_said() {
+    for args in
+        [&[][..], &["-n", "0", "true"], &["-n", "x", "true"], &["-n", "2"], &["-n", "1", "no-such-thing"]]
+    {
+        let (status, out, err) = Job::new(args).run();
+        assert_eq!((status, out.as_str()), (2, ""), "{args:?}: {err}");
+        assert!(!err.is_empty(), "{args:?}");
+    }
+    let (status, _, err) = Job::new(&["-n", "1", "./no-such-thing"]).run();
+    assert_eq!(status, 127);
+    assert!(err.contains("cannot start ./no-such-thing"), "{err}");
+}
