@@ -6,6 +6,8 @@
 pub mod bell;
 pub mod memory;
 pub mod queue;
+#[cfg(not(loom))]
+pub mod segment;
 pub mod slots;
 
 #[cfg(loom)]

@@ -1,0 +1,235 @@
+//! Memory that processes share: one file without a name for each owner, written by the owner alone.
+//!
+//! The owner maps its file first and then seals it: from then on its length is fixed, and nobody else can map it for
+//! writing. Everybody sees words of atomics, so that a neighbour that writes at the wrong moment breaks no rule of the
+//! language; what it writes has to be checked by whoever reads it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::{Timespec, futex};
+
+/// A mapping of a shared file.
+#[derive(Debug)]
+pub struct Segment {
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: a Segment owns its mapping, and the mapping is atomics.
+unsafe impl Send for Segment {}
+// SAFETY: as above; all access through a shared reference is atomic.
+unsafe impl Sync for Segment {}
+
+/// Who may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// The process that made it, through the mapping that it got.
+    Owner,
+    /// Everybody: for hints, which nobody may rely on.
+    All,
+}
+
+impl Segment {
+    /// A new file of `len` octets, all zero, and this process's mapping of it. Its pages are taken by
+    /// [`allocate`](Self::allocate), or at first touch.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn create(name: &str, len: usize, writers: Writers) -> io::Result<(Segment, OwnedFd)> {
+        let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, len as u64)?;
+        let segment = map(file.as_fd(), len, ProtFlags::READ | ProtFlags::WRITE)?;
+        fcntl_add_seals(&file, seals(writers))?;
+        Ok((segment, file))
+    }
+
+    /// A mapping of somebody else's file: for reading, unless everybody may write.
+    ///
+    /// # Errors
+    /// It has another length or could be changed in ways that it must not; the system refuses.
+    pub fn open(file: BorrowedFd<'_>, len: usize, writers: Writers) -> io::Result<Segment> {
+        let found = fstat(file)?.st_size;
+        if u64::try_from(found) != Ok(len as u64) {
+            return Err(io::Error::other(format!("a shared segment has {found} octets, not {len}")));
+        }
+        let wanted = seals(writers);
+        if !fcntl_get_seals(file)?.contains(wanted) {
+            return Err(io::Error::other("a shared segment is not sealed"));
+        }
+        let protection = match writers {
+            Writers::Owner => ProtFlags::READ,
+            Writers::All => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        map(file, len, protection)
+    }
+
+    /// All octets. In a mapping for reading a store is a fault: whoever hands such words on says so.
+    #[inline(always)]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `start` points to `words` words of a mapping that lives as long as `self`. Every octet is initialised, by
+        // the system with zeroes, and every bit pattern is a word. The length is sealed, so no page can go away; pages that
+        // the system has no memory for are taken before they are used (`allocate`).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+
+    /// Number of octets.
+    pub fn len(&self) -> usize {
+        self.words * 8
+    }
+
+    /// Whether there are no octets; never so.
+    pub fn is_empty(&self) -> bool {
+        self.words == 0
+    }
+
+    /// The bell in one word: rings in one half, sleepers in the other.
+    #[inline(always)]
+    pub fn bell(&self, word: usize) -> SharedBell<'_> {
+        let place: *const AtomicU64 = &raw const self.words()[word];
+        let place: *const AtomicU32 = place.cast();
+        // SAFETY: both halves of an initialised word that lives as long as `self`. Nobody uses it as a whole word.
+        unsafe { SharedBell { rings: &*place, sleepers: &*place.add(1) } }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this very length, and nothing refers to it any more.
+        let freed = unsafe { munmap(self.start.as_ptr().cast(), self.len()) };
+        debug_assert!(freed.is_ok());
+    }
+}
+
+/// Takes memory for a part of a file, so that touching it cannot fail.
+///
+/// # Errors
+/// There is not enough.
+pub fn allocate(file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<()> {
+    Ok(fallocate(file, FallocateFlags::empty(), offset as u64, len as u64)?)
+}
+
+fn seals(writers: Writers) -> SealFlags {
+    let fixed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    match writers {
+        Writers::Owner => fixed | SealFlags::FUTURE_WRITE,
+        Writers::All => fixed,
+    }
+}
+
+fn map(file: BorrowedFd<'_>, len: usize, protection: ProtFlags) -> io::Result<Segment> {
+    if len == 0 || !len.is_multiple_of(8) {
+        return Err(io::Error::other(format!("{len} octets cannot be shared")));
+    }
+    // SAFETY: a fresh mapping; no address is asked for.
+    let start = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | MapFlags::NORESERVE, file, 0)? };
+    let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("a mapping at address 0"))?;
+    Ok(Segment { start, words: len / 8 })
+}
+
+/// As [`Bell`](crate::bell::Bell), between processes. Anybody may have written anything there: a sleep may end early, or only
+/// when its time is over.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedBell<'a> {
+    rings: &'a AtomicU32,
+    sleepers: &'a AtomicU32,
+}
+
+impl SharedBell<'_> {
+    /// Wakes whoever sleeps. What the caller did before is seen by those who wake or are about to sleep.
+    #[inline(always)]
+    pub fn ring(&self) {
+        fence(SeqCst);
+        if self.sleepers.load(Relaxed) != 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.rings.fetch_add(1, SeqCst);
+        // The only failures are a bad address or bad flags, neither of which can be.
+        let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// Sleeps until someone rings or the time is over, unless `ready` says that there is no need to.
+    pub fn sleep(&self, most: Duration, ready: impl FnOnce() -> bool) {
+        let seen = self.rings.load(SeqCst);
+        self.sleepers.fetch_add(1, SeqCst);
+        fence(SeqCst);
+        if !ready()
+            && let Ok(timeout) = Timespec::try_from(most)
+        {
+            // Woken, changed before, interrupted by a signal, time over: in each case the caller looks again.
+            let _ = futex::wait(self.rings, futex::Flags::empty(), seen, Some(&timeout));
+        }
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn what_the_owner_writes_the_others_see() {
+        let (own, file) = Segment::create("test", 8192, Writers::Owner).expect("memory");
+        let other = Segment::open(file.as_fd(), 8192, Writers::Owner).expect("it is sealed");
+        own.words()[1023].store(7, SeqCst);
+        assert_eq!(other.words()[1023].load(SeqCst), 7);
+        assert!(other.words()[..1023].iter().all(|word| word.load(Relaxed) == 0));
+    }
+
+    #[test]
+    fn nobody_but_the_owner_can_write_or_change_the_length() {
+        let (_own, file) = Segment::create("test", 4096, Writers::Owner).expect("memory");
+        assert!(map(file.as_fd(), 4096, ProtFlags::READ | ProtFlags::WRITE).is_err());
+        assert!(ftruncate(&file, 0).is_err() && ftruncate(&file, 8192).is_err());
+        assert!(rustix::io::pwrite(&file, &[1], 0).is_err());
+        assert!(fcntl_add_seals(&file, SealFlags::WRITE).is_err(), "the seals are sealed");
+    }
+
+    #[test]
+    fn a_file_of_another_length_or_without_seals_is_refused() {
+        let (_own, file) = Segment::create("test", 4096, Writers::Owner).expect("memory");
+        assert!(Segment::open(file.as_fd(), 8192, Writers::Owner).is_err());
+        let open = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("memory");
+        ftruncate(&open, 4096).expect("a length");
+        assert!(Segment::open(open.as_fd(), 4096, Writers::All).is_err());
+        let (_own, file) = Segment::create("test", 4096, Writers::All).expect("memory");
+        assert!(Segment::open(file.as_fd(), 4096, Writers::Owner).is_err());
+        assert!(Segment::open(file.as_fd(), 4096, Writers::All).is_ok());
+    }
+
+    #[test]
+    fn memory_can_be_taken_inside_the_file_only() {
+        let (_own, file) = Segment::create("test", 1 << 20, Writers::Owner).expect("memory");
+        allocate(file.as_fd(), 0, 1 << 20).expect("memory");
+        assert!(allocate(file.as_fd(), 1 << 20, 4096).is_err());
+    }
+
+    #[test]
+    fn a_ring_through_another_mapping_ends_a_sleep() {
+        let (own, file) = Segment::create("test", 4096, Writers::All).expect("memory");
+        let other = Segment::open(file.as_fd(), 4096, Writers::All).expect("it is sealed");
+        std::thread::scope(|s| {
+            let sleeper = s.spawn(|| {
+                let begun = Instant::now();
+                while own.words()[1].load(SeqCst) == 0 {
+                    own.bell(0).sleep(Duration::from_secs(30), || own.words()[1].load(SeqCst) != 0);
+                }
+                begun.elapsed()
+            });
+            other.words()[1].store(1, SeqCst);
+            other.bell(0).ring();
+            assert!(sleeper.join().expect("no panic") < Duration::from_secs(20));
+        });
+    }
+}
