@@ -49,7 +49,8 @@ pub(crate) struct Job {
 #[derive(Debug)]
 struct Shared {
     pool: Arc<HeapPool>,
-    source: Arc<dyn SlabSource>,
+    /// Where the ranks' messages take memory from, when it is not the pool.
+    sources: Vec<Arc<dyn SlabSource>>,
     said: Mutex<HashSet<String>>,
     news: Condvar,
     /// The first failure.
@@ -95,9 +96,10 @@ impl Job {
         let pool = HeapPool::new(POOL);
         let source: Arc<dyn SlabSource> = pool.clone();
         let comms = (self.connect)(self.ranks, self.config.clone(), &source);
+        let sources = comms.iter().map(|comm| comm.endpoint().source().clone());
         let shared = Arc::new(Shared {
             pool: pool.clone(),
-            source,
+            sources: sources.filter(|own| !Arc::ptr_eq(own, &source)).collect(),
             said: Mutex::default(),
             news: Condvar::new(),
             failure: Mutex::default(),
@@ -121,8 +123,22 @@ impl Job {
         if self.clean {
             settle(&parties);
         }
+        if self.clean {
+            // What one rank has lent comes back from the others, who hold nothing any more.
+            until(|| shared.sources.is_empty() || shared.used() == 0, "what was lent came back");
+        }
         drop(parties);
-        assert_eq!(pool.used(), 0, "octets are still in use after the job in {}", self.name);
+        until(|| shared.sources.is_empty() || shared.used() == 0, "memory was given back");
+        assert_eq!(shared.used(), 0, "octets are still in use after the job in {}", self.name);
+    }
+}
+
+/// Waits for this, which has nothing to wait for but other threads.
+fn until(holds: impl Fn() -> bool, what: &str) {
+    let deadline = Instant::now() + SOON;
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within {SOON:?}: {what}");
+        std::thread::yield_now();
     }
 }
 
@@ -164,6 +180,11 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
 }
 
 impl Shared {
+    /// Octets in use.
+    fn used(&self) -> u64 {
+        self.pool.used() + self.sources.iter().map(|source| source.used()).sum::<u64>()
+    }
+
     /// Notes a failure, unless there is one already.
     fn fail(&self, why: String) {
         lock(&self.failure).get_or_insert(why);
@@ -227,12 +248,12 @@ impl Party {
 
     /// Octets in use in the job's pool.
     pub(crate) fn used(&self) -> u64 {
-        self.shared.pool.used()
+        self.shared.used()
     }
 
     /// Where the job's messages take memory from.
     pub(crate) fn source(&self) -> &Arc<dyn SlabSource> {
-        &self.shared.source
+        self.comm.endpoint().source()
     }
 
     /// Lets the other ranks know that something has happened, past the messages.

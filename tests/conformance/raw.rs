@@ -134,7 +134,7 @@ impl Bench {
         let (after_epoch, after_receive): (Arc<Hook>, Arc<Hook>) = Default::default();
         let wire = HookedWire { inner: wires.remove(0), after: Arc::new(Hooked(after_epoch.clone())) };
         let inbox = HookedInbox { inner: inboxes.remove(0), after: Arc::new(Hooked(after_receive.clone())) };
-        let ends: (Box<dyn Wire>, Box<dyn Inbox>) = (Box::new(wire), Box::new(inbox));
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
         let endpoint = Endpoint::new(0, ranks, config, ends, source);
         Bench { pool, comm: Comm::world(Arc::new(endpoint)), wires, inboxes, after_epoch, after_receive }
     }

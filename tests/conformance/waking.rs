@@ -42,7 +42,7 @@ static PHYSICAL_SLEEPERS: World = World {
 fn connect_apart(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<Comm> {
     let ends = local::connect(ranks, &config);
     let endpoint = |(rank, (wire, inbox)): (usize, (local::LocalWire, local::LocalInbox))| {
-        let ends: (Box<dyn Wire>, Box<dyn Inbox>) = (Box::new(wire), Box::new(inbox));
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
         Comm::world(Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone())))
     };
     ends.into_iter().enumerate().map(endpoint).collect()

@@ -50,6 +50,24 @@ pub(crate) static PHYSICAL_TINY: World = World {
     lacks: &[],
 };
 
+/// Octets of a segment: more than any test needs, and taken only as far as it is used.
+const SEGMENT: usize = 2 << 30;
+
+fn shm(ranks: usize, config: Config, private: &Arc<dyn SlabSource>) -> Vec<Comm> {
+    job::shm(ranks, config, SEGMENT, private).expect("shared memory")
+}
+
+const ELSEWHERE: &[(Ability, &str)] =
+    &[(Ability::SharesMemory, "the sender's memory is mapped at another address")];
+
+/// Ranks over shared memory.
+pub(crate) static SHM: World =
+    World { name: "shared memory", config: Config::default, connect: shm, lacks: ELSEWHERE };
+
+/// Ranks over shared memory, every limit bites.
+pub(crate) static SHM_TINY: World =
+    World { name: "shared memory, tiny limits", config: Config::tiny, connect: shm, lacks: ELSEWHERE };
+
 impl World {
     /// Whether the world can do this; says aloud that a test is skipped, and why, when it cannot.
     pub(crate) fn can(&self, ability: Ability, test: &str) -> bool {
@@ -70,6 +88,8 @@ macro_rules! in_every_world {
         in_every_world! { @ local_tiny LOCAL_TINY $($test)+ }
         in_every_world! { @ physical PHYSICAL $($test)+ }
         in_every_world! { @ physical_tiny PHYSICAL_TINY $($test)+ }
+        in_every_world! { @ shm SHM $($test)+ }
+        in_every_world! { @ shm_tiny SHM_TINY $($test)+ }
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {

@@ -38,6 +38,11 @@ pub trait SlabSource: Debug + Send + Sync + 'static {
     fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
         self.take(octets)
     }
+
+    /// Octets of the slabs in use; 0 where they are not counted.
+    fn used(&self) -> u64 {
+        0
+    }
 }
 
 /// A counted reference to message memory. Cloning is cheap and copies nothing.
@@ -46,6 +51,8 @@ pub struct Slab {
     memory: Arc<dyn SlabMemory>,
     /// Octets, kept here because every write asks.
     len: usize,
+    /// The memory is somebody else's: its octets may be read only, whatever the number of references here.
+    foreign: bool,
 }
 
 impl Slab {
@@ -55,7 +62,12 @@ impl Slab {
         let memory: std::sync::Arc<dyn SlabMemory> = std::sync::Arc::new(memory);
         // The same type, but under the model checker.
         #[allow(clippy::useless_conversion)]
-        Slab { memory: memory.into(), len }
+        Slab { memory: memory.into(), len, foreign: false }
+    }
+
+    /// A slab of memory that belongs to somebody else, for reading.
+    pub fn foreign(memory: impl SlabMemory) -> Self {
+        Slab { foreign: true, ..Slab::new(memory) }
     }
 
     /// All octets, in words of eight.
@@ -80,7 +92,7 @@ impl Slab {
     /// Everything that former holders did happens before a `true`.
     #[inline(always)]
     pub fn is_exclusive(&self) -> bool {
-        if Arc::strong_count(&self.memory) != 1 {
+        if self.foreign || Arc::strong_count(&self.memory) != 1 {
             return false;
         }
         fence(Ordering::Acquire);

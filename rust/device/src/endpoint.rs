@@ -84,7 +84,7 @@ pub struct Endpoint {
     pub(crate) rank: u32,
     pub(crate) size: u32,
     pub(crate) config: Config,
-    pub(crate) wire: Box<dyn Wire>,
+    pub(crate) wire: Arc<dyn Wire>,
     pub(crate) source: Arc<dyn SlabSource>,
     pub(crate) core: Mutex<Core>,
     /// Requests done and unexpected messages come so far: what a polling thread looks at without the lock.
@@ -115,7 +115,7 @@ impl Endpoint {
         rank: u32,
         size: u32,
         config: Config,
-        (wire, inbox): (Box<dyn Wire>, Box<dyn Inbox>),
+        (wire, inbox): (Arc<dyn Wire>, Box<dyn Inbox>),
         source: Arc<dyn SlabSource>,
     ) -> Self {
         let state = State {
@@ -163,6 +163,11 @@ impl Endpoint {
     /// Number of ranks of the world.
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// Where this rank's messages take memory from.
+    pub fn source(&self) -> &Arc<dyn SlabSource> {
+        &self.source
     }
 
     /// The tunables.

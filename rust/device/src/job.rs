@@ -1,4 +1,7 @@
-//! Jobs whose ranks are threads of this process.
+//! Jobs: ranks that are threads of this process, and the rank that this process is.
+
+#[cfg(not(loom))]
+mod processes;
 
 use std::sync::Arc;
 
@@ -8,6 +11,9 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::local;
+
+#[cfg(not(loom))]
+pub use processes::{JoinError, Joined, join, shm};
 
 /// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
 ///
@@ -21,8 +27,8 @@ pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<
         .into_iter()
         .enumerate()
         .map(|(rank, (wire, inbox))| {
-            let ends: (Box<dyn crate::transport::Wire>, Box<dyn crate::transport::Inbox>) =
-                (Box::new(wire), Box::new(inbox));
+            let ends: (Arc<dyn crate::transport::Wire>, Box<dyn crate::transport::Inbox>) =
+                (Arc::new(wire), Box::new(inbox));
             Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
         })
         .collect();

@@ -7,9 +7,13 @@
 pub mod collective;
 pub mod comm;
 pub mod config;
+#[cfg(not(loom))]
+pub mod control;
 mod ending;
 pub mod endpoint;
 pub mod error;
+#[cfg(not(loom))]
+mod helper;
 pub mod job;
 mod outbox;
 mod pairing;

@@ -51,10 +51,13 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        let wants_match = |octets| mode == Mode::Synchronous || !self.take_credit(dest, octets);
+        // What is copied on its way would count for something else at the receiver.
+        let wants_match = |first: &Slab, octets| {
+            mode == Mode::Synchronous || !self.wire.carries(first) || !self.take_credit(dest, octets)
+        };
         let Some(second) = message.second_slab() else {
             let slab = message.first_slab();
-            let wants_match = wants_match(slab.len());
+            let wants_match = wants_match(slab, slab.len());
             let payload = Payload::Physical(slab.clone(), first_len);
             return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
         };
@@ -67,7 +70,7 @@ impl Endpoint {
             }
         };
         // The receiver tells of the first half only: this rank hears of the second by the answer to it.
-        let wants_match = wants_match(first.len() + second.len());
+        let wants_match = wants_match(&first, first.len() + second.len());
         let charged = if wants_match { 0 } else { second.len() };
         let id = self.queue(dest, header, Payload::Physical(first, first_len), None, wants_match);
         let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some((number, charged)) };

@@ -15,7 +15,7 @@ const KEPT_MAX: u64 = 256 << 20;
 /// Classes per doubling of the size, so that at most a fifth of a slab is wasted.
 const STEPS: usize = 4;
 /// Enough for slabs of 4 GiB; under the model checker, which counts each lock, for slabs of a few lines.
-const CLASSES: usize = if cfg!(loom) { STEPS } else { 27 * STEPS };
+pub(crate) const CLASSES: usize = if cfg!(loom) { STEPS } else { 27 * STEPS };
 
 /// What a pool does before it gives up: asks whoever can to let go of memory, and waits a little.
 pub type Reclaim = fn();
@@ -41,7 +41,7 @@ impl fmt::Debug for HeapPool {
 
 /// Octets at the start of the memory that no message uses: behind them a message's two first headers end at a multiple
 /// of 64, where the data of its first section then begin. Copies run faster when their destination is aligned.
-const LEAD: usize = LINE - PRIMARY_HEADER_LEN - SECTION_HEADER_LEN;
+pub(crate) const LEAD: usize = LINE - PRIMARY_HEADER_LEN - SECTION_HEADER_LEN;
 
 /// A slab of the pool; goes back there when the last reference goes.
 #[derive(Debug)]
@@ -83,6 +83,11 @@ impl HeapPool {
             classes: std::array::from_fn(|_| Mutex::new(Vec::new())),
             reclaim: OnceLock::new(),
         })
+    }
+
+    /// The limit.
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Relaxed)
     }
 
     /// Changes the limit. What is in use stays in use.
@@ -196,6 +201,10 @@ impl HeapPool {
 }
 
 impl SlabSource for HeapPool {
+    fn used(&self) -> u64 {
+        HeapPool::used(self)
+    }
+
     fn take(&self, octets: usize) -> Result<Slab, SlabError> {
         self.slab(octets, |class, len| self.take_slowly(class, len))
     }
@@ -212,7 +221,7 @@ impl SlabSource for HeapPool {
 ///
 /// Classes are rounded sizes and one line more, so that a capacity that is a power of two, and the headers beside
 /// it, do not fall into the next class.
-fn class_of(octets: usize) -> (usize, usize) {
+pub(crate) fn class_of(octets: usize) -> (usize, usize) {
     let lines = octets.saturating_sub(LINE).div_ceil(LINE);
     if lines <= STEPS {
         return (lines, (lines + 1) * LINE);

@@ -8,13 +8,15 @@ use mpjdev_sys::sync::fence;
 
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
-use crate::requests::RequestId;
+use crate::requests::{RequestId, Work};
 use crate::waiting::{Backoff, Patience, Step, Waiter};
 
 /// Packets that are taken in before the lock is let go.
 const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
 const FRUITLESS: u32 = 64;
+/// How long a rank sleeps whose packets wait for room that nobody tells it of.
+const ROOM: Duration = Duration::from_micros(500);
 /// Waits that do not yield after one whose yield cost somebody else's whole turn: milliseconds, where a sleeper is woken
 /// within microseconds.
 const CROWDED: u32 = 1000;
@@ -53,7 +55,7 @@ impl Endpoint {
     }
 
     /// Drives this rank's progress for another one that waits, unless its own threads do.
-    fn help(&self) {
+    pub(crate) fn help(&self) {
         if !self.wire.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -137,6 +139,9 @@ impl Endpoint {
     pub(crate) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
             self.help_neighbours();
+            if self.wire.has_helpers() {
+                self.call_for_answers(&self.lock().state);
+            }
         }
     }
 
@@ -160,6 +165,8 @@ impl Endpoint {
             // Whoever made room before now may have tried to help in vain while this thread had the lock.
             self.flush(&mut core.state);
         }
+        let most = if self.wire.tells_room() || core.state.outbox.is_empty() { most } else { most.min(ROOM) };
+        self.call_for_answers(&core.state);
         let seen_epoch = core.state.seen_epoch;
         let ended = || self.wire.epoch() != seen_epoch;
         if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
@@ -201,6 +208,22 @@ impl Endpoint {
                 request.waiters.retain(|w| !Arc::ptr_eq(w, &waiter));
             }
         }
+    }
+
+    /// Has the ranks that this one's sends wait for go on, though their programs may be computing.
+    fn call_for_answers(&self, state: &State) {
+        if !self.wire.has_helpers() {
+            return;
+        }
+        let sends = state.requests.pending().filter_map(|(_, request)| match request.work {
+            Work::Send { dest, .. } => Some(dest),
+            Work::Receive(_) => None,
+        });
+        let mut dests: Vec<u32> =
+            sends.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
+        dests.sort_unstable();
+        dests.dedup();
+        dests.into_iter().for_each(|dest| self.wire.call(dest));
     }
 
     /// Tells all threads that a rank has ended, which changes what they wait for: the transport rings for the one that

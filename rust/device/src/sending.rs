@@ -58,10 +58,33 @@ impl Endpoint {
             return self.start_physical(dest, context, tag, message, mode);
         }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        if !goes_inline(message, self.config.inline_max) && !self.carries(message) {
+            return Ok(self.send_copied(dest, header, message, mode));
+        }
         if mode == Mode::Standard && self.take_credit(dest, self.charge(message)) {
             return Ok(self.send_eager(dest, header, message));
         }
         Ok(self.send_matched(dest, header, message, mode))
+    }
+
+    fn carries(&self, message: &Message) -> bool {
+        self.wire.carries(message.first_slab())
+            && message.second_slab().is_none_or(|slab| self.wire.carries(slab))
+    }
+
+    /// For a message in memory that others cannot see, such as one that another rank has sent: a copy goes. When there is no
+    /// memory for it now, the message waits here until there is.
+    #[cold]
+    fn send_copied(&self, dest: u32, header: Header, message: &Message, mode: Mode) -> Option<RequestId> {
+        if let Ok(copy) = message.compact(&*self.source)
+            && self.carries(&copy)
+        {
+            if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
+                return self.send_eager(dest, header, &copy);
+            }
+            return self.queue(dest, header, Payload::Whole(copy), Some(message.logical_len()), true);
+        }
+        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true)
     }
 
     /// Straight to the transport, unless packets wait that must not be overtaken.

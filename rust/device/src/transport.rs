@@ -1,6 +1,8 @@
 //! What a transport that only moves packets must do; the device matches.
 
 pub mod local;
+#[cfg(not(loom))]
+pub mod shm;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -40,6 +42,8 @@ pub enum Payload {
     Whole(Message),
     /// One physical message: the first so many octets of a slab.
     Physical(Slab, usize),
+    /// A logical message in two: what would be its two physical messages.
+    Parts((Slab, usize), (Slab, usize)),
 }
 
 impl Payload {
@@ -48,6 +52,7 @@ impl Payload {
         match self {
             Payload::Whole(message) => message.logical_len(),
             Payload::Physical(_, len) => *len,
+            Payload::Parts(first, second) => first.1 + second.1,
         }
     }
 
@@ -56,6 +61,7 @@ impl Payload {
         match self {
             Payload::Whole(message) => message.held_len(),
             Payload::Physical(slab, _) => slab.len(),
+            Payload::Parts(first, second) => first.0.len() + second.0.len(),
         }
     }
 
@@ -63,7 +69,7 @@ impl Payload {
     pub fn into_physical(self) -> (Slab, usize) {
         match self {
             Payload::Whole(message) => (message.first_slab().clone(), message.first_len()),
-            Payload::Physical(slab, len) => (slab, len),
+            Payload::Physical(slab, len) | Payload::Parts((slab, len), _) => (slab, len),
         }
     }
 
@@ -117,11 +123,32 @@ pub trait Wire: Debug + Send + Sync {
     /// Sends a packet to a rank of the world, or says that its queue is full. Does not block.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
 
+    /// Whether messages in this memory go by reference as they are; else they are copied first.
+    fn carries(&self, slab: &Slab) -> bool {
+        let _ = slab;
+        true
+    }
+
     /// Whether something may have arrived for this rank; costs next to nothing.
     fn is_ready(&self) -> bool;
 
     /// Sleeps until something arrives, somebody rings, or the time is over, unless `ready`.
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
+
+    /// Whether ranks have helpers, which go on for them when they are called.
+    fn has_helpers(&self) -> bool {
+        false
+    }
+
+    /// Calls the helper of a rank.
+    fn call(&self, rank: u32) {
+        let _ = rank;
+    }
+
+    /// Whether a rank that found a queue full is woken when there is room; else it has to look.
+    fn tells_room(&self) -> bool {
+        true
+    }
 
     /// Wakes the thread of this rank that sleeps here.
     fn ring(&self);

@@ -29,7 +29,7 @@ impl Unexpected {
     pub(crate) fn needs_capacity(&self) -> usize {
         let first_len = match &self.payload {
             Ok(Payload::Whole(message)) => message.first_len(),
-            Ok(Payload::Physical(_, len)) => *len,
+            Ok(Payload::Physical(_, len) | Payload::Parts((_, len), _)) => *len,
             Err(_) => 0,
         };
         first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
@@ -191,6 +191,7 @@ impl Endpoint {
                 return self.deliver_first(state, id, envelope, slab, len, capacity);
             }
             Ok(Payload::Physical(slab, len)) => physical(slab, len, None, capacity, &envelope),
+            Ok(Payload::Parts((slab, len), second)) => physical(slab, len, Some(second), capacity, &envelope),
             Err(error) => Err(error.into()),
         };
         self.complete(state, id, outcome.map(|m| received(envelope, m)));

@@ -458,6 +458,7 @@ natives! {
         (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, elements/room: ints) -> void;
     "openRequests" Java_mpjdev_core_Native_openRequests = open_requests, () -> int;
     "worldOfOne" Java_mpjdev_core_Native_worldOfOne = crate::comm::world_of_one, () -> long;
+    "processWorld" Java_mpjdev_core_Native_processWorld = crate::comm::process_world, () -> long;
     "localJob" Java_mpjdev_core_Native_localJob = crate::comm::local_job, (worlds/length: longs, message_oriented: bool) -> void;
     "rank" Java_mpjdev_core_Native_rank = crate::comm::rank, (comm: long) -> int;
     "size" Java_mpjdev_core_Native_size = crate::comm::size, (comm: long) -> int;

@@ -77,14 +77,26 @@ fn pack(env: &mut Env, status: &Status, out: Received) -> i64 {
 // ---- Jobs
 
 pub(crate) fn world_of_one(_: &mut Env) -> Answer {
-    let mut worlds = job::local(1, Config::default(), &handle::source());
+    let mut worlds = job::local(1, Config::default(), &handle::private());
     handle::keep_comm(worlds.remove(0))
+}
+
+/// Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
+pub(crate) fn process_world(env: &mut Env) -> Answer {
+    let limit = usize::try_from(handle::pool().limit()).unwrap_or(usize::MAX);
+    match job::join(Config::default(), limit, &handle::private())? {
+        Some(joined) => {
+            handle::share(joined.source);
+            handle::keep_comm(joined.world)
+        }
+        None => world_of_one(env),
+    }
 }
 
 /// Makes a job of as many ranks as the array has elements, and puts their world communicators there.
 pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) -> Answer<()> {
     let config = Config { message_oriented, ..Config::default() };
-    for (rank, world) in job::local(worlds.len(), config, &handle::source()).into_iter().enumerate() {
+    for (rank, world) in job::local(worlds.len(), config, &handle::private()).into_iter().enumerate() {
         let handle = handle::keep_comm(world)?;
         worlds.put_long(env, rank, handle);
     }

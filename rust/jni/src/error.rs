@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Buffer(#[from] BufferError),
     #[error(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    Join(#[from] mpjdev_device::job::JoinError),
     #[error("the buffer is in use: a receive into it is pending")]
     InUse,
     #[error("the {what} is closed")]
@@ -100,9 +102,11 @@ impl Failure {
         Some(match self {
             Failure::Buffer(error) => buffer_class(error),
             Failure::Device(error) => device_class(error),
-            Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
-                JavaClass::IllegalState
-            }
+            Failure::Join(_)
+            | Failure::Closed { .. }
+            | Failure::Shared { .. }
+            | Failure::WrongKind { .. }
+            | Failure::InUse => JavaClass::IllegalState,
             Failure::Unusable { .. } => JavaClass::IllegalArgument,
             Failure::TableFull { .. } => JavaClass::OutOfMemory,
             Failure::Null { .. } => JavaClass::NullPointer,

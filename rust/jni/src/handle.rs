@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
-use mpjdev_buffer::{Message, ReadBuffer, SlabSource, WriteBuffer};
+use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_device::collective::Operation;
 use mpjdev_device::handles::Slots;
 use mpjdev_device::pool::HeapPool;
@@ -257,6 +257,39 @@ pub(crate) fn pool() -> &'static Arc<HeapPool> {
 }
 
 /// The pool as a source of slabs.
-pub(crate) fn source() -> Arc<dyn SlabSource> {
+pub(crate) fn private() -> Arc<dyn SlabSource> {
     pool().clone()
+}
+
+/// Memory that messages of this process's rank go by reference from, once it is one.
+static SHARED: OnceLock<Arc<dyn SlabSource>> = OnceLock::new();
+
+/// From now on messages take memory from here; the first caller's word counts.
+pub(crate) fn share(source: Arc<dyn SlabSource>) {
+    let _ = SHARED.set(source);
+}
+
+/// Where messages take memory from at the moment they need it: a buffer may be older than the rank.
+#[derive(Debug)]
+struct Current;
+
+impl SlabSource for Current {
+    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+        match SHARED.get() {
+            Some(shared) => shared.take(octets),
+            None => pool().take(octets),
+        }
+    }
+
+    fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
+        match SHARED.get() {
+            Some(shared) => shared.take_arrived(octets),
+            None => pool().take_arrived(octets),
+        }
+    }
+}
+
+/// The source of a buffer's slabs.
+pub(crate) fn source() -> Arc<dyn SlabSource> {
+    Arc::new(Current)
 }

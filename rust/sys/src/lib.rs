@@ -4,6 +4,8 @@
 //! hold; nothing in this crate knows what a message is.
 
 pub mod bell;
+#[cfg(not(loom))]
+pub mod inherited;
 pub mod memory;
 pub mod queue;
 #[cfg(not(loom))]

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::{Timespec, futex};
 
@@ -50,14 +52,16 @@ impl Segment {
         Ok((segment, file))
     }
 
-    /// A mapping of somebody else's file: for reading, unless everybody may write.
+    /// A mapping of somebody else's file, of at least `least` octets: for reading, unless everybody may write.
     ///
     /// # Errors
-    /// It has another length or could be changed in ways that it must not; the system refuses.
-    pub fn open(file: BorrowedFd<'_>, len: usize, writers: Writers) -> io::Result<Segment> {
-        let found = fstat(file)?.st_size;
-        if u64::try_from(found) != Ok(len as u64) {
-            return Err(io::Error::other(format!("a shared segment has {found} octets, not {len}")));
+    /// It is shorter or could be changed in ways that it must not; the system refuses.
+    pub fn open(file: BorrowedFd<'_>, least: usize, writers: Writers) -> io::Result<Segment> {
+        let len = usize::try_from(fstat(file)?.st_size).unwrap_or(0);
+        if len < least {
+            return Err(io::Error::other(format!(
+                "a shared segment has {len} octets, at least {least} are needed"
+            )));
         }
         let wanted = seals(writers);
         if !fcntl_get_seals(file)?.contains(wanted) {
@@ -128,7 +132,9 @@ fn map(file: BorrowedFd<'_>, len: usize, protection: ProtFlags) -> io::Result<Se
         return Err(io::Error::other(format!("{len} octets cannot be shared")));
     }
     // SAFETY: a fresh mapping; no address is asked for.
-    let start = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | MapFlags::NORESERVE, file, 0)? };
+    let start = unsafe {
+        mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | MapFlags::NORESERVE, file, 0)?
+    };
     let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("a mapping at address 0"))?;
     Ok(Segment { start, words: len / 8 })
 }
@@ -156,6 +162,11 @@ impl SharedBell<'_> {
         self.rings.fetch_add(1, SeqCst);
         // The only failures are a bad address or bad flags, neither of which can be.
         let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// How often somebody was woken so far.
+    pub fn rings(&self) -> u32 {
+        self.rings.load(SeqCst)
     }
 
     /// Sleeps until someone rings or the time is over, unless `ready` says that there is no need to.
@@ -197,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_length_or_without_seals_is_refused() {
+    fn a_file_that_is_too_short_or_without_seals_is_refused() {
         let (_own, file) = Segment::create("test", 4096, Writers::Owner).expect("memory");
         assert!(Segment::open(file.as_fd(), 8192, Writers::Owner).is_err());
         let open = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("memory");

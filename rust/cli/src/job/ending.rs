@@ -89,6 +89,13 @@ impl Verdict {
         is_first
     }
 
+    /// A rank's process has ended without finishing, whatever its status; true for the first failure.
+    pub fn handle_lost(&mut self) -> bool {
+        let is_first = self.first.is_none();
+        self.first.get_or_insert(Ending::Exited(1));
+        is_first
+    }
+
     /// The launcher ended the job for a reason of its own.
     pub fn handle_own(&mut self, status: u8) {
         if self.first.is_none() {

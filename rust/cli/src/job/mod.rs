@@ -9,6 +9,7 @@ pub mod lines;
 pub mod monitor;
 pub mod output;
 pub mod plan;
+pub mod roster;
 pub mod signals;
 pub mod stub;
 pub mod target;

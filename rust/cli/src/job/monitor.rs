@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
@@ -19,6 +19,7 @@ use super::ending::{Ending, RankEnd, Verdict};
 use super::lines::Lines;
 use super::output::Sink;
 use super::plan::Plan;
+use super::roster::Roster;
 use super::tree;
 
 /// Octets that are read from a pipe at a time.
@@ -60,6 +61,7 @@ struct Job {
     out: Sink,
     err: Sink,
     verdict: Verdict,
+    roster: Roster,
     closing: Option<Closing>,
 }
 
@@ -80,6 +82,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
     let mut job = Job {
+        roster: Roster::new(plan.ranks)?,
         plan,
         begun: Instant::now(),
         ranks: Vec::new(),
@@ -115,6 +118,8 @@ impl Job {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("mpjdev").arg(super::STUB).arg(getpid().to_string()).arg(place).args(&self.plan.program);
         command.envs(self.plan.environment(rank));
+        let line = self.roster.line_to(rank)?;
+        command.env(mpjdev_device::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
@@ -145,6 +150,7 @@ impl Job {
             }
             self.forward();
             self.reap();
+            self.look_at_roster();
             self.keep_time();
         }
         self.forward();
@@ -164,6 +170,7 @@ impl Job {
                 .filter(free)
                 .map(|pipe| PollFd::from_borrowed_fd(pipe.fd.as_fd(), PollFlags::IN)),
         );
+        fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let mut most = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
         if !(out_free && err_free) {
             let soon = Duration::from_millis(5);
@@ -264,17 +271,33 @@ impl Job {
         }
     }
 
+    /// Takes in what the ranks' processes say, and which have ended that are not our children.
+    fn look_at_roster(&mut self) {
+        for rank in self.roster.look() {
+            if !self.verdict.handle_lost() || self.closing.is_some() {
+                continue;
+            }
+            let after = self.begun.elapsed().as_secs_f64();
+            self.say(&format!("rank {rank} has died without Comm.finish, {after:.1} s after the start"));
+            if !self.plan.keep_going {
+                self.close(Signal::TERM);
+            }
+        }
+    }
+
     fn handle_end(&mut self, at: usize, ending: Ending) {
         self.ranks[at].end = Some(ending);
         let pid = self.ranks[at].pid.as_raw_nonzero().get();
         let end = RankEnd { rank: at as u32, pid, ending, after: self.begun.elapsed() };
-        let is_first = self.verdict.handle_end(ending);
-        if ending.is_good() || self.closing.is_some() {
+        let is_lost = self.roster.handle_exit(at as u32, self.ranks[at].pid, ending);
+        let is_first = self.verdict.handle_end(ending) | (is_lost && self.verdict.handle_lost());
+        if (ending.is_good() && !is_lost) || self.closing.is_some() {
             return;
         }
+        let end = if is_lost { format!("{end}, without Comm.finish") } else { end.to_string() };
         let left = self.left();
         if self.plan.keep_going || left == 0 {
-            self.say(&end.to_string());
+            self.say(&end);
         } else if is_first {
             let others =
                 if left == 1 { "the other rank".to_owned() } else { format!("the other {left} ranks") };

@@ -92,7 +92,7 @@ fn ranks_apart() -> [Arc<Endpoint>; 2] {
     [0, 1].map(|rank| {
         let (wire, inbox) = ends.next().expect("an end for each");
         let wire = Watched { wire, sleepers: AtomicUsize::new(0) };
-        let ends: (Box<dyn Wire>, Box<dyn Inbox>) = (Box::new(wire), Box::new(inbox));
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
         Arc::new(Endpoint::new(rank, 2, config(), ends, Arc::new(PlainSource)))
     })
 }

@@ -1,0 +1,124 @@
+//! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of which starts it
+//! again under `mpjdev run`; with one it plays the part that its argument names.
+
+mod parts;
+
+use std::process::{Command, ExitCode, Output};
+use std::time::{Duration, Instant};
+
+/// Exit status, standard output, standard error.
+type Ended = (i32, String, String);
+
+/// How long one job may take.
+const DEADLINE: &str = "60";
+
+/// Runs a part as so many ranks.
+fn job(ranks: u32, options: &[&str], part: &str) -> Ended {
+    let own = std::env::current_exe().expect("this program");
+    let output = Command::new(env!("CARGO_BIN_EXE_mpjdev"))
+        .args(["run", "-n", &ranks.to_string(), "--timeout", DEADLINE])
+        .args(options)
+        .arg(own)
+        .arg(part)
+        .output();
+    ended(output.expect("it starts"))
+}
+
+fn ended(output: Output) -> Ended {
+    let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn messages_of_all_sizes_go_round() {
+    for ranks in [1, 2, 3, 8] {
+        let (status, out, err) = job(ranks, &[], "ring");
+        assert_eq!((status, out.lines().count() as u32), (0, ranks), "{ranks} ranks: {err}{out}");
+    }
+}
+
+fn all_exchange_with_all_under_threads_and_wildcards() {
+    let (status, out, err) = job(4, &[], "exchange");
+    assert_eq!((status, lines(&out)), (0, vec!["done"; 4]), "{err}");
+}
+
+fn a_rank_that_computes_holds_nobody_up() {
+    let (status, out, err) = job(2, &[], "computes");
+    assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
+}
+
+fn the_peers_of_a_killed_rank_are_told_within_a_second() {
+    let begun = Instant::now();
+    let (status, out, err) = job(3, &["--keep-going"], "killed");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(
+        (status, lines(&out)),
+        (137, vec!["0: rank 1 has failed: its process was killed by signal 9", "2: done"]),
+        "{err}"
+    );
+    assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
+}
+
+fn an_exit_without_finish_is_a_failure() {
+    let (status, _, err) = job(2, &[], "leaves");
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains("rank 1 (process ") && err.contains("exited with status 0"), "{err}");
+    assert!(err.contains("without Comm.finish"), "{err}");
+}
+
+fn a_rank_that_ends_before_it_joins_keeps_nobody_waiting() {
+    let (status, out, err) = job(2, &["--keep-going"], "absent");
+    assert_eq!((status, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("rank 1 has ended without Comm.init"), "{err}");
+}
+
+fn a_second_process_of_one_rank_is_refused() {
+    let (status, out, err) = job(2, &[], "twice");
+    assert_eq!(status, 0, "{err}");
+    assert_eq!(out.matches("another process is this rank already").count(), 2, "{out}{err}");
+}
+
+const TESTS: [(&str, fn()); 7] = [
+    ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
+    ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
+    ("a_rank_that_computes_holds_nobody_up", a_rank_that_computes_holds_nobody_up),
+    (
+        "the_peers_of_a_killed_rank_are_told_within_a_second",
+        the_peers_of_a_killed_rank_are_told_within_a_second,
+    ),
+    ("an_exit_without_finish_is_a_failure", an_exit_without_finish_is_a_failure),
+    (
+        "a_rank_that_ends_before_it_joins_keeps_nobody_waiting",
+        a_rank_that_ends_before_it_joins_keeps_nobody_waiting,
+    ),
+    ("a_second_process_of_one_rank_is_refused", a_second_process_of_one_rank_is_refused),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if std::env::var_os(mpjdev_device::control::CONTROL).is_some() {
+        return parts::play(args.first().map_or("", String::as_str));
+    }
+    // Called by cargo as any test program is, with its options and names to pick.
+    let picks: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let picked = |name: &str| picks.is_empty() || picks.iter().any(|pick| name.contains(pick.as_str()));
+    let tests: Vec<_> = TESTS.iter().filter(|(name, _)| picked(name)).collect();
+    println!("\nrunning {} tests", tests.len());
+    let mut failed = 0;
+    for (name, test) in &tests {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    let result = if failed == 0 { "ok" } else { "FAILED" };
+    let (passed, left) = (tests.len() - failed, TESTS.len() - tests.len());
+    println!(
+        "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out\n"
+    );
+    ExitCode::from(u8::from(failed > 0))
+}

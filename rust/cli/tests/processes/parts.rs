@@ -1,0 +1,208 @@
+//! What a rank does in each test.
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
+
+/// This process as a rank.
+struct Party {
+    world: Comm,
+    source: Arc<dyn SlabSource>,
+}
+
+fn join() -> Result<Party, job::JoinError> {
+    let private: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
+    let joined = job::join(Config::default(), 1 << 30, &private)?.expect("a launcher");
+    Ok(Party { world: joined.world, source: joined.source })
+}
+
+/// Plays a part; the exit status is 0 when all went well.
+pub(crate) fn play(part: &str) -> ExitCode {
+    match part {
+        "absent" if rank() == 1 => return ExitCode::SUCCESS,
+        "twice" => return twice(),
+        _ => {}
+    }
+    let party = match join() {
+        Ok(party) => party,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match part {
+        "ring" => party.ring(),
+        "exchange" => party.exchange(),
+        "computes" => party.computes(),
+        "killed" => party.killed(),
+        "leaves" if party.world.rank() == 1 => return ExitCode::SUCCESS,
+        "leaves" | "once" => {}
+        other => panic!("no part {other}"),
+    }
+    party.world.endpoint().finish(&mut Patient).expect("all is delivered");
+    ExitCode::SUCCESS
+}
+
+fn rank() -> u32 {
+    std::env::var(mpjdev_device::control::RANK).expect("a rank").parse().expect("a number")
+}
+
+/// Two processes at a time claim to be this rank; one of them is.
+fn twice() -> ExitCode {
+    let own = std::env::current_exe().expect("this program");
+    let start = || Command::new(&own).arg("once").spawn_inheriting();
+    let children = [start(), start()];
+    let good = children
+        .map(|mut child| child.wait().expect("our child").success())
+        .into_iter()
+        .filter(|good| *good)
+        .count();
+    ExitCode::from(u8::from(good != 1))
+}
+
+/// A child that has the control socket too, and prints its errors where they are looked for.
+trait SpawnInheriting {
+    fn spawn_inheriting(&mut self) -> std::process::Child;
+}
+
+impl SpawnInheriting for Command {
+    fn spawn_inheriting(&mut self) -> std::process::Child {
+        self.stderr(std::io::stdout()).spawn().expect("it starts")
+    }
+}
+
+const ANY: From = From { source: None, tag: None };
+
+impl Party {
+    /// A message of `octets` octets of payload that follow from the seed.
+    fn write(&self, octets: usize, seed: u64) -> Message {
+        let longs = octets.saturating_sub(8) / 8;
+        let mut buffer =
+            WriteBuffer::new(self.source.clone(), octets as i64, Encoding::NATIVE).expect("a capacity");
+        if octets >= 8 {
+            buffer.stage(Type::Long, longs).expect("room");
+            buffer.commit();
+        }
+        let message = buffer.finish().expect("memory").clone();
+        for (i, word) in message.first_words()[2..][..longs].iter().enumerate() {
+            word.store(seed.wrapping_mul(31).wrapping_add(i as u64), Relaxed);
+        }
+        message
+    }
+
+    fn check(message: &Message, octets: usize, seed: u64) {
+        assert_eq!(message.primary_len(), octets);
+        let longs = octets.saturating_sub(8) / 8;
+        for (i, word) in message.first_words()[2..][..longs].iter().enumerate() {
+            assert_eq!(
+                word.load(Relaxed),
+                seed.wrapping_mul(31).wrapping_add(i as u64),
+                "long {i} of {longs}"
+            );
+        }
+    }
+
+    fn ring(&self) {
+        let (me, all) = (self.world.rank(), self.world.size() as u32);
+        let (next, before) = ((me + 1) % all, (me + all - 1) % all);
+        let sizes = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 64 << 20];
+        for (round, octets) in sizes.into_iter().enumerate() {
+            let seed = |rank: u32| u64::from(rank) << 32 | round as u64;
+            let sent = self
+                .world
+                .isend(&self.write(octets, seed(me)), next as i32, 5, Mode::Standard)
+                .expect("isend");
+            let from = From { source: Some(before as i32), tag: Some(5) };
+            let (_, message) = self.world.recv(from, octets, None, &mut Patient).expect("recv");
+            Self::check(&message, octets, seed(before));
+            sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+        }
+        println!("{me}: done");
+    }
+
+    /// Two threads of each rank send to all, two take what comes.
+    fn exchange(&self) {
+        const COUNT: u64 = 300;
+        let (me, all) = (self.world.rank(), self.world.size() as u32);
+        let octets = |i: u64| [16, 264, 2048, 40_000][i as usize % 4];
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                scope.spawn(move || {
+                    for i in 0..COUNT {
+                        for dest in 0..all {
+                            let seed = u64::from(me) << 32 | i;
+                            let message = self.write(octets(i), seed);
+                            let mode = if i % 7 == 0 { Mode::Synchronous } else { Mode::Standard };
+                            let tag = (i * 2 + thread) as i32;
+                            self.world.send(&message, dest as i32, tag, mode, &mut Patient).expect("send");
+                        }
+                    }
+                });
+                scope.spawn(move || {
+                    for _ in 0..COUNT * u64::from(all) {
+                        let (status, message) =
+                            self.world.recv(ANY, 40_000, None, &mut Patient).expect("recv");
+                        let i = status.tag as u64 / 2;
+                        Self::check(&message, octets(i), u64::from(status.source) << 32 | i);
+                    }
+                });
+            }
+        });
+        self.world.barrier(&mut Patient).expect("barrier");
+        println!("done");
+    }
+
+    /// Rank 1 posts a receive and computes; a synchronous send of rank 0 is done all the same.
+    fn computes(&self) {
+        let until = |seconds| Instant::now() + Duration::from_secs(seconds);
+        if self.world.rank() == 0 {
+            self.world.barrier(&mut Patient).expect("barrier");
+            let id = self
+                .world
+                .isend(&self.write(4096, 1), 1, 1, Mode::Synchronous)
+                .expect("isend")
+                .expect("pending");
+            self.world.wait(id, Some(until(20)), &mut Patient).expect("done while rank 1 computes");
+            println!("sent");
+            self.world.send(&self.write(8, 2), 1, 2, Mode::Standard, &mut Patient).expect("send");
+        } else {
+            let from = |tag| From { source: Some(0), tag: Some(tag) };
+            let id = self.world.irecv(from(1), 4096, None).expect("irecv");
+            self.world.barrier(&mut Patient).expect("barrier");
+            // Without a call of ours: longer than the other rank's first looks, shorter than its deadline.
+            let end = until(2);
+            let mut sum = 0u64;
+            while Instant::now() < end {
+                sum = std::hint::black_box(sum + 1);
+            }
+            self.world.recv(from(2), 8, None, &mut Patient).expect("recv");
+            self.world.wait(id, None, &mut Patient).expect("wait");
+            println!("computed");
+        }
+    }
+
+    /// Rank 1 is killed while rank 0 waits for it; rank 2 is not concerned.
+    fn killed(&self) {
+        self.world.barrier(&mut Patient).expect("barrier");
+        match self.world.rank() {
+            0 => {
+                let begun = Instant::now();
+                let from = From { source: Some(1), tag: None };
+                let error = self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
+                assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+                println!("0: {error}");
+            }
+            1 => {
+                std::thread::sleep(Duration::from_millis(300));
+                let own = rustix::process::getpid();
+                rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");
+            }
+            _ => println!("2: done"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Slabs that another rank reads until it returns them.
+
+use mpjdev_buffer::Slab;
+use mpjdev_sys::memory::LINE;
+
+use super::layout::RETURNS_MAX;
+use super::peer::Peer;
+use super::pool::Chunk;
+use super::ring::Damaged;
+
+/// One slab of a packet: the first `len` octets of it.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) slab: Slab,
+    pub(super) chunk: Chunk,
+    pub(super) len: usize,
+}
+
+impl Part {
+    /// Where the slab is, in one word: its first line, and how many there are.
+    pub(super) fn place(&self) -> u64 {
+        (self.chunk.offset / LINE) as u64 | ((self.chunk.len / LINE) as u64) << 32
+    }
+}
+
+/// The slabs that one other rank has, each under a number that travels with it and comes back.
+///
+/// A reference is held here for each: so their memory is not reused, whatever becomes of the message.
+#[derive(Debug, Default)]
+pub(super) struct Lending {
+    slots: Vec<Option<Slab>>,
+    free: Vec<u32>,
+    /// Returned slabs that were taken back so far.
+    taken_back: u64,
+}
+
+impl Lending {
+    fn lent(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Takes back what has been returned when much is lent.
+    ///
+    /// # Errors
+    /// The other rank returns what it has not got.
+    pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damaged> {
+        if self.lent() >= RETURNS_MAX / 8 { self.take_back(peer) } else { Ok(()) }
+    }
+
+    /// Takes back what has been returned.
+    ///
+    /// # Errors
+    /// As for [`make_room`](Self::make_room).
+    pub(super) fn take_back(&mut self, peer: &Peer) -> Result<(), Damaged> {
+        if self.lent() == 0 {
+            return Ok(());
+        }
+        let returned = peer.returned();
+        let new = returned.wrapping_sub(self.taken_back);
+        if new > self.lent() as u64 || new > RETURNS_MAX as u64 {
+            return Err(Damaged("the number of slabs it has returned"));
+        }
+        while self.taken_back < returned {
+            let slot = peer.returned_slot(self.taken_back)?;
+            self.taken_back += 1;
+            self.take(slot).ok_or(Damaged("the number of a slab it has returned"))?;
+        }
+        peer.tell_taken_back(self.taken_back);
+        Ok(())
+    }
+
+    /// Lends the slabs of a packet and gives their numbers. What bounds them is the credit, and the sender's requests.
+    pub(super) fn lend(&mut self, parts: &[Part]) -> Vec<u32> {
+        parts.iter().map(|part| self.put(part.slab.clone())).collect()
+    }
+
+    fn put(&mut self, slab: Slab) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(slab);
+                slot
+            }
+            None => {
+                self.slots.push(Some(slab));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Ends the loan of one slab.
+    pub(super) fn take(&mut self, slot: u32) -> Option<Slab> {
+        let slab = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        Some(slab)
+    }
+}

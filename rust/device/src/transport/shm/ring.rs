@@ -1,0 +1,302 @@
+//! The queue from one rank to another: records of whole cache lines, written by the sender in its own memory.
+//!
+//! ```text
+//! word   0        1              2         3 ...
+//!        stamp    tag    form    context   octets of the record: 40 in its first line, 64 in each that follows
+//!        + len
+//! ```
+//!
+//! A record's stamp follows from its place and is never zero. It is stored last, with release; before that the sender has set
+//! the stamp behind the record to zero. So the receiver looks at one word: zero is "nothing yet", the expected stamp is a
+//! record, anything else is damage. A record that would run over the end of the ring begins at the start, and the lines
+//! before are skipped. How far the receiver has come stands in the receiver's memory.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Words of a line.
+pub(super) const LINE: usize = 8;
+/// Words before a record's octets.
+const HEADER: usize = 3;
+/// Octets of a record that a message by reference, or an inline message of 1 KiB with its token, needs at most.
+pub(super) const OCTETS_MAX: usize = 1024 + 8;
+
+/// What a record is, in eight bits of its own: kind and form of a packet. [`SKIP`] is no packet.
+pub(super) type Form = u8;
+/// The lines to the end of the ring are not used.
+const SKIP: Form = 0xff;
+
+/// The head of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) form: Form,
+    pub(super) tag: i32,
+    pub(super) context: u64,
+    /// Octets that follow.
+    pub(super) len: usize,
+}
+
+/// What a sender wrote is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged(pub(super) &'static str);
+
+/// The stamp of the record that begins at this line, counted from the first one ever.
+fn stamp(position: u64) -> u32 {
+    (position as u32) << 1 | 1
+}
+
+fn lines(len: usize) -> usize {
+    (HEADER + len.div_ceil(8)).div_ceil(LINE)
+}
+
+/// The sending side: a cursor into the ring's words.
+#[derive(Debug, Default)]
+pub(super) struct Producer {
+    /// The next record's first line, counted from the first one ever.
+    next: u64,
+    /// How far the receiver has come, as far as is known.
+    consumed: u64,
+}
+
+impl Producer {
+    /// Writes a record, whose octets `fill` puts into its words; false when there is no room. `consumed` asks how far the
+    /// receiver has come.
+    ///
+    /// # Errors
+    /// The receiver says that it is somewhere else.
+    pub(super) fn push(
+        &mut self,
+        ring: &[AtomicU64],
+        head: Head,
+        consumed: impl Fn() -> u64,
+        fill: impl FnOnce(&[AtomicU64]),
+    ) -> Result<bool, Damaged> {
+        let ring_lines = (ring.len() / LINE) as u64;
+        let needed = lines(head.len) as u64;
+        let to_end = ring_lines - self.next % ring_lines;
+        let skipped = if needed > to_end { to_end } else { 0 };
+        // And one line more, for the zero behind the record.
+        let room = skipped + needed + 1;
+        if self.next + room > self.consumed + ring_lines {
+            let now = consumed();
+            if now < self.consumed || now > self.next {
+                return Err(Damaged("how far the receiver has come"));
+            }
+            self.consumed = now;
+            if self.next + room > self.consumed + ring_lines {
+                return Ok(false);
+            }
+        }
+        if skipped > 0 {
+            let at = self.at(ring_lines, 0);
+            ring[at + 1].store(u64::from(SKIP), Relaxed);
+            ring[self.at(ring_lines, skipped)].store(0, Relaxed);
+            ring[at].store(u64::from(stamp(self.next)), Release);
+            self.next += skipped;
+        }
+        let at = self.at(ring_lines, 0);
+        ring[at + 1].store(u64::from(head.tag as u32) << 32 | u64::from(head.form), Relaxed);
+        ring[at + 2].store(head.context, Relaxed);
+        fill(&ring[at + HEADER..][..head.len.div_ceil(8)]);
+        ring[self.at(ring_lines, needed)].store(0, Relaxed);
+        ring[at].store((head.len as u64) << 32 | u64::from(stamp(self.next)), Release);
+        self.next += needed;
+        Ok(true)
+    }
+
+    /// Word of the line that is so many behind the next one.
+    fn at(&self, ring_lines: u64, more: u64) -> usize {
+        ((self.next + more) % ring_lines) as usize * LINE
+    }
+}
+
+/// The receiving side: a cursor into the ring's words.
+#[derive(Debug, Default)]
+pub(super) struct Consumer {
+    /// The next record's first line, counted from the first one ever.
+    next: u64,
+}
+
+impl Consumer {
+    /// How far it has come, for the sender to read.
+    pub(super) fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether something stands at this position: a record, or damage.
+    #[inline(always)]
+    pub(super) fn is_ready_at(ring: &[AtomicU64], position: u64) -> bool {
+        let at = (position % (ring.len() / LINE) as u64) as usize * LINE;
+        ring[at].load(Relaxed) as u32 != 0
+    }
+
+    /// The next record: its head and its words, which are good until [`pass`](Self::pass).
+    ///
+    /// # Errors
+    /// What stands there is no record.
+    #[inline]
+    pub(super) fn peek<'a>(
+        &mut self,
+        ring: &'a [AtomicU64],
+    ) -> Result<Option<(Head, &'a [AtomicU64])>, Damaged> {
+        let ring_lines = (ring.len() / LINE) as u64;
+        loop {
+            let line = self.next % ring_lines;
+            let at = line as usize * LINE;
+            let first = ring[at].load(Acquire);
+            if first as u32 == 0 {
+                return Ok(None);
+            }
+            if first as u32 != stamp(self.next) {
+                return Err(Damaged("the stamp of a record"));
+            }
+            let second = ring[at + 1].load(Relaxed);
+            let form = second as Form;
+            if form == SKIP {
+                if line == 0 {
+                    return Err(Damaged("a ring that is skipped as a whole"));
+                }
+                self.next += ring_lines - line;
+                continue;
+            }
+            let len = (first >> 32) as usize;
+            if len > OCTETS_MAX || line + lines(len) as u64 > ring_lines {
+                return Err(Damaged("the length of a record"));
+            }
+            let context = ring[at + 2].load(Relaxed);
+            let head = Head { form, tag: (second >> 32) as i32, context, len };
+            return Ok(Some((head, &ring[at + HEADER..][..len.div_ceil(8)])));
+        }
+    }
+
+    /// Passes the record that was looked at.
+    #[inline]
+    pub(super) fn pass(&mut self, head: &Head) {
+        self.next += lines(head.len) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::collections::VecDeque;
+
+    fn ring(lines: usize) -> Vec<AtomicU64> {
+        (0..lines * LINE).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    fn head(len: usize, tag: i32) -> Head {
+        Head { form: 1, tag, context: 7 << 40 | 5, len }
+    }
+
+    fn put(words: &[AtomicU64], seed: u64) {
+        words.iter().zip(seed..).for_each(|(word, value)| word.store(value, Relaxed));
+    }
+
+    /// Against a plain queue, with records of all lengths, in rings that are just long enough and longer.
+    #[test]
+    fn records_come_out_as_they_went_in_whatever_their_lengths() {
+        for lines in [36, 40, 64, 512] {
+            let ring = ring(lines);
+            let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+            let mut model = VecDeque::new();
+            let mut seed = 1u64;
+            for step in 0..20_000u64 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if seed >> 33 & 1 == 0 {
+                    let len = (seed >> 40) as usize % (OCTETS_MAX + 1);
+                    let position = consumer.position();
+                    let sent = producer.push(&ring, head(len, step as i32), || position, |w| put(w, step));
+                    if sent == Ok(true) {
+                        model.push_back((len, step));
+                    } else {
+                        assert_eq!(sent, Ok(false));
+                        assert!(!model.is_empty(), "an empty ring has room");
+                    }
+                } else {
+                    assert_eq!(Consumer::is_ready_at(&ring, consumer.position()), !model.is_empty());
+                    let found = consumer.peek(&ring).expect("sound");
+                    let Some((len, step)) = model.pop_front() else {
+                        assert!(found.is_none());
+                        continue;
+                    };
+                    let (found, words) = found.expect("a record");
+                    assert_eq!(found, head(len, step as i32));
+                    assert!(words.iter().zip(step..).all(|(word, value)| word.load(Relaxed) == value));
+                    consumer.pass(&found);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_pass_records_on() {
+        const COUNT: u64 = 50_000;
+        let ring = ring(64);
+        let position = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let mut producer = Producer::default();
+                for i in 0..COUNT {
+                    let head = head((i * 7 % 300) as usize, i as i32);
+                    while !producer
+                        .push(&ring, head, || position.load(Acquire), |w| put(w, i))
+                        .expect("sound")
+                    {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut consumer = Consumer::default();
+            for i in 0..COUNT {
+                loop {
+                    if let Some((found, words)) = consumer.peek(&ring).expect("sound") {
+                        assert_eq!((found.tag, found.len), (i as i32, (i * 7 % 300) as usize));
+                        assert!(words.iter().zip(i..).all(|(word, value)| word.load(Relaxed) == value));
+                        consumer.pass(&found);
+                        position.store(consumer.position(), Release);
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn whatever_stands_in_the_ring_is_a_record_or_damage() {
+        let ring = ring(64);
+        let mut seed = 1u64;
+        for _ in 0..20_000 {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                seed >> 17 ^ seed
+            };
+            let position = next() % 1000;
+            let at = (position % 64) as usize * LINE;
+            ring[at].store(next() << 32 | u64::from(stamp(position)), Relaxed);
+            ring[at + 1].store(next(), Relaxed);
+            let mut consumer = Consumer { next: position };
+            if let Ok(Some((found, words))) = consumer.peek(&ring) {
+                assert_eq!(words.len(), found.len.div_ceil(8));
+            }
+        }
+        ring[0].store(12345 << 1 | 1, Relaxed);
+        let found = Consumer::default().peek(&ring).map(drop);
+        assert_eq!(found, Err(Damaged("the stamp of a record")));
+    }
+
+    #[test]
+    fn a_receiver_that_lies_about_its_place_is_found_out() {
+        let ring = ring(36);
+        let (mut producer, asked) = (Producer::default(), Cell::new(0));
+        let lie = || {
+            asked.set(asked.get() + 1);
+            1000
+        };
+        while producer.push(&ring, head(100, 1), lie, |_| {}) == Ok(true) {}
+        assert_eq!(asked.get(), 1, "it is asked when there is no room only");
+        assert!(producer.push(&ring, head(100, 1), lie, |_| {}).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! A descriptor that this process was started with.
+
+use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
+
+/// The first number that is not one of the standard streams.
+const FIRST: i32 = 3;
+
+/// Takes the packet socket that this process was given under this number; once in its life.
+///
+/// # Errors
+/// There is none, or it was taken before.
+pub fn packet_socket(number: i32) -> io::Result<OwnedFd> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if number < FIRST {
+        return Err(io::Error::other(format!("descriptor {number} is a standard stream")));
+    }
+    // SAFETY: only asked about; that it may be closed is what is asked.
+    let asked = unsafe { BorrowedFd::borrow_raw(number) };
+    if socket_type(asked)? != SocketType::SEQPACKET {
+        return Err(io::Error::other(format!("descriptor {number} is no packet socket")));
+    }
+    fcntl_setfd(asked, FdFlags::CLOEXEC)?;
+    if TAKEN.swap(true, Ordering::SeqCst) {
+        return Err(io::Error::other(format!("descriptor {number} was taken before")));
+    }
+    // SAFETY: it is open, and nothing in this process knows it: whoever has started the process gave it to us, by its number
+    // alone, and we take it once.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
