@@ -91,11 +91,12 @@ public class Comm {
     // ---- Jobs
 
     /**
-     * Makes this process a rank. Without a launcher it is rank 0 of 1. In a rank that is a thread, does nothing.
+     * Makes this process a rank: of the job that {@code mpjrun} has started it for, once all its ranks have come here; without
+     * a launcher rank 0 of 1. In a rank that is a thread, does nothing. Blocks.
      *
      * @param args arguments of the program
      * @return those of them that are the program's own
-     * @throws IllegalStateException when the process is a rank already
+     * @throws IllegalStateException when the process is a rank already, or the launcher does not take it
      */
     public static String[] init(String[] args) {
         String[] own = args.clone();

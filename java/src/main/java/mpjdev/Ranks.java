@@ -53,7 +53,7 @@ final class Ranks {
         if (process != null) {
             throw new IllegalStateException("Comm.init was called before: call Comm.finish first");
         }
-        process = new Comm(Native.worldOfOne());
+        process = new Comm(Native.processWorld());
     }
 
     static void finish() {

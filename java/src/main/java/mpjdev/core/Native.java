@@ -152,6 +152,11 @@ public final class Native {
 
     public static native long worldOfOne();
 
+    /** Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
+     * @return its world communicator
+     * @throws IllegalStateException when it cannot be that rank */
+    public static native long processWorld();
+
     public static native void localJob(long[] worlds, int length, boolean messageOriented);
 
     public static native int rank(long comm);

@@ -1,0 +1,166 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks as processes, started by the launcher: the same program as with threads. */
+@Timeout(180)
+class ProcessesTest {
+    /** What a job has printed, and its exit status. */
+    private static final class Job {
+        final int status;
+        final String out;
+        final String err;
+
+        Job(int status, String out, String err) {
+            this.status = status;
+            this.out = out;
+            this.err = err;
+        }
+
+        List<String> lines() {
+            String[] lines = out.split("\n");
+            Arrays.sort(lines);
+            return List.of(lines);
+        }
+    }
+
+    private static Job run(int ranks, Class<?> main, String... options) throws Exception {
+        List<String> command = new ArrayList<>(List.of(System.getProperty("mpjdev.command"), "run", "-n", "" + ranks,
+                "--timeout", "120"));
+        command.addAll(List.of(options));
+        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-ea", "-Xcheck:jni",
+                "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED", "-cp",
+                System.getProperty("java.class.path"), main.getName()));
+        Path out = Files.createTempFile("mpjdev-test", ".out");
+        Path err = Files.createTempFile("mpjdev-test", ".err");
+        try {
+            Process process = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
+                    .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+            assertTrue(process.waitFor(150, TimeUnit.SECONDS), "the job does not end");
+            Job job = new Job(process.exitValue(), Files.readString(out), Files.readString(err));
+            assertTrue(!(job.out + job.err).contains("in native method"), job.out + job.err);
+            return job;
+        } finally {
+            Files.delete(out);
+            Files.delete(err);
+        }
+    }
+
+    /** Arrays of all sizes round a ring, then objects, a split and a barrier. */
+    static final class Ring {
+        private Ring() {}
+
+        public static void main(String[] args) throws Exception {
+            Comm.init(args);
+            Comm world = Comm.WORLD;
+            int me = world.id();
+            int all = world.size();
+            assertEquals(Comm.MODEL_MULTIPROCESS, Comm.getModel());
+            for (int n : new int[] {0, 1, 16, 1000, 100_000, 2_000_000}) {
+                double[] mine = new double[n];
+                Arrays.setAll(mine, i -> me * 1e9 + i);
+                double[] got = new double[n];
+                int capacity = Buffer.SECTION_OVERHEAD + n * Double.BYTES;
+                try (WriteBuffer out = new WriteBuffer(capacity); ReadBuffer in = new ReadBuffer(capacity)) {
+                    for (int round = 0; round < 3; round++) {
+                        out.clear();
+                        out.write(mine, 0, n);
+                        Request sent = world.isend(out, (me + 1) % all, n % 1000);
+                        Status status = world.recv(in, Comm.ANY_SOURCE, n % 1000);
+                        assertEquals((me + all - 1) % all, status.source);
+                        in.read(got, 0, n);
+                        sent.iwait();
+                        double[] expected = new double[n];
+                        Arrays.setAll(expected, i -> status.source * 1e9 + i);
+                        assertArrayEquals(expected, got);
+                    }
+                }
+            }
+            try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+                out.write(new Object[] {"from " + me, new byte[5000]}, 0, 2);
+                Request sent = world.issend(out, (me + 1) % all, 7);
+                world.recv(in, (me + all - 1) % all, 7);
+                Object[] got = new Object[2];
+                in.read(got, 0, 2);
+                assertEquals("from " + (me + all - 1) % all, got[0]);
+                sent.iwait();
+                // What came from elsewhere can be sent on.
+                world.isend(in, me, 8);
+                world.recv(in, me, 8);
+                in.read(got, 0, 2);
+                assertEquals(5000, ((byte[]) got[1]).length);
+            }
+            Comm half = world.split(me % 2, me);
+            half.barrier();
+            world.barrier();
+            System.out.println(me + " of " + all + " in " + half.size());
+            Comm.finish();
+        }
+    }
+
+    @Test
+    void shouldRunAProgramAsProcesses() throws Exception {
+        Job job = run(3, Ring.class);
+        assertEquals(0, job.status, job.err);
+        assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
+    }
+
+    /** Rank 1 dies while rank 0 waits for it. */
+    static final class Dying {
+        private Dying() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            Comm.WORLD.barrier();
+            if (Comm.WORLD.id() == 1) {
+                Runtime.getRuntime().halt(9);
+            }
+            try (ReadBuffer in = new ReadBuffer(64)) {
+                Comm.WORLD.recv(in, 1, 0);
+            } catch (PeerFailedException e) {
+                System.out.println(e.getMessage());
+            }
+            Comm.finish();
+        }
+    }
+
+    @Test
+    void shouldTellThePeersOfARankThatDies() throws Exception {
+        Job job = run(2, Dying.class, "--keep-going");
+        assertEquals(9, job.status, job.err);
+        assertEquals("rank 1 has failed: its process exited with status 9\n", job.out, job.err);
+        assertTrue(job.err.contains("exited with status 9") && job.err.contains("without Comm.finish"), job.err);
+    }
+
+    /** Throws before it finishes. */
+    static final class Throwing {
+        private Throwing() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            if (Comm.WORLD.id() == 0) {
+                throw new IllegalArgumentException("on purpose");
+            }
+            Comm.WORLD.barrier();
+            Comm.finish();
+        }
+    }
+
+    @Test
+    void shouldEndAJobOfWhichARankThrows() throws Exception {
+        Job job = run(2, Throwing.class);
+        assertEquals(1, job.status, job.err);
+        assertTrue(job.err.contains("on purpose") && job.err.contains("mpjrun: rank 0 (process "), job.err);
+    }
+}
