@@ -40,7 +40,7 @@ pub enum Writers {
 
 impl Segment {
     /// A new file of `len` octets, all zero, and this process's mapping of it. Its pages are taken by
-    /// [`allocate`](Self::allocate), or at first touch.
+    /// [`allocate`], or at first touch.
     ///
     /// # Errors
     /// The system refuses.

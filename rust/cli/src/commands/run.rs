@@ -37,7 +37,7 @@ pub struct Run {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
     ranks: u32,
 
-    /// Put "[rank] " before each line of output
+    /// Put the rank in brackets before each line of output
     #[arg(long)]
     tag_output: bool,
 

@@ -13,8 +13,8 @@ use crate::endpoint::Endpoint;
 use crate::transport::shm::SegmentPool;
 use crate::transport::{Inbox, Wire, shm};
 
-/// As [`local`], over shared memory as if each rank were a process of its own. A rank's messages take memory from its
-/// endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
+/// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
+/// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
 ///
 /// # Errors
 /// The system refuses.
