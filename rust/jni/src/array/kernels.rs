@@ -366,23 +366,33 @@ kernel! {
 
 #[inline(always)]
 unsafe fn scatter_block_body(from: *const u8, array: *mut u8, size: usize, block: &Block) {
+    if block.stride == 1 && block.count * size >= FETCHED_FROM {
+        // SAFETY: passed on.
+        return unsafe { scatter_fetched(from, array, size, block) };
+    }
     by_size!(size, Word => {
         let start = array.cast::<Word>().wrapping_add(block.start);
-        let from = from.cast::<Word>();
-        let row = |row: usize| start.wrapping_offset(block.row_stride as isize * row as isize);
-        let scatter = |to, n| {
+        let mut from = from.cast::<Word>();
+        for row in 0..block.rows {
+            let to = start.wrapping_offset(block.row_stride as isize * row as isize);
             // SAFETY: passed on.
-            unsafe { scatter_row(from.wrapping_add(block.count * n), to, block.stride as isize, block.count) }
-        };
-        if block.stride == 1 && block.count * size >= FETCHED_FROM {
-            for n in 0..block.rows {
-                fetch(row(n + AHEAD).cast(), block.count * size);
-                scatter(row(n), n);
-            }
-        } else {
-            (0..block.rows).for_each(|n| scatter(row(n), n));
+            unsafe { scatter_row(from, to, block.stride as isize, block.count) };
+            from = from.wrapping_add(block.count);
         }
     });
+}
+
+/// As above for rows of consecutive elements, each fetched some rows before it is written to.
+#[inline(always)]
+unsafe fn scatter_fetched(from: *const u8, array: *mut u8, size: usize, block: &Block) {
+    let len = block.count * size;
+    let start = array.wrapping_add(block.start * size);
+    let place = |row: usize| start.wrapping_offset(block.row_stride as isize * (row * size) as isize);
+    for row in 0..block.rows {
+        fetch(place(row + AHEAD), len);
+        // SAFETY: passed on.
+        unsafe { copy_row(from.wrapping_add(row * len), place(row), len) };
+    }
 }
 
 /// How many rows ahead a row is fetched before it is written to, and from how many octets on: the processor does not foresee
