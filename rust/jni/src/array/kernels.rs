@@ -306,6 +306,10 @@ kernel! {
 
 #[inline(always)]
 unsafe fn gather_block_body(array: *const u8, to: *mut u8, size: usize, block: &Block) {
+    if block.stride == 1 && block.count * size >= FETCHED_FROM {
+        // SAFETY: passed on.
+        return unsafe { gather_fetched(array, to, size, block) };
+    }
     by_size!(size, Word => {
         let start = array.cast::<Word>().wrapping_add(block.start);
         let mut to = to.cast::<Word>();
@@ -380,6 +384,19 @@ unsafe fn scatter_block_body(from: *const u8, array: *mut u8, size: usize, block
             from = from.wrapping_add(block.count);
         }
     });
+}
+
+/// Rows of consecutive elements, each fetched some rows before it is read.
+#[inline(always)]
+unsafe fn gather_fetched(array: *const u8, to: *mut u8, size: usize, block: &Block) {
+    let len = block.count * size;
+    let start = array.wrapping_add(block.start * size);
+    let place = |row: usize| start.wrapping_offset(block.row_stride as isize * (row * size) as isize);
+    for row in 0..block.rows {
+        fetch(place(row + AHEAD), len);
+        // SAFETY: passed on.
+        unsafe { copy_row(place(row), to.wrapping_add(row * len), len) };
+    }
 }
 
 /// As above for rows of consecutive elements, each fetched some rows before it is written to.
