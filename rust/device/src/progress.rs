@@ -15,6 +15,8 @@ use crate::waiting::{Backoff, Patience, Step, Waiter};
 const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
 const FRUITLESS: u32 = 64;
+/// Looks in vain after which a wait asks whether it may go on, though there is always something to take in.
+const ROUNDS: u32 = 64;
 /// How long a rank sleeps whose packets wait for room that nobody tells it of.
 const ROOM: Duration = Duration::from_micros(500);
 /// Waits that do not yield after one whose yield cost somebody else's whole turn: milliseconds, where a sleeper is woken
@@ -84,7 +86,17 @@ impl Endpoint {
             backoff.hurry();
         }
         let begun = deadline.map(|_| Instant::now());
+        let mut rounds = 0u32;
         loop {
+            // Packets may come without end.
+            rounds = rounds.wrapping_add(1);
+            if rounds.is_multiple_of(ROUNDS) {
+                self.time_left(begun, deadline)?;
+                if !patience.goes_on() {
+                    self.pass_on(&mut self.lock().state);
+                    return Err(DeviceError::Interrupted);
+                }
+            }
             let seen = self.changes.load(Ordering::Acquire);
             {
                 let mut core = self.lock();

@@ -192,6 +192,10 @@ impl Endpoint {
         state.outbox.push(packet);
         self.queued_count.fetch_add(1, Ordering::Release);
         self.flush(state);
+        // From now on something is due, should the program go on computing.
+        if self.wire.has_helpers() && self.queued_count.load(Ordering::Acquire) == 1 {
+            self.wire.call(self.rank);
+        }
     }
 
     /// Sends what waits, in order per destination, as far as there is room.

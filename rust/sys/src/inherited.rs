@@ -20,6 +20,9 @@ pub fn packet_socket(number: i32) -> io::Result<OwnedFd> {
     if number < FIRST {
         return Err(io::Error::other(format!("descriptor {number} is a standard stream")));
     }
+    if TAKEN.load(Ordering::SeqCst) {
+        return Err(io::Error::other("this process has been a rank of its job already"));
+    }
     // SAFETY: only asked about; that it may be closed is what is asked.
     let asked = unsafe { BorrowedFd::borrow_raw(number) };
     if socket_type(asked)? != SocketType::SEQPACKET {

@@ -75,24 +75,26 @@ impl fmt::Display for RankEnd {
 #[derive(Debug, Default)]
 pub struct Verdict {
     first: Option<Ending>,
+    /// The first rank whose process has died behind its program, which may still say how by its own end.
+    lost: Option<u32>,
     /// A status of the launcher's own, which goes before the ranks'.
     own: Option<u8>,
 }
 
 impl Verdict {
-    /// A rank has ended; true for the first one that failed.
-    pub fn handle_end(&mut self, ending: Ending) -> bool {
-        let is_first = !ending.is_good() && self.first.is_none();
-        if is_first {
+    /// A rank's program has ended; true for the first one that failed.
+    pub fn handle_end(&mut self, rank: u32, ending: Ending) -> bool {
+        let is_first = self.first.is_none() && self.lost.is_none();
+        if !ending.is_good() && self.first.is_none() && self.lost.is_none_or(|lost| lost == rank) {
             self.first = Some(ending);
         }
-        is_first
+        is_first && !ending.is_good()
     }
 
     /// A rank's process has ended without finishing, whatever its status; true for the first failure.
-    pub fn handle_lost(&mut self) -> bool {
-        let is_first = self.first.is_none();
-        self.first.get_or_insert(Ending::Exited(1));
+    pub fn handle_lost(&mut self, rank: u32) -> bool {
+        let is_first = self.first.is_none() && self.lost.is_none();
+        self.lost.get_or_insert(rank);
         is_first
     }
 
@@ -105,7 +107,8 @@ impl Verdict {
 
     /// The launcher's exit status.
     pub fn status(&self) -> u8 {
-        self.own.or(self.first.map(Ending::status)).unwrap_or(0)
+        let lost = self.lost.map(|_| 1);
+        self.own.or(self.first.map(Ending::status)).or(lost).unwrap_or(0)
     }
 }
 
@@ -116,9 +119,9 @@ mod tests {
     #[test]
     fn the_first_failing_rank_gives_the_status() {
         let mut verdict = Verdict::default();
-        assert!(!verdict.handle_end(Ending::Exited(0)));
-        assert!(verdict.handle_end(Ending::Exited(3)));
-        assert!(!verdict.handle_end(Ending::Killed(15)));
+        assert!(!verdict.handle_end(0, Ending::Exited(0)));
+        assert!(verdict.handle_end(0, Ending::Exited(3)));
+        assert!(!verdict.handle_end(0, Ending::Killed(15)));
         verdict.handle_own(124);
         assert_eq!(verdict.status(), 3);
     }
@@ -126,9 +129,9 @@ mod tests {
     #[test]
     fn signals_are_128_and_more_and_all_good_is_0() {
         let mut verdict = Verdict::default();
-        verdict.handle_end(Ending::Exited(0));
+        verdict.handle_end(0, Ending::Exited(0));
         assert_eq!(verdict.status(), 0);
-        verdict.handle_end(Ending::Killed(9));
+        verdict.handle_end(0, Ending::Killed(9));
         assert_eq!(verdict.status(), 137);
     }
 
@@ -136,8 +139,19 @@ mod tests {
     fn a_reason_of_the_launchers_own_goes_before_what_it_does_to_the_ranks() {
         let mut verdict = Verdict::default();
         verdict.handle_own(124);
-        verdict.handle_end(Ending::Killed(9));
+        verdict.handle_end(0, Ending::Killed(9));
         assert_eq!(verdict.status(), 124);
+    }
+
+    #[test]
+    fn a_rank_that_died_behind_its_program_gives_the_programs_status_or_1() {
+        let mut verdict = Verdict::default();
+        assert!(verdict.handle_lost(2));
+        assert_eq!(verdict.status(), 1);
+        assert!(!verdict.handle_end(0, Ending::Killed(15)));
+        assert_eq!(verdict.status(), 1, "what the launcher did to the others does not count");
+        assert!(!verdict.handle_end(2, Ending::Exited(137)));
+        assert_eq!(verdict.status(), 137);
     }
 
     #[test]

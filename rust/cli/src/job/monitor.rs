@@ -273,8 +273,9 @@ impl Job {
 
     /// Takes in what the ranks' processes say, and which have ended that are not our children.
     fn look_at_roster(&mut self) {
-        for rank in self.roster.look() {
-            if !self.verdict.handle_lost() || self.closing.is_some() {
+        let programs: Vec<Pid> = self.ranks.iter().map(|rank| rank.pid).collect();
+        for rank in self.roster.look(&programs) {
+            if !self.verdict.handle_lost(rank) || self.closing.is_some() {
                 continue;
             }
             let after = self.begun.elapsed().as_secs_f64();
@@ -290,7 +291,8 @@ impl Job {
         let pid = self.ranks[at].pid.as_raw_nonzero().get();
         let end = RankEnd { rank: at as u32, pid, ending, after: self.begun.elapsed() };
         let is_lost = self.roster.handle_exit(at as u32, self.ranks[at].pid, ending);
-        let is_first = self.verdict.handle_end(ending) | (is_lost && self.verdict.handle_lost());
+        let failed = self.verdict.handle_end(at as u32, ending);
+        let is_first = failed || (is_lost && self.verdict.handle_lost(at as u32));
         if (ending.is_good() && !is_lost) || self.closing.is_some() {
             return;
         }

@@ -75,9 +75,9 @@ impl Roster {
         self.controls.iter().flatten().map(AsFd::as_fd).chain(processes)
     }
 
-    /// Takes in what processes say, and notices which have ended; gives the ranks that did without finishing, whose programs
-    /// are other processes.
-    pub fn look(&mut self) -> Vec<u32> {
+    /// Takes in what processes say, and notices which have ended; gives the ranks that did without finishing. Of those that are
+    /// their rank's program itself the monitor hears with their status ([`handle_exit`](Self::handle_exit)).
+    pub fn look(&mut self, programs: &[Pid]) -> Vec<u32> {
         for rank in 0..self.controls.len() {
             while let Some(line) = &self.controls[rank] {
                 match control::receive(line.as_fd()) {
@@ -91,9 +91,10 @@ impl Roster {
         self.welcome();
         let mut lost = Vec::new();
         for rank in 0..self.members.len() {
-            if self.members[rank].as_ref().is_some_and(|member| !member.gone && has_ended(member))
-                && self.note_end(rank, Death::Unknown)
-            {
+            let is_lost = |member: &Member| {
+                !member.gone && programs.get(rank) != Some(&member.pid) && has_ended(member)
+            };
+            if self.members[rank].as_ref().is_some_and(is_lost) && self.note_end(rank, Death::Unknown) {
                 lost.push(rank as u32);
             }
         }

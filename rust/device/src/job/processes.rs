@@ -136,7 +136,8 @@ fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
 /// Whole pages for the tables and for messages.
 fn segment_len(limit: usize, ranks: usize) -> usize {
     const LEAST: usize = 64 << 20;
-    const MOST: usize = 1 << 40;
+    /// Places of slabs are counted in lines of 64 octets, in 32 bits.
+    const MOST: usize = 1 << 37;
     let tables = ranks * 256 + (64 << 10);
     (limit.clamp(LEAST, MOST) + tables).next_multiple_of(1 << 16)
 }

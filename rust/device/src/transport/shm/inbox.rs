@@ -1,6 +1,7 @@
 //! What a rank takes out of the others' queues.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 use std::sync::{Arc, PoisonError};
 
 use super::ShmWire;
@@ -60,32 +61,57 @@ impl ShmInbox {
         }
         let bell = self.wire.bell(self.wire.rank);
         for i in 0..self.wire.active.len() {
-            let rung = self.wire.job.common.words()[bell + DOORBELLS + i].load(Acquire);
-            let mut new = rung & !self.wire.active[i].load(Relaxed);
+            let wire = self.wire.clone();
+            let doorbells = &wire.job.common.words()[bell + DOORBELLS + i];
+            let known = wire.active[i].load(Relaxed) | wire.ignored[i].load(Relaxed);
+            let mut new = doorbells.load(Acquire) & !known;
             while new != 0 {
                 let source = i as u32 * 64 + new.trailing_zeros();
                 new &= new - 1;
-                if (source as usize) < self.sources.len() && source != self.wire.rank {
-                    self.begin(source);
+                let bit = 1 << (source % 64);
+                if source as usize >= self.sources.len() || source == wire.rank {
+                    wire.ignored[i].fetch_or(bit, Release);
+                    continue;
                 }
-                // Also a bit that means nothing: it is looked at once.
-                self.wire.active[i].fetch_or(1 << (source % 64), Release);
+                if !self.begin(source) {
+                    // Rung by somebody else, or by a rank that has not come that far: it must be able to ring again.
+                    doorbells.fetch_and(!bit, SeqCst);
+                    fence(SeqCst);
+                    if !self.begin(source) {
+                        continue;
+                    }
+                }
+                wire.active[i].fetch_or(bit, Release);
             }
         }
     }
 
-    /// Begins to look at a source's queue, if it is there.
-    fn begin(&mut self, source: u32) {
-        if self.sources[source as usize].is_none() {
-            let found = self.wire.peer_of(source).map(|peer| (peer.clone(), peer.queue()));
-            match found {
-                Ok((peer, Ok(true))) => self.sources[source as usize] = Some(Source::new(peer)),
-                // Rung by somebody else, or by a rank that has not come that far: its own ring comes.
-                Ok((_, Ok(false))) => {}
-                Ok((_, Err(Damaged(what)))) => self.wire.fail_because_of(source, what),
-                Err(why) => self.wire.fail_because_of(source, &why),
-            }
+    /// Begins to look at a source's queue; false when it is not there.
+    fn begin(&mut self, source: u32) -> bool {
+        if self.sources[source as usize].is_some() {
+            return true;
         }
+        let found = self.wire.peer_of(source).map(|peer| (peer.clone(), peer.queue()));
+        match found {
+            Ok((peer, Ok(true))) => {
+                self.sources[source as usize] = Some(Source::new(peer));
+                return true;
+            }
+            Ok((_, Ok(false))) => {}
+            Ok((_, Err(Damaged(what)))) => self.give_up(source, what),
+            Err(why) => self.give_up(source, &why),
+        }
+        false
+    }
+
+    /// Never looks at a source again, and ends the job because of it.
+    #[cold]
+    fn give_up(&mut self, source: u32, what: &str) {
+        let (word, bit) = (source as usize / 64, 1 << (source % 64));
+        self.sources[source as usize] = None;
+        self.wire.ignored[word].fetch_or(bit, Release);
+        self.wire.active[word].fetch_and(!bit, Release);
+        self.wire.fail_because_of(source, what);
     }
 
     fn receive_from(
@@ -104,15 +130,17 @@ impl ShmInbox {
             from.flush_returns();
             match from.next(|header, body| each(source, header, body)) {
                 Ok(true) => n += 1,
-                Ok(false) => break,
+                Ok(false) => {
+                    // Lines that were skipped count as well.
+                    self.wire.about(source, CONSUMED).store(from.position(), Release);
+                    break;
+                }
                 Err(Damaged(what)) => {
-                    self.sources[source as usize] = None;
-                    self.wire.fail_because_of(source, what);
+                    self.give_up(source, what);
                     return n;
                 }
             }
-            let position = from.position();
-            self.wire.about(source, CONSUMED).store(position, Release);
+            self.wire.about(source, CONSUMED).store(from.position(), Release);
         }
         n
     }

@@ -61,6 +61,8 @@ pub struct ShmWire {
     sending: Box<[OnceLock<Mutex<Sending>>]>,
     /// Sources whose queues are looked at without a doorbell, one bit each, and how far this rank has come in them.
     active: Box<[AtomicU64]>,
+    /// Doorbells that mean nothing, or belong to a rank whose queue is damaged.
+    ignored: Box<[AtomicU64]>,
     /// Packets of this rank to itself.
     own: Mutex<std::collections::VecDeque<(Header, Option<Payload>)>>,
     own_waits: AtomicBool,
@@ -179,6 +181,7 @@ pub fn connect(
         peers: (0..ranks).map(|_| OnceLock::new()).collect(),
         sending: (0..ranks).map(|_| OnceLock::new()).collect(),
         active: (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        ignored: (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
         own: Mutex::default(),
         own_waits: AtomicBool::new(false),
         own_max: config.queue_cells,
@@ -310,9 +313,16 @@ impl ShmWire {
     }
 
     fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Damaged> {
-        let Some(mut sending) = self.sending_to(dest) else { return Ok(false) };
-        let Ok(peer) = self.peer_of(dest) else { return Ok(false) };
+        let peer = match self.peer_of(dest) {
+            Ok(peer) => peer,
+            Err(why) => {
+                self.fail_because_of(dest, &why);
+                return Ok(false);
+            }
+        };
+        // Before the lock: looking for memory takes back what the others have returned, this one too.
         let Some(parcel) = self.parcel(body) else { return Ok(false) };
+        let Some(mut sending) = self.sending_to(dest) else { return Ok(false) };
         let Sending { ring, producer, lending } = &mut *sending;
         let ring = &self.words()[*ring..][..self.queue_lines * LINE];
         let consumed = || peer.consumed();
@@ -384,10 +394,8 @@ impl ShmWire {
     fn has_news(&self) -> bool {
         let bell = self.bell(self.rank);
         let doorbells = &self.job.common.words()[bell + DOORBELLS..][..self.active.len()];
-        doorbells
-            .iter()
-            .zip(&self.active)
-            .any(|(rung, active)| rung.load(Relaxed) & !active.load(Relaxed) != 0)
+        let known = self.active.iter().zip(&self.ignored).map(|(a, b)| a.load(Relaxed) | b.load(Relaxed));
+        doorbells.iter().zip(known).any(|(rung, known)| rung.load(Relaxed) & !known != 0)
     }
 
     fn ring_all(&self) {
@@ -463,8 +471,8 @@ impl Wire for ShmWire {
             return true;
         }
         self.active().any(|source| {
-            let Some(peer) = self.peers[source as usize].get() else { return true };
-            peer.is_ready_at(self.about(source, CONSUMED).load(Relaxed))
+            let position = self.about(source, CONSUMED).load(Relaxed);
+            self.peers[source as usize].get().is_some_and(|peer| peer.is_ready_at(position))
         })
     }
 
