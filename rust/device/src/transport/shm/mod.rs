@@ -12,6 +12,8 @@ mod lending;
 mod peer;
 mod pool;
 mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
