@@ -4,8 +4,8 @@
 //! the panic boundary, and throws what it fails with. `natives!` writes the shells together with a table of their
 //! Java signatures; a JUnit test compares that table with the methods that `mpjdev.core.Native` declares.
 //!
-//! All methods go this way, not only the hot ones: one mechanism, 8 ns instead of the jni crate's 43, whose
-//! typed calls serve the cold path that throws.
+//! All methods go this way, not only the hot ones: one mechanism, 8 ns instead of the jni crate's 43. Exceptions and upcalls
+//! go by the raw functions as well ([`throw_named`] says why); the crate's typed calls convert texts.
 
 use std::any::Any;
 use std::ffi::CStr;

@@ -198,6 +198,7 @@ impl Party {
                 println!("0: {error}");
             }
             1 => {
+                // By then rank 0 waits; the other order must do as well.
                 std::thread::sleep(Duration::from_millis(300));
                 let own = rustix::process::getpid();
                 rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");

@@ -1,7 +1,7 @@
 //! Where things stand in a rank's segment and in the job's common page. All places are words of eight octets.
 //!
 //! ```text
-//! segment of rank r, written by r alone            common page, written by everybody: hints only
+//! segment of rank r, written by r alone            common page, written by everybody
 //!   0  magic, version, rank, ranks, octets           0  epoch
 //!   8  state, life                                   16 + 16 r ...  of rank r: bell, then doorbells: one bit for each
 //!  16  octets of the text why it failed, the text       rank that has put something into its queue for r

@@ -2,8 +2,8 @@
 //!
 //! Each rank has one segment that it alone writes: its queues to the others, its slabs, and how far it has come in what
 //! the others have written. Everybody else maps it for reading. So a rank that writes nonsense harms itself only: what
-//! it says is copied out once, checked, and then used. The one page that all write holds hints: who should look where,
-//! and who should wake up. Nonsense there costs time, at most a slice of sleep at a time.
+//! it says is copied out once, checked, and then used. One page is written by all: who should look where, who should wake
+//! up, and, until the monitor has a page of its own, who has died.
 
 pub mod death;
 mod inbox;
@@ -216,11 +216,6 @@ impl ShmWire {
 
     fn bell(&self, rank: u32) -> usize {
         BELLS + rank as usize * bell_words(self.job.files.len())
-    }
-
-    /// Number of this rank.
-    pub fn rank(&self) -> u32 {
-        self.rank
     }
 
     /// What this rank's helper sleeps on.

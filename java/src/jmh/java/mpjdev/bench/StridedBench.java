@@ -15,7 +15,10 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** Strided patches: rows, every second element, a column; against what a Java programmer would write for each. */
+/**
+ * Strided patches: rows, every second element, a column; against what a Java programmer would write for each. The loops are
+ * the same for both types; Java has no way to write them once.
+ */
 public class StridedBench extends ContestBench {
     /** Elements of a row of the patch, and from one row of the array to the next. */
     private static final int ROW = 16;
