@@ -39,7 +39,7 @@ pub(crate) fn amount(check: usize, soak: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Job {
     config: Config,
-    connect: fn(usize, Config, &Arc<dyn SlabSource>) -> Vec<Comm>,
+    connect: fn(usize, Config, &Arc<HeapPool>) -> Vec<Comm>,
     name: &'static str,
     ranks: usize,
     clean: bool,
@@ -95,7 +95,7 @@ impl Job {
     pub(crate) fn run(self, body: impl Fn(&Party) + Sync) {
         let pool = HeapPool::new(POOL);
         let source: Arc<dyn SlabSource> = pool.clone();
-        let comms = (self.connect)(self.ranks, self.config.clone(), &source);
+        let comms = (self.connect)(self.ranks, self.config.clone(), &pool);
         let sources = comms.iter().map(|comm| comm.endpoint().source().clone());
         let shared = Arc::new(Shared {
             pool: pool.clone(),

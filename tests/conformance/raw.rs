@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::{Header, Inbox, Incoming, Kind, Outgoing, Payload, PeerState, Wire, local};
+use mpjdev_device::transport::{Each, Header, Inbox, Kind, Outgoing, Payload, PeerState, Wire, local};
 use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::send_policy::LengthError;
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Hooked {
 }
 
 impl Inbox for HookedInbox {
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize {
+    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         let received = self.inner.receive(most, each);
         if received == 0 {
             happen(&self.after.0);

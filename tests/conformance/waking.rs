@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_device::pool::HeapPool;
 use mpjdev_device::transport::{Inbox, Wire, local};
 use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 
@@ -19,14 +20,8 @@ use crate::worlds::World;
 
 static SLEEPERS: World = World {
     name: "local, without slices",
-    config: || Config {
-        spins: 0,
-        yields: 0,
-        slice: Duration::from_secs(3600),
-        // Nobody helps a rank whose packets find no room, so there is room.
-        queue_cells: 1 << 12,
-        ..Config::default()
-    },
+    // Nobody helps a rank whose packets find no room, so there is room.
+    config: || Config { queue_cells: 1 << 12, ..sleeping(Config::default()) },
     connect: connect_apart,
     lacks: &[],
 };
@@ -38,8 +33,30 @@ static PHYSICAL_SLEEPERS: World = World {
     lacks: &[],
 };
 
+fn sleeping(config: Config) -> Config {
+    Config { spins: 0, yields: 0, slice: Duration::from_secs(3600), ..config }
+}
+
+static SHM_SLEEPERS: World = World {
+    name: "shared memory, without slices",
+    config: || sleeping(Config::default()),
+    connect: crate::worlds::shm,
+    lacks: &[],
+};
+
+/// Here packets wait for room all the time, and whoever makes room has to tell.
+static TINY_SHM_SLEEPERS: World = World {
+    name: "shared memory, tiny limits, without slices",
+    config: || sleeping(Config::tiny()),
+    connect: crate::worlds::shm,
+    lacks: &[],
+};
+
+static ALL: [&World; 4] = [&SLEEPERS, &PHYSICAL_SLEEPERS, &SHM_SLEEPERS, &TINY_SHM_SLEEPERS];
+
 /// Ranks that do not know of each other as neighbours, with limits as they are given.
-fn connect_apart(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<Comm> {
+fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
+    let source: Arc<dyn SlabSource> = pool.clone();
     let ends = local::connect(ranks, &config);
     let endpoint = |(rank, (wire, inbox)): (usize, (local::LocalWire, local::LocalInbox))| {
         let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
@@ -91,27 +108,24 @@ fn threads_exchange(world: &World, threads: usize, rounds: usize) {
 /// One thread per rank: it always sleeps on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
-    threads_exchange(&SLEEPERS, 1, amount(10_000, 200_000));
-    threads_exchange(&PHYSICAL_SLEEPERS, 1, amount(10_000, 200_000));
+    ALL.iter().for_each(|world| threads_exchange(world, 1, amount(10_000, 200_000)));
 }
 
 /// Two threads per rank: one drives, the other is parked, and they change places all the time.
 #[test]
 fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    threads_exchange(&SLEEPERS, 2, amount(5000, 200_000));
-    threads_exchange(&PHYSICAL_SLEEPERS, 2, amount(5000, 200_000));
+    ALL.iter().for_each(|world| threads_exchange(world, 2, amount(5000, 200_000)));
 }
 
 #[test]
 fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    threads_exchange(&SLEEPERS, 12, amount(1000, 50_000));
-    threads_exchange(&PHYSICAL_SLEEPERS, 12, amount(1000, 50_000));
+    ALL.iter().for_each(|world| threads_exchange(world, 12, amount(1000, 50_000)));
 }
 
 /// A thread that never sleeps takes in what others wait for.
 #[test]
 fn threads_that_sleep_are_woken_by_one_that_only_tests() {
-    for world in [&SLEEPERS, &PHYSICAL_SLEEPERS] {
+    for world in ALL {
         run(world, 2, |party| {
             let over = format!("rank {} is over", party.rank());
             party.threads(4, |k| {

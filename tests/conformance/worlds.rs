@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Config, job};
 
 /// A way to make a job.
@@ -14,7 +15,7 @@ pub(crate) struct World {
     /// Its limits, before a test changes some.
     pub(crate) config: fn() -> Config,
     /// Makes the world communicators of a job, in the order of their ranks.
-    pub(crate) connect: fn(usize, Config, &Arc<dyn SlabSource>) -> Vec<Comm>,
+    pub(crate) connect: fn(usize, Config, &Arc<HeapPool>) -> Vec<Comm>,
     /// What it cannot do, and why: tests that need it are skipped aloud.
     pub(crate) lacks: &'static [(Ability, &'static str)],
 }
@@ -27,18 +28,17 @@ pub(crate) enum Ability {
 }
 
 /// Ranks as threads, limits for real work.
-pub(crate) static LOCAL: World =
-    World { name: "local", config: Config::default, connect: job::local, lacks: &[] };
+pub(crate) static LOCAL: World = World { name: "local", config: Config::default, connect: local, lacks: &[] };
 
 /// Ranks as threads, every limit bites.
 pub(crate) static LOCAL_TINY: World =
-    World { name: "local, tiny limits", config: Config::tiny, connect: job::local, lacks: &[] };
+    World { name: "local, tiny limits", config: Config::tiny, connect: local, lacks: &[] };
 
 /// Ranks as threads that exchange physical messages.
 pub(crate) static PHYSICAL: World = World {
     name: "local, physical messages",
     config: || Config { message_oriented: true, ..Config::default() },
-    connect: job::local,
+    connect: local,
     lacks: &[],
 };
 
@@ -46,14 +46,19 @@ pub(crate) static PHYSICAL: World = World {
 pub(crate) static PHYSICAL_TINY: World = World {
     name: "local, physical messages, tiny limits",
     config: || Config { message_oriented: true, ..Config::tiny() },
-    connect: job::local,
+    connect: local,
     lacks: &[],
 };
+
+fn local(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
+    let source: Arc<dyn SlabSource> = pool.clone();
+    job::local(ranks, config, &source)
+}
 
 /// Octets of a segment: more than any test needs, and taken only as far as it is used.
 const SEGMENT: usize = 2 << 30;
 
-fn shm(ranks: usize, config: Config, private: &Arc<dyn SlabSource>) -> Vec<Comm> {
+pub(crate) fn shm(ranks: usize, config: Config, private: &Arc<HeapPool>) -> Vec<Comm> {
     job::shm(ranks, config, SEGMENT, private).expect("shared memory")
 }
 

@@ -234,6 +234,12 @@ pub enum SlabError {
         /// The limit.
         limit: u64,
     },
+    /// There is memory, but none that other processes can see.
+    #[error("message memory: {asked} octets asked of the segment that is shared, which is full")]
+    Shared {
+        /// Octets asked for.
+        asked: u64,
+    },
     /// The system has none.
     #[error("message memory: the system refuses {asked} octets")]
     System {

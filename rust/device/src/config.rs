@@ -34,6 +34,10 @@ pub struct Config {
 pub const INLINE_MAX: usize = 1024;
 /// Octets that a message counts for against the credit beside its own.
 pub const CREDIT_OVERHEAD: u64 = 64;
+/// Packets from one rank to another that a queue in shared memory holds at most.
+pub const QUEUE_PACKETS: usize = 960;
+/// Messages of one rank to another that may wait to be matched, past the credit, before the next ones stay with the sender.
+pub const UNANSWERED_MAX: u32 = 1 << 18;
 /// A message whose slab is so many times as large is copied rather than kept waiting for credit.
 pub const SPARSE: usize = 4;
 
@@ -78,7 +82,7 @@ impl Config {
         self.queue_cells = self.queue_cells.clamp(2, 1 << 16).next_power_of_two();
         self.inline_max = self.inline_max.min(INLINE_MAX);
         self.credit = self.credit.clamp(1, 1 << 40);
-        self.slice = self.slice.clamp(Duration::from_millis(1), Duration::from_secs(1));
+        self.slice = self.slice.clamp(Duration::from_millis(1), Duration::from_secs(3600));
         self.tag_ub = self.tag_ub.max(32_767);
         self
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rank -> monitor   Hello     rank            descriptors: its segment, a socket for the answer
-//! monitor -> rank   Welcome   ranks           descriptor: the common page; when all ranks have said hello
+//! monitor -> rank   Welcome   ranks           descriptors: the common page, the board; when all ranks have said hello
 //!                   Segments  first, count    descriptors: the segments of these ranks
 //!                   Refused   why             nothing follows
 //! ```

@@ -16,13 +16,14 @@ use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
-use crate::config::Config;
+use crate::config::{Config, QUEUE_PACKETS};
 use crate::ending::Lost;
 use crate::error::DeviceError;
 use crate::outbox::Outbox;
+use crate::progress::BATCH;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
-use crate::unexpected::Unexpected;
+use crate::unexpected::{Account, Unexpected};
 use crate::waiting::{Patience, Patient, Waiter, deadline_after};
 
 /// How long a receive that is interrupted between its halves still waits for the second one.
@@ -66,8 +67,10 @@ pub(crate) struct State {
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
-    /// Octets matched by source: all of them, and those that the source was told of.
-    pub(crate) matched: Vec<CachePadded<(u64, u64)>>,
+    /// What the others have sent, by source.
+    pub(crate) accounts: Vec<CachePadded<Account>>,
+    /// Messages by destination that have left and whose matching somebody waits for.
+    pub(crate) unanswered: Vec<u32>,
     /// The thread that sleeps on the transport, and those that sleep on their own.
     pub(crate) driver: Option<Arc<Waiter>>,
     pub(crate) parked: Vec<Arc<Waiter>>,
@@ -102,6 +105,8 @@ pub struct Endpoint {
     pub(crate) missed_help: AtomicBool,
     /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
     pub(crate) crowded: plain::AtomicU32,
+    /// Batches of packets that are taken in at a time: more packets than all queues hold.
+    pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
 }
@@ -124,7 +129,8 @@ impl Endpoint {
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
-            matched: vec![CachePadded::new((0, 0)); size as usize],
+            accounts: vec![CachePadded::default(); size as usize],
+            unanswered: vec![0; size as usize],
             driver: None,
             parked: Vec::new(),
             observers: Vec::new(),
@@ -146,6 +152,7 @@ impl Endpoint {
             fruitless: plain::AtomicU32::new(0),
             missed_help: AtomicBool::new(false),
             crowded: plain::AtomicU32::new(0),
+            batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             config,
         }

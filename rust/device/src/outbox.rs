@@ -48,11 +48,11 @@ impl Outbox {
     }
 
     /// Sends as far as `try_send` finds room, and hands what has left to `sent`.
-    pub(crate) fn send(&mut self, try_send: impl Fn(&Queued) -> bool, mut sent: impl FnMut(Queued)) {
+    pub(crate) fn send(&mut self, mut try_send: impl FnMut(&Queued) -> bool, mut sent: impl FnMut(Queued)) {
         let Outbox { queues, busy } = self;
         busy.retain(|dest| {
             let queue = &mut queues[*dest as usize];
-            while queue.front().is_some_and(&try_send) {
+            while queue.front().is_some_and(&mut try_send) {
                 queue.pop_front().into_iter().for_each(&mut sent);
             }
             !queue.is_empty()

@@ -49,15 +49,13 @@ impl Endpoint {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
+        let message = &self.slim(message)?;
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        // What is copied on its way would count for something else at the receiver.
-        let wants_match = |first: &Slab, octets| {
-            mode == Mode::Synchronous || !self.wire.carries(first) || !self.take_credit(dest, octets)
-        };
+        let wants_match = |octets| mode == Mode::Synchronous || !self.take_credit(dest, octets);
         let Some(second) = message.second_slab() else {
             let slab = message.first_slab();
-            let wants_match = wants_match(slab, slab.len());
+            let wants_match = wants_match(slab.len());
             let payload = Payload::Physical(slab.clone(), first_len);
             return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
         };
@@ -70,7 +68,7 @@ impl Endpoint {
             }
         };
         // The receiver tells of the first half only: this rank hears of the second by the answer to it.
-        let wants_match = wants_match(&first, first.len() + second.len());
+        let wants_match = wants_match(first.len() + second.len());
         let charged = if wants_match { 0 } else { second.len() };
         let id = self.queue(dest, header, Payload::Physical(first, first_len), None, wants_match);
         let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some((number, charged)) };
@@ -92,6 +90,9 @@ impl Endpoint {
     /// A copy of the first physical message with the pairing number in its secondary header.
     fn numbered(&self, message: &Message, pair: u32) -> Result<Slab, DeviceError> {
         let slab = self.source.take(message.first_len())?;
+        if !self.wire.carries(&slab) {
+            return Err(SlabError::Shared { asked: slab.len() as u64 }.into());
+        }
         copy_words(message.first_words(), 0, slab.words(), 0, message.first_len());
         let header = SecondaryHeader { secondary_len: message.secondary_len(), pair };
         let at = PRIMARY_HEADER_LEN + message.primary_len();

@@ -28,6 +28,8 @@ pub struct HeapPool {
     total: AtomicU64,
     /// Octets of the slabs that are kept for reuse.
     kept: AtomicU64,
+    /// Octets that another pool under the same limit has taken; part of `total`.
+    elsewhere: AtomicU64,
     classes: [Mutex<Vec<Memory>>; CLASSES],
     reclaim: OnceLock<Reclaim>,
 }
@@ -80,6 +82,7 @@ impl HeapPool {
             limit: AtomicU64::new(limit),
             total: AtomicU64::new(0),
             kept: AtomicU64::new(0),
+            elsewhere: AtomicU64::new(0),
             classes: std::array::from_fn(|_| Mutex::new(Vec::new())),
             reclaim: OnceLock::new(),
         })
@@ -102,7 +105,26 @@ impl HeapPool {
 
     /// Octets in use, without those that are kept for reuse.
     pub fn used(&self) -> u64 {
-        self.total.load(Relaxed).saturating_sub(self.kept.load(Relaxed))
+        let unused = self.kept.load(Relaxed) + self.elsewhere.load(Relaxed);
+        self.total.load(Relaxed).saturating_sub(unused)
+    }
+
+    /// Counts memory that another pool takes under the same limit; false when that would be too much.
+    pub fn reserve_elsewhere(&self, len: u64) -> bool {
+        if !self.reserve(len) {
+            self.trim();
+            if !self.reserve(len) {
+                return false;
+            }
+        }
+        self.elsewhere.fetch_add(len, Relaxed);
+        true
+    }
+
+    /// The other pool has given so much back.
+    pub fn release_elsewhere(&self, len: u64) {
+        self.elsewhere.fetch_sub(len, Relaxed);
+        self.total.fetch_sub(len, Relaxed);
     }
 
     /// Octets of all slabs, in use or kept for reuse.

@@ -9,16 +9,15 @@ use mpjdev_sys::sync::fence;
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::requests::{RequestId, Work};
+use crate::transport::Incoming;
 use crate::waiting::{Backoff, Patience, Step, Waiter};
 
 /// Packets that are taken in before the lock is let go.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
 const FRUITLESS: u32 = 64;
 /// Looks in vain after which a wait asks whether it may go on, though there is always something to take in.
 const ROUNDS: u32 = 64;
-/// How long a rank sleeps whose packets wait for room that nobody tells it of.
-const ROOM: Duration = Duration::from_micros(500);
 /// Waits that do not yield after one whose yield cost somebody else's whole turn: milliseconds, where a sleeper is woken
 /// within microseconds.
 const CROWDED: u32 = 1000;
@@ -51,9 +50,13 @@ impl Endpoint {
     #[inline]
     pub(crate) fn take_in(&self, core: &mut Core) {
         let Core { inbox, state } = core;
-        while inbox.receive(BATCH, &mut |source, header, body| self.arrive(state, source, header, body))
-            == BATCH
-        {}
+        // More than there can be at one moment need not be taken in: somebody who sends without end must not keep the lock.
+        for _ in 0..self.batches {
+            let mut each = |source, header, body: Incoming<'_>| self.arrive(state, source, header, body);
+            if inbox.receive(BATCH, &mut each) < BATCH {
+                break;
+            }
+        }
     }
 
     /// Drives this rank's progress for another one that waits, unless its own threads do.
@@ -177,7 +180,6 @@ impl Endpoint {
             // Whoever made room before now may have tried to help in vain while this thread had the lock.
             self.flush(&mut core.state);
         }
-        let most = if self.wire.tells_room() || core.state.outbox.is_empty() { most } else { most.min(ROOM) };
         self.call_for_answers(&core.state);
         let seen_epoch = core.state.seen_epoch;
         let ended = || self.wire.epoch() != seen_epoch;

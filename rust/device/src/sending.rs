@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use mpjdev_buffer::Message;
+use mpjdev_buffer::{Message, SlabError};
 
-use crate::config::{CREDIT_OVERHEAD, SPARSE};
+use crate::config::{CREDIT_OVERHEAD, SPARSE, UNANSWERED_MAX};
 use crate::endpoint::{Core, Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
@@ -58,33 +58,18 @@ impl Endpoint {
             return self.start_physical(dest, context, tag, message, mode);
         }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        if !goes_inline(message, self.config.inline_max) && !self.carries(message) {
-            return Ok(self.send_copied(dest, header, message, mode));
-        }
-        if mode == Mode::Standard && self.take_credit(dest, self.charge(message)) {
+        if mode == Mode::Standard
+            && (goes_inline(message, self.config.inline_max) || self.carries(message))
+            && self.take_credit(dest, self.charge(message))
+        {
             return Ok(self.send_eager(dest, header, message));
         }
-        Ok(self.send_matched(dest, header, message, mode))
+        self.send_past_credit(dest, header, message, mode)
     }
 
     fn carries(&self, message: &Message) -> bool {
         self.wire.carries(message.first_slab())
             && message.second_slab().is_none_or(|slab| self.wire.carries(slab))
-    }
-
-    /// For a message in memory that others cannot see, such as one that another rank has sent: a copy goes. When there is no
-    /// memory for it now, the message waits here until there is.
-    #[cold]
-    fn send_copied(&self, dest: u32, header: Header, message: &Message, mode: Mode) -> Option<RequestId> {
-        if let Ok(copy) = message.compact(&*self.source)
-            && self.carries(&copy)
-        {
-            if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
-                return self.send_eager(dest, header, &copy);
-            }
-            return self.queue(dest, header, Payload::Whole(copy), Some(message.logical_len()), true);
-        }
-        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true)
     }
 
     /// Straight to the transport, unless packets wait that must not be overtaken.
@@ -95,22 +80,46 @@ impl Endpoint {
         {
             return None;
         }
-        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), false)
+        // The first time in vain: what will be copied on its way keeps no more memory than it needs. It counts the same.
+        let waits = match goes_inline(message, self.config.inline_max) {
+            true => self.slim(message).unwrap_or_else(|_| message.clone()),
+            false => message.clone(),
+        };
+        self.queue(dest, header, Payload::Whole(waits), Some(message.logical_len()), false)
     }
 
-    /// For a send that waits to be matched. When it would do so only because its slab is much larger than the message, a
-    /// copy goes instead.
+    /// For a message that its receiver's memory, or the credit, is not to be used for: it is lent until it is matched. What
+    /// the others cannot see is copied first, such as a message that another rank has sent.
     #[cold]
-    fn send_matched(&self, dest: u32, header: Header, message: &Message, mode: Mode) -> Option<RequestId> {
-        if mode == Mode::Standard
-            && message.held_len() / SPARSE > message.logical_len()
-            && message.logical_len() as u64 <= self.config.credit / 4
-            && let Ok(copy) = message.compact(&*self.source)
-            && self.take_credit(dest, self.charge(&copy))
-        {
-            return self.send_eager(dest, header, &copy);
+    fn send_past_credit(
+        &self,
+        dest: u32,
+        header: Header,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let copy = match self.slim(message) {
+            Ok(copy) => copy,
+            Err(_) if self.carries(message) => message.clone(),
+            Err(error) => return Err(error.into()),
+        };
+        // A copy may hold little enough.
+        if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
+            return Ok(self.send_eager(dest, header, &copy));
         }
-        self.queue(dest, header, Payload::Whole(message.clone()), Some(message.logical_len()), true)
+        Ok(self.queue(dest, header, Payload::Whole(copy), Some(message.logical_len()), true))
+    }
+
+    /// The message as it may wait: a copy of what others cannot see, and of what holds much more memory than it has octets,
+    /// unless that is much too.
+    pub(crate) fn slim(&self, message: &Message) -> Result<Message, SlabError> {
+        let is_sparse = message.held_len() / SPARSE > message.logical_len()
+            && message.logical_len() as u64 <= self.config.credit / 4;
+        if self.carries(message) && !is_sparse {
+            return Ok(message.clone());
+        }
+        let copy = message.compact(&*self.source)?;
+        if self.carries(&copy) { Ok(copy) } else { Err(SlabError::Shared { asked: copy.held_len() as u64 }) }
     }
 
     /// What a message counts for against the credit: the octets that it holds at the receiver until it is matched.
@@ -201,21 +210,30 @@ impl Endpoint {
     /// Sends what waits, in order per destination, as far as there is room.
     pub(crate) fn flush(&self, state: &mut State) {
         let mut outbox = std::mem::take(&mut state.outbox);
-        let try_send = |packet: &Queued| {
+        let mut unanswered = std::mem::take(&mut state.unanswered);
+        let mut try_send = |packet: &Queued| {
+            let waiting = &mut unanswered[packet.dest as usize];
+            let waits = packet.header.kind == Kind::Synchronous;
+            if waits && *waiting >= UNANSWERED_MAX {
+                return false;
+            }
             let body = match &packet.payload {
                 None => Outgoing::Nothing,
                 Some(Payload::Whole(message)) => Outgoing::Message(message),
                 Some(physical) => Outgoing::Payload(physical),
             };
-            self.wire.try_send(packet.dest, packet.header, body)
+            let sent = self.wire.try_send(packet.dest, packet.header, body);
+            *waiting += u32::from(sent && waits);
+            sent
         };
-        outbox.send(try_send, |packet| {
+        outbox.send(&mut try_send, |packet| {
             self.queued_count.fetch_sub(1, Ordering::Release);
             if let Some(id) = packet.request {
                 self.complete(state, id, Ok(Completed::SENT));
             }
         });
         state.outbox = outbox;
+        state.unanswered = unanswered;
         self.note_left(state);
     }
 

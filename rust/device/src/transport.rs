@@ -120,7 +120,8 @@ pub enum PeerState {
 
 /// The sending side of a rank's transport, and its sleep.
 pub trait Wire: Debug + Send + Sync {
-    /// Sends a packet to a rank of the world, or says that its queue is full. Does not block.
+    /// Sends a packet to a rank of the world, or says that its queue is full: then this rank is woken when there is room.
+    /// Does not block. A message whose sender waits until it is matched goes by reference, whatever its length.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
 
     /// Whether messages in this memory go by reference as they are; else they are copied first.
@@ -140,14 +141,9 @@ pub trait Wire: Debug + Send + Sync {
         false
     }
 
-    /// Calls the helper of a rank.
+    /// Calls the helper of a rank, which goes on once more, asleep or not.
     fn call(&self, rank: u32) {
         let _ = rank;
-    }
-
-    /// Whether a rank that found a queue full is woken when there is room; else it has to look.
-    fn tells_room(&self) -> bool {
-        true
     }
 
     /// Wakes the thread of this rank that sleeps here.
@@ -181,8 +177,16 @@ pub trait Wire: Debug + Send + Sync {
     fn life(&self, rank: u32) -> u64;
 }
 
+/// A packet is one that its sender must not send: what it has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAllowed(pub &'static str);
+
+/// Takes a packet: its source, what it carries, its octets.
+pub type Each<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), NotAllowed> + 'a;
+
 /// The receiving side of a rank's transport.
 pub trait Inbox: Debug + Send {
-    /// Hands the packets that have arrived to `each`, in order per source, at most `most`; gives how many.
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize;
+    /// Hands the packets that have arrived to `each`, in order per source, at most `most`; gives how many. A source that
+    /// sends what it must not is not listened to any more, where sources are not trusted.
+    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize;
 }

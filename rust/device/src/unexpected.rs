@@ -8,20 +8,18 @@ use mpjdev_buffer::{Message, Slab, SlabError};
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::check_first;
 
-use crate::config::CREDIT_OVERHEAD;
+use crate::config::{CREDIT_OVERHEAD, INLINE_MAX, UNANSWERED_MAX};
 use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
-use crate::transport::{Header, Incoming, Kind, Payload, PeerState};
+use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
 /// A message whose receive has not been posted.
 #[derive(Debug)]
 pub(crate) struct Unexpected {
     payload: Result<Payload, SlabError>,
-    /// The sender's request, when it waits to hear that the message is matched.
-    token: Option<u64>,
-    credit: u64,
+    charge: Charge,
 }
 
 impl Unexpected {
@@ -68,23 +66,107 @@ impl MatchedMessage {
     }
 }
 
+/// What a message counts for until it is matched.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Charge {
+    /// Octets against its sender's credit; none when the sender waits.
+    credit: u64,
+    /// Octets of this rank's memory.
+    here: u64,
+    /// The sender's request, when it waits to hear that the message is matched.
+    token: Option<u64>,
+}
+
+impl Charge {
+    #[inline]
+    fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
+        let (held, here) = match body {
+            Incoming::Inline(_, len) => (*len as u64, *len as u64),
+            Incoming::Reference(payload) => (payload.held_len() as u64, 0),
+            Incoming::Nothing => (0, 0),
+        };
+        let credit = if token.is_some() { 0 } else { held + CREDIT_OVERHEAD };
+        Charge { credit, here: here + CREDIT_OVERHEAD, token }
+    }
+}
+
+/// What one rank has sent this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    /// Octets against the credit that were matched, and those of them that the source was told of.
+    matched: u64,
+    told: u64,
+    /// Octets of this rank's memory in messages that are not matched and did not wait for it.
+    here: u64,
+    /// Messages that are not matched and whose sender waits for that.
+    waiting: u32,
+}
+
+impl Account {
+    /// Takes a message to account.
+    ///
+    /// # Errors
+    /// Its sender should have waited.
+    #[inline]
+    fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
+        if charge.token.is_some() {
+            if self.waiting >= UNANSWERED_MAX {
+                return Err(NotAllowed("more messages that wait to be matched than may"));
+            }
+            self.waiting += 1;
+            return Ok(());
+        }
+        // One message may go beyond the credit.
+        if self.here > credit + INLINE_MAX as u64 + CREDIT_OVERHEAD {
+            return Err(NotAllowed("more messages than its credit allows"));
+        }
+        self.here += charge.here;
+        Ok(())
+    }
+
+    /// A message of the account is matched. Gives the octets that its sender should be told of.
+    #[inline]
+    fn settle(&mut self, charge: &Charge, credit: u64) -> Option<u64> {
+        if charge.token.is_some() {
+            self.waiting -= 1;
+            return None;
+        }
+        self.here -= charge.here;
+        self.matched += charge.credit;
+        // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
+        (self.matched - self.told > credit / 4).then(|| {
+            self.told = self.matched;
+            self.matched
+        })
+    }
+}
+
 impl Endpoint {
     /// Takes in one packet.
-    pub(crate) fn arrive(&self, state: &mut State, source: u32, header: Header, body: Incoming<'_>) {
+    ///
+    /// # Errors
+    /// Its sender should have waited; nothing has changed.
+    pub(crate) fn arrive(
+        &self,
+        state: &mut State,
+        source: u32,
+        header: Header,
+        body: Incoming<'_>,
+    ) -> Result<(), NotAllowed> {
         let envelope = Envelope { context: header.context, source, tag: header.tag };
         let token = match header.kind {
-            Kind::Matched => return self.arrive_answer(state, source, header.token.into()),
+            Kind::Matched => {
+                self.arrive_answer(state, source, header.token.into());
+                return Ok(());
+            }
             Kind::Synchronous => Some(header.token),
             Kind::Eager => None,
         };
-        let credit = match (&body, token) {
-            (_, Some(_)) => 0,
-            (Incoming::Inline(_, len), None) => *len as u64 + CREDIT_OVERHEAD,
-            (Incoming::Reference(payload), None) => payload.held_len() as u64 + CREDIT_OVERHEAD,
-            (Incoming::Nothing, None) => 0,
-        };
+        let charge = Charge::of(&body, token);
+        state.accounts[source as usize].enter(&charge, self.config.credit)?;
         if self.arrive_half(state, &envelope, &body) {
-            return self.matched(state, source, credit, token);
+            self.matched(state, source, &charge);
+            return Ok(());
         }
         match state.matcher.match_arrival(&envelope) {
             Some((id, _)) => {
@@ -96,15 +178,16 @@ impl Endpoint {
                     _ => None,
                 };
                 let payload = self.keep(body, spare);
-                self.matched(state, source, credit, token);
+                self.matched(state, source, &charge);
                 self.deliver(state, id, envelope, payload);
             }
             None => {
                 let payload = self.keep(body, None);
-                state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, token, credit }));
+                state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));
                 self.note_unexpected(state);
             }
         }
+        Ok(())
     }
 
     /// Takes in an answer: it completes a send that is under way to the rank that answers, and nothing else.
@@ -113,6 +196,8 @@ impl Endpoint {
         if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
             self.complete(state, id, Ok(Completed::SENT));
         }
+        let unanswered = &mut state.unanswered[source as usize];
+        *unanswered = unanswered.saturating_sub(1);
     }
 
     /// Gives an unexpected message to the receive that has just been posted.
@@ -134,7 +219,7 @@ impl Endpoint {
         envelope: Envelope,
         message: Unexpected,
     ) -> Result<Payload, SlabError> {
-        self.matched(state, envelope.source, message.credit, message.token);
+        self.matched(state, envelope.source, &message.charge);
         message.payload
     }
 
@@ -158,20 +243,16 @@ impl Endpoint {
     }
 
     /// Tells the sender of a message that it is matched: its request, or its credit.
-    fn matched(&self, state: &mut State, source: u32, credit: u64, token: Option<u64>) {
+    fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
         // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
-        if let Some(token) = token
+        if let Some(token) = charge.token
             && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
         {
             let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
             self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
         }
-        let (all, told) = &mut *state.matched[source as usize];
-        *all += credit;
-        // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
-        if *all - *told > self.config.credit / 4 {
-            *told = *all;
-            self.wire.tell_matched(source, *all);
+        if let Some(octets) = state.accounts[source as usize].settle(charge, self.config.credit) {
+            self.wire.tell_matched(source, octets);
         }
     }
 

@@ -83,8 +83,7 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
 
 /// Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
 pub(crate) fn process_world(env: &mut Env) -> Answer {
-    let limit = usize::try_from(handle::pool().limit()).unwrap_or(usize::MAX);
-    match job::join(Config::default(), limit, &handle::private())? {
+    match job::join(Config::default(), handle::pool())? {
         Some(joined) => {
             handle::share(joined.source);
             handle::keep_comm(joined.world)

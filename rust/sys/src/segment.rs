@@ -157,6 +157,14 @@ impl SharedBell<'_> {
         }
     }
 
+    /// As [`ring`](Self::ring), and counts though nobody sleeps.
+    pub fn call(&self) {
+        self.rings.fetch_add(1, SeqCst);
+        if self.sleepers.load(SeqCst) != 0 {
+            let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
+        }
+    }
+
     #[cold]
     fn wake(&self) {
         self.rings.fetch_add(1, SeqCst);

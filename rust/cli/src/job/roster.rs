@@ -5,8 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mpjdev_device::control::{self, Packet, Refusal};
-use mpjdev_device::transport::shm::death::{Death, announce, has_finished};
-use mpjdev_device::transport::shm::{Segment, create_common};
+use mpjdev_device::transport::shm::{Board, Death, has_finished};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_passcred;
@@ -28,8 +27,7 @@ struct Member {
 /// All ranks of a job.
 #[derive(Debug)]
 pub struct Roster {
-    common: Segment,
-    common_file: OwnedFd,
+    board: Board,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
     members: Vec<Option<Member>>,
@@ -44,11 +42,9 @@ impl Roster {
     /// # Errors
     /// The system refuses.
     pub fn new(ranks: u32) -> io::Result<Roster> {
-        let (common, common_file) = create_common(ranks as usize)?;
         let none = || (0..ranks).map(|_| None);
         Ok(Roster {
-            common,
-            common_file,
+            board: Board::create(ranks as usize)?,
             controls: none().collect(),
             members: (0..ranks).map(|_| None).collect(),
             ended: vec![false; ranks as usize],
@@ -145,7 +141,7 @@ impl Roster {
         for member in self.members.iter().flatten() {
             let packet = Packet::Welcome { ranks: self.members.len() as u32 };
             // Who has gone meanwhile reads nothing; its end is noticed by itself.
-            let _ = control::send(member.answer.as_fd(), packet, &[self.common_file.as_fd()])
+            let _ = control::send(member.answer.as_fd(), packet, &self.board.files())
                 .and_then(|()| control::send_segments(member.answer.as_fd(), &files));
         }
     }
@@ -170,7 +166,7 @@ impl Roster {
         if has_finished(member.segment.as_fd(), ranks, rank as u32) {
             return false;
         }
-        announce(&self.common, ranks, rank as u32, death);
+        self.board.announce(rank as u32, death);
         true
     }
 }

@@ -16,8 +16,7 @@ struct Party {
 }
 
 fn join() -> Result<Party, job::JoinError> {
-    let private: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let joined = job::join(Config::default(), 1 << 30, &private)?.expect("a launcher");
+    let joined = job::join(Config::default(), &HeapPool::new(1 << 30))?.expect("a launcher");
     Ok(Party { world: joined.world, source: joined.source })
 }
 

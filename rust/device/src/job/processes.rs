@@ -10,7 +10,8 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::control::{self, Packet};
 use crate::endpoint::Endpoint;
-use crate::transport::shm::SegmentPool;
+use crate::pool::HeapPool;
+use crate::transport::shm::{Board, SegmentPool};
 use crate::transport::{Inbox, Wire, shm};
 
 /// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
@@ -25,24 +26,23 @@ pub fn shm(
     ranks: usize,
     config: Config,
     segment_len: usize,
-    private: &Arc<dyn SlabSource>,
+    private: &Arc<HeapPool>,
 ) -> io::Result<Vec<Comm>> {
     assert!(ranks > 0, "a job has at least one rank");
     let config = config.for_ranks(ranks).bounded();
-    let pools = (0..ranks).map(|rank| shm::create(rank as u32, ranks, segment_len, private.clone()));
-    let pools = pools.collect::<io::Result<Vec<_>>>()?;
-    let (_, common) = shm::create_common(ranks)?;
+    let create = |rank| shm::create(rank as u32, ranks, segment_len, &config, private.clone());
+    let pools = (0..ranks).map(create).collect::<io::Result<Vec<_>>>()?;
+    let board = Board::create(ranks)?;
     let connected = pools.iter().enumerate().map(|(rank, pool)| {
         let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
-        let job = shm::Job { common: shm::open_common(&common, ranks)?, files };
-        connect(rank as u32, &config, pool, job)
+        connect(rank as u32, &config, pool, shm::Job::open(board.files(), files)?)
     });
     connected.collect()
 }
 
 /// A rank over shared memory, with its helper.
 fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
-    let ranks = job.files.len() as u32;
+    let ranks = job.ranks() as u32;
     let (wire, inbox) = shm::connect(rank, config, pool.clone(), Arc::new(job));
     let bell = wire.helper_bell();
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
@@ -93,15 +93,11 @@ pub struct Joined {
 }
 
 /// Makes this process the rank that a launcher has started it as, and waits until all ranks are there; none when no
-/// launcher has. Messages take memory from a segment of at most `limit` octets, and then from `private`.
+/// launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
 ///
 /// # Errors
 /// It cannot be that rank.
-pub fn join(
-    config: Config,
-    limit: usize,
-    private: &Arc<dyn SlabSource>,
-) -> Result<Option<Joined>, JoinError> {
+pub fn join(config: Config, private: &Arc<HeapPool>) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else { return Ok(None) };
     let (rank, ranks) = match (variable(control::RANK)?, variable(control::SIZE)?) {
         (Some(rank), Some(ranks)) if rank < ranks => (rank, ranks),
@@ -110,7 +106,9 @@ pub fn join(
     let system = |what| move |error| JoinError::System { what, error };
     let socket =
         mpjdev_sys::inherited::packet_socket(control as i32).map_err(system("the control socket"))?;
-    let pool = shm::create(rank, ranks as usize, segment_len(limit, ranks as usize), private.clone());
+    let config = config.for_ranks(ranks as usize).bounded();
+    let len = segment_len(private.limit());
+    let pool = shm::create(rank, ranks as usize, len, &config, private.clone());
     let pool = pool.map_err(system("shared memory"))?;
     let file = pool.share().map_err(system("shared memory"))?;
     let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
@@ -118,7 +116,6 @@ pub fn join(
     control::send(socket.as_fd(), hello, &[file.as_fd(), theirs.as_fd()]).map_err(system("the launcher"))?;
     drop(theirs);
     let job = receive_job(answers.as_fd(), rank, ranks)?;
-    let config = config.for_ranks(ranks as usize).bounded();
     let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
     Ok(Some(Joined { world, source: pool }))
 }
@@ -133,27 +130,25 @@ fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
     }
 }
 
-/// Whole pages for the tables and for messages.
-fn segment_len(limit: usize, ranks: usize) -> usize {
-    const LEAST: usize = 64 << 20;
-    /// Places of slabs are counted in lines of 64 octets, in 32 bits.
-    const MOST: usize = 1 << 37;
-    let tables = ranks * 256 + (64 << 10);
-    (limit.clamp(LEAST, MOST) + tables).next_multiple_of(1 << 16)
+/// Octets of a segment's slabs for a limit on message memory: room for slabs of all sizes to lie as they come, since only
+/// what is used is taken.
+fn segment_len(limit: u64) -> usize {
+    const LEAST: u64 = 64 << 20;
+    const MOST: u64 = 64 << 30;
+    limit.saturating_mul(2).clamp(LEAST, MOST) as usize
 }
 
 /// What the launcher hands out when all ranks are there. Blocks.
 fn receive_job(socket: BorrowedFd<'_>, rank: u32, ranks: u32) -> Result<shm::Job, JoinError> {
-    let (mut common, mut files) = (None, Vec::new());
+    let (mut pages, mut files) = (None, Vec::new());
     while files.len() < ranks as usize {
         let received =
             control::receive(socket).map_err(|error| JoinError::System { what: "the launcher", error })?;
         let Some(mut received) = received else { return Err(JoinError::Launcher("it has gone")) };
         match received.packet {
-            Some(Packet::Welcome { ranks: all }) if all == ranks && common.is_none() => {
-                let file = received.fds.pop().ok_or(JoinError::Launcher("no common page"))?;
-                let page = shm::open_common(&file, ranks as usize);
-                common = Some(page.map_err(|error| JoinError::System { what: "the common page", error })?);
+            Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
+                let files = <[_; 2]>::try_from(received.fds).map_err(|_| JoinError::Launcher("no pages"))?;
+                pages = Some(files);
             }
             Some(Packet::Segments { first, count })
                 if first as usize == files.len() && count as usize == received.fds.len() =>
@@ -164,8 +159,9 @@ fn receive_job(socket: BorrowedFd<'_>, rank: u32, ranks: u32) -> Result<shm::Job
             _ => return Err(JoinError::Launcher("a packet that does not follow")),
         }
     }
-    match common {
-        Some(common) if files.len() == ranks as usize => Ok(shm::Job { common, files }),
-        _ => Err(JoinError::Launcher("another number of segments than of ranks")),
-    }
+    let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
+        return Err(JoinError::Launcher("another number of segments than of ranks"));
+    };
+    shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files)
+        .map_err(|error| JoinError::System { what: "the pages of the job", error })
 }

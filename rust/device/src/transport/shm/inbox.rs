@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 use std::sync::{Arc, PoisonError};
 
-use super::ShmWire;
-use super::layout::{CONSUMED, DOORBELLS};
+use super::layout::CONSUMED;
 use super::peer::Source;
 use super::ring::Damaged;
-use crate::transport::{Header, Inbox, Incoming};
+use super::wire::ShmWire;
+use crate::transport::{Each, Inbox, Incoming};
 
 /// The receiving side of one rank.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct ShmInbox {
 }
 
 impl Inbox for ShmInbox {
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize {
+    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         let mut n = self.receive_own(most, each);
         self.look_at_news();
         let wire = self.wire.clone();
@@ -38,7 +38,7 @@ impl ShmInbox {
         ShmInbox { wire, sources: (0..ranks).map(|_| None).collect() }
     }
 
-    fn receive_own(&mut self, most: usize, each: &mut dyn FnMut(u32, Header, Incoming<'_>)) -> usize {
+    fn receive_own(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         let mut n = 0;
         while n < most && self.wire.own_waits.load(Acquire) {
             let mut own = self.wire.own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,8 @@ impl ShmInbox {
             }
             drop(own);
             let Some((header, payload)) = packet else { break };
-            each(self.wire.rank, header, payload.map_or(Incoming::Nothing, Incoming::Reference));
+            // A rank trusts itself.
+            let _ = each(self.wire.rank, header, payload.map_or(Incoming::Nothing, Incoming::Reference));
             n += 1;
         }
         n
@@ -59,10 +60,9 @@ impl ShmInbox {
         if !self.wire.has_news() {
             return;
         }
-        let bell = self.wire.bell(self.wire.rank);
         for i in 0..self.wire.active.len() {
             let wire = self.wire.clone();
-            let doorbells = &wire.job.common.words()[bell + DOORBELLS + i];
+            let doorbells = wire.doorbells(wire.rank, i as u32 * 64);
             let known = wire.active[i].load(Relaxed) | wire.ignored[i].load(Relaxed);
             let mut new = doorbells.load(Acquire) & !known;
             while new != 0 {
@@ -114,12 +114,7 @@ impl ShmInbox {
         self.wire.fail_because_of(source, what);
     }
 
-    fn receive_from(
-        &mut self,
-        source: u32,
-        most: usize,
-        each: &mut dyn FnMut(u32, Header, Incoming<'_>),
-    ) -> usize {
+    fn receive_from(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
         let Some(state) = self.sources.get_mut(source as usize) else { return 0 };
         if state.is_none() {
             return 0;
@@ -128,19 +123,22 @@ impl ShmInbox {
         while n < most {
             let Some(from) = &mut self.sources[source as usize] else { break };
             from.flush_returns();
-            match from.next(|header, body| each(source, header, body)) {
-                Ok(true) => n += 1,
-                Ok(false) => {
-                    // Lines that were skipped count as well.
-                    self.wire.about(source, CONSUMED).store(from.position(), Release);
-                    break;
-                }
-                Err(Damaged(what)) => {
-                    self.give_up(source, what);
-                    return n;
+            let next = from.next(|header, body| each(source, header, body));
+            // Lines that were skipped count as well.
+            if let Some(position) = from.new_position() {
+                self.wire.about(source, CONSUMED).store(position, Release);
+                if from.wants_to_hear_of_room() {
+                    self.wire.tell_of_room(source);
                 }
             }
-            self.wire.about(source, CONSUMED).store(from.position(), Release);
+            match next {
+                Ok(true) => n += 1,
+                Ok(false) => break,
+                Err(Damaged(what)) => {
+                    self.give_up(source, what);
+                    break;
+                }
+            }
         }
         n
     }

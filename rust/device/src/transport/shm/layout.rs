@@ -1,28 +1,32 @@
-//! Where things stand in a rank's segment and in the job's common page. All places are words of eight octets.
+//! Where things stand in a rank's segment, on the page that all ranks write, and on the monitor's. All places are words of
+//! eight octets.
 //!
 //! ```text
-//! segment of rank r, written by r alone            common page, written by everybody
-//!   0  magic, version, rank, ranks, octets           0  epoch
-//!   8  state, life                                   16 + 16 r ...  of rank r: bell, then doorbells: one bit for each
-//!  16  octets of the text why it failed, the text       rank that has put something into its queue for r
-//!                                                       (helper's bell and how it died in between)
-//!  64  per rank p, 16 words:
-//!        0  where its queue to p begins, in octets
-//!        1  lines of that queue
-//!        2  slabs of its own that it has taken back from p
+//! segment of rank r, written by r alone            common page, written by all ranks
+//!   0  magic, version, rank, ranks, octets,           0  epoch: a rank's state has changed
+//!      credit                                        16 + 16 r ...  of rank r: bell, helper's bell, then doorbells:
+//!   8  state, life                                      one bit for each rank that has put something into its queue to r
+//!  16  octets of the text why it failed, the text
+//!  64  per rank p, 16 words:                        board, written by the monitor alone
+//!        0  lines of its queue to p                   0  magic, version, ranks, epoch: a rank has died
+//!        1  slabs of its own taken back from p        8 + r  how the process of rank r has died
+//!        2  whether it waits for room in that queue
 //!        8  how far it has come in p's queue to it
 //!        9  octets of p's messages that it has matched
-//!       10  where the ring of slabs that it returns to p begins, in octets
-//!       11  slabs it has returned to p
-//!      then queues, rings and slabs as they are needed
+//!       10  slabs it has returned to p
+//!      then per rank p, 64 KiB: its queue to p, the ring of slabs that it returns to p
+//!      then slabs
 //! ```
+//!
+//! Pages of queues and slabs are taken when they are needed.
 
 /// "mpjdev" and a version: a segment of another version is refused.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x01");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x02");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;
 pub(super) const LEN: usize = 3;
+pub(super) const CREDIT: usize = 4;
 pub(super) const STATE: usize = 8;
 pub(super) const LIFE: usize = 9;
 pub(super) const WHY_LEN: usize = 16;
@@ -32,30 +36,37 @@ pub(super) const WHY_MAX: usize = (PEERS - WHY) * 8;
 pub(super) const PEERS: usize = 64;
 pub(super) const PEER_WORDS: usize = 16;
 
-/// Offsets in the words of a peer.
-pub(super) const QUEUE: usize = 0;
-pub(super) const QUEUE_LINES: usize = 1;
-pub(super) const TAKEN_BACK: usize = 2;
+/// Offsets in the words of a peer: what a rank says as its sender, and as its receiver.
+pub(super) const QUEUE_LINES: usize = 0;
+pub(super) const TAKEN_BACK: usize = 1;
+pub(super) const WAITS: usize = 2;
 pub(super) const CONSUMED: usize = 8;
 pub(super) const MATCHED: usize = 9;
-pub(super) const RETURNS: usize = 10;
-pub(super) const RETURNED: usize = 11;
+pub(super) const RETURNED: usize = 10;
 
 /// States of a rank.
 pub(super) const ALIVE: u64 = 0;
 pub(super) const FINISHED: u64 = 1;
 pub(super) const FAILED: u64 = 2;
 
-/// Places of the ring in which slabs come back from one other rank.
+/// Places of the ring in which slabs come back from one other rank: a page.
 pub(super) const RETURNS_MAX: usize = 512;
+/// Octets that one rank has for queue and ring to another one.
+const PAIR_LEN: usize = 64 << 10;
+/// Lines of a queue at most.
+pub(super) const QUEUE_LINES_MAX: usize = (PAIR_LEN - RETURNS_MAX * 8) / 64;
 
 /// Words of the common page.
 pub(super) const EPOCH: usize = 0;
 pub(super) const BELLS: usize = 16;
-/// Words of a rank's part: its bell, its helper's, how its process ended, its doorbells.
+/// Words of a rank's part: its bell, its helper's, its doorbells.
 pub(super) const HELPER: usize = 1;
-pub(super) const DEATH: usize = 2;
-pub(super) const DOORBELLS: usize = 3;
+pub(super) const DOORBELLS: usize = 2;
+
+/// Words of the board.
+pub(super) const BOARD_RANKS: usize = 1;
+pub(super) const BOARD_EPOCH: usize = 2;
+pub(super) const DEATHS: usize = 8;
 
 /// Words of a rank's part of the common page: whole pairs of lines.
 pub(super) fn bell_words(ranks: usize) -> usize {
@@ -68,14 +79,34 @@ pub(super) fn peer(rank: u32) -> usize {
     PEERS + rank as usize * PEER_WORDS
 }
 
-/// Octets of the tables in front of queues and slabs: whole pages.
+/// Octets of the tables in front of the queues: whole pages.
 pub(super) fn tables_len(ranks: usize) -> usize {
     (peer(ranks as u32) * 8).next_multiple_of(PAGE)
+}
+
+/// Where the queue to a rank begins, in octets.
+pub(super) fn queue_at(ranks: usize, rank: u32) -> usize {
+    tables_len(ranks) + rank as usize * PAIR_LEN
+}
+
+/// Where the ring of slabs that are returned to a rank begins, in octets.
+pub(super) fn returns_at(ranks: usize, rank: u32) -> usize {
+    queue_at(ranks, rank) + QUEUE_LINES_MAX * 64
+}
+
+/// Where the slabs begin, in octets.
+pub(super) fn slabs_at(ranks: usize) -> usize {
+    queue_at(ranks, ranks as u32)
 }
 
 /// Octets of the common page.
 pub(super) fn common_len(ranks: usize) -> usize {
     ((BELLS + ranks * bell_words(ranks)) * 8).next_multiple_of(PAGE)
+}
+
+/// Octets of the board.
+pub(super) fn board_len(ranks: usize) -> usize {
+    ((DEATHS + ranks) * 8).next_multiple_of(PAGE)
 }
 
 /// Memory is taken from the system in multiples of this.

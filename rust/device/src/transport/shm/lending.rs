@@ -61,7 +61,7 @@ impl Lending {
             return Err(Damaged("the number of slabs it has returned"));
         }
         while self.taken_back < returned {
-            let slot = peer.returned_slot(self.taken_back)?;
+            let slot = peer.returned_slot(self.taken_back);
             self.taken_back += 1;
             self.take(slot).ok_or(Damaged("the number of a slab it has returned"))?;
         }
@@ -85,6 +85,12 @@ impl Lending {
                 self.slots.len() as u32 - 1
             }
         }
+    }
+
+    /// Ends all loans: who had them is dead.
+    pub(super) fn inherit(&mut self) {
+        self.slots.clear();
+        self.free.clear();
     }
 
     /// Ends the loan of one slab.

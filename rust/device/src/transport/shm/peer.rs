@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mpjdev_buffer::{Slab, SlabMemory};
@@ -12,14 +12,15 @@ use mpjdev_sys::memory::LINE;
 use mpjdev_sys::segment::{Segment, Writers};
 
 use super::layout::{
-    CONSUMED, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE, QUEUE_LINES, RANK, RANKS, RETURNED,
-    RETURNS, RETURNS_MAX, STATE, TAKEN_BACK, WHY, WHY_LEN, WHY_MAX, peer as peer_at, tables_len,
+    CONSUMED, CREDIT, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE_LINES, QUEUE_LINES_MAX, RANK, RANKS,
+    RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, peer as peer_at, queue_at,
+    returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, OCTETS_MAX};
 use super::{BY_REFERENCE, IN_TWO, INLINE, Job, NOTHING, parse_form};
 use crate::pool::LEAD;
-use crate::transport::{Header, Incoming, Kind, Payload, PeerState};
+use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
 /// Another rank as this one sees it.
 #[derive(Debug)]
@@ -41,8 +42,8 @@ pub(super) struct Peer {
 /// The ring in this rank's segment by which slabs go back.
 #[derive(Debug, Default)]
 struct Returning {
-    /// Its first word.
-    ring: Option<usize>,
+    /// Its memory is taken.
+    is_there: bool,
     count: u64,
     /// Those that found no room.
     waiting: VecDeque<u32>,
@@ -65,9 +66,16 @@ impl Peer {
         let file = &job.files[rank as usize];
         let ranks = job.files.len();
         let segment =
-            Segment::open(file.as_fd(), tables_len(ranks), Writers::Owner).map_err(|e| e.to_string())?;
+            Segment::open(file.as_fd(), slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
         let words = segment.words();
-        let expected = [(0, MAGIC), (RANK, rank.into()), (RANKS, ranks as u64), (LEN, segment.len() as u64)];
+        let credit = own.segment.words()[CREDIT].load(Relaxed);
+        let expected = [
+            (0, MAGIC),
+            (RANK, rank.into()),
+            (RANKS, ranks as u64),
+            (LEN, segment.len() as u64),
+            (CREDIT, credit),
+        ];
         for (word, expected) in expected {
             let found = words[word].load(Acquire);
             if found != expected {
@@ -115,27 +123,20 @@ impl Peer {
     /// Whether its queue to this rank is there; looks for it the first time.
     ///
     /// # Errors
-    /// It is outside the segment.
+    /// It cannot be so long.
     pub(super) fn queue(&self) -> Result<bool, Damaged> {
         if self.queue.get().is_some() {
             return Ok(true);
         }
-        let offset = self.about_me(QUEUE).load(Acquire);
-        if offset == 0 {
+        let lines = self.about_me(QUEUE_LINES).load(Acquire);
+        if lines == 0 {
             return Ok(false);
         }
-        let lines = self.about_me(QUEUE_LINES).load(Relaxed);
-        // Room for the largest record and the line behind it.
-        let least = ((3 + OCTETS_MAX.div_ceil(8)).div_ceil(ring::LINE) + 1) as u64;
-        let end = lines.checked_mul(LINE as u64).and_then(|len| len.checked_add(offset));
-        let is_inside = end.is_some_and(|end| end <= self.segment.len() as u64)
-            && offset >= tables_len(self.ranks) as u64
-            && offset.is_multiple_of(LINE as u64)
-            && lines >= least;
-        if !is_inside {
-            return Err(Damaged("the place of its queue"));
+        if !(2..=QUEUE_LINES_MAX as u64).contains(&lines) {
+            return Err(Damaged("the length of its queue"));
         }
-        let place = (offset as usize / 8, lines as usize * ring::LINE);
+        let offset = queue_at(self.ranks, self.me);
+        let place = (offset / 8, lines as usize * ring::LINE);
         self.queue.get_or_init(|| place);
         Ok(true)
     }
@@ -155,6 +156,16 @@ impl Peer {
         !ring.is_empty() && Consumer::is_ready_at(ring, position)
     }
 
+    /// A quarter of its queue to this rank, in lines: so often it hears that there is room.
+    pub(super) fn quarter(&self) -> u64 {
+        (self.ring().len() / ring::LINE / 4) as u64
+    }
+
+    /// Whether it waits for room in its queue to this rank.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.about_me(WAITS).load(Relaxed) != 0
+    }
+
     // ---- Slabs of this rank's that it returns
 
     pub(super) fn returned(&self) -> u64 {
@@ -162,16 +173,9 @@ impl Peer {
     }
 
     /// The number of the slab that was returned as the `index`th.
-    pub(super) fn returned_slot(&self, index: u64) -> Result<u32, Damaged> {
-        let offset = self.about_me(RETURNS).load(Acquire) as usize;
-        let is_inside = offset.is_multiple_of(8)
-            && offset >= tables_len(self.ranks)
-            && offset.checked_add(RETURNS_MAX * 8).is_some_and(|end| end <= self.segment.len());
-        if !is_inside {
-            return Err(Damaged("the place of the slabs it returns"));
-        }
-        let at = offset / 8 + index as usize % RETURNS_MAX;
-        Ok(self.segment.words()[at].load(Relaxed) as u32)
+    pub(super) fn returned_slot(&self, index: u64) -> u32 {
+        let at = returns_at(self.ranks, self.me) / 8 + index as usize % RETURNS_MAX;
+        self.segment.words()[at].load(Relaxed) as u32
     }
 
     /// Tells it how many of the slabs that it has returned are taken back.
@@ -201,21 +205,19 @@ impl Peer {
 
     fn hand_back(&self, returning: &mut Returning) {
         // As many as it has lent may come back before it takes one: what finds no place waits.
-        let ring = match returning.ring {
-            Some(ring) => ring,
-            None => {
-                // Without memory for this the slabs stay lent, and their owner does without them.
-                let Some(chunk) = self.own.fresh(RETURNS_MAX * 8) else { return };
-                self.my_words_about_it(RETURNS).store(chunk.offset as u64, Release);
-                *returning.ring.insert(chunk.offset / 8)
-            }
-        };
+        self.returns_wait.store(true, Relaxed);
+        let ring = returns_at(self.ranks, self.rank);
+        if !returning.is_there && self.own.claim(ring, RETURNS_MAX * 8).is_err() {
+            // Without memory for this the slabs stay lent for now, and their owner does without them.
+            return;
+        }
+        returning.is_there = true;
         let taken = self.about_me(TAKEN_BACK).load(Acquire);
         let before = returning.count;
         while returning.count.wrapping_sub(taken) < RETURNS_MAX as u64
             && let Some(slot) = returning.waiting.pop_front()
         {
-            let at = ring + returning.count as usize % RETURNS_MAX;
+            let at = ring / 8 + returning.count as usize % RETURNS_MAX;
             self.own.segment.words()[at].store(slot.into(), Relaxed);
             returning.count += 1;
         }
@@ -231,7 +233,7 @@ impl Peer {
         let (slot, len) = (rest as u32, (rest >> 32) as usize);
         let end = first.checked_add(count).filter(|end| *end <= self.segment.len());
         match end {
-            Some(end) if first >= tables_len(self.ranks) && count > LEAD && len <= count - LEAD => {
+            Some(end) if first >= slabs_at(self.ranks) && count > LEAD && len <= count - LEAD => {
                 let words = ((first + LEAD) / 8, end / 8);
                 let memory = ForeignSlab { peer: self.clone(), words, slot };
                 Ok((Slab::foreign(memory), len))
@@ -272,17 +274,29 @@ impl Drop for ForeignSlab {
 pub(super) struct Source {
     peer: Arc<Peer>,
     consumer: Consumer,
+    /// Where it can see that this rank is, and where it was woken last to see it.
+    said: u64,
+    told: u64,
     /// The octets of the record at hand: copied out once, before anybody looks at them.
     octets: Box<[u64; OCTETS_MAX / 8]>,
 }
 
 impl Source {
     pub(super) fn new(peer: Arc<Peer>) -> Source {
-        Source { peer, consumer: Consumer::default(), octets: Box::new([0; OCTETS_MAX / 8]) }
+        Source {
+            peer,
+            consumer: Consumer::default(),
+            said: 0,
+            told: 0,
+            octets: Box::new([0; OCTETS_MAX / 8]),
+        }
     }
 
-    pub(super) fn position(&self) -> u64 {
-        self.consumer.position()
+    /// How far this rank has come, when that is to be said.
+    #[inline]
+    pub(super) fn new_position(&mut self) -> Option<u64> {
+        let position = self.consumer.position();
+        (std::mem::replace(&mut self.said, position) != position).then_some(position)
     }
 
     #[inline]
@@ -290,13 +304,28 @@ impl Source {
         self.peer.flush_returns();
     }
 
-    /// Hands the next packet to `each`; false when there is none.
+    /// Whether it waits for room, of which there is a quarter more since this was asked with success. How far this rank has
+    /// come was told before.
+    #[inline]
+    pub(super) fn wants_to_hear_of_room(&mut self) -> bool {
+        if self.consumer.position() - self.told < self.peer.quarter() {
+            return false;
+        }
+        self.told = self.consumer.position();
+        fence(SeqCst);
+        self.peer.waits_for_room()
+    }
+
+    /// Hands the next packet to `each`, which says whether it may be; false when there is none.
     ///
     /// # Errors
-    /// What stands there is no packet.
+    /// What stands there is no packet, or none that may be.
     #[inline]
-    pub(super) fn next(&mut self, each: impl FnOnce(Header, Incoming<'_>)) -> Result<bool, Damaged> {
-        let Source { peer, consumer, octets } = self;
+    pub(super) fn next(
+        &mut self,
+        each: impl FnOnce(Header, Incoming<'_>) -> Result<(), NotAllowed>,
+    ) -> Result<bool, Damaged> {
+        let Source { peer, consumer, octets, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
         for (to, word) in octets.iter_mut().zip(words) {
             *to = word.load(Relaxed);
@@ -310,7 +339,8 @@ impl Source {
         let octets = &octets[token_len / 8..];
         let incoming = match (body, len) {
             (NOTHING, 0) => Incoming::Nothing,
-            (INLINE, len) => Incoming::Inline(octets, len),
+            // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
+            (INLINE, len) if kind == Kind::Eager => Incoming::Inline(octets, len),
             (BY_REFERENCE, 16) => {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Physical(slab, len))
@@ -321,7 +351,7 @@ impl Source {
             }
             _ => return Err(Damaged("the length of a packet")),
         };
-        each(header, incoming);
+        each(header, incoming).map_err(|NotAllowed(why)| Damaged(why))?;
         Ok(true)
     }
 }

@@ -1,20 +1,22 @@
 //! Message memory in a rank's own segment: slabs by size class, reused last in first out.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::segment::{Segment, allocate};
 
 use super::layout::PAGE;
-use crate::pool::{CLASSES, LEAD, class_of};
+use crate::pool::{CLASSES, HeapPool, LEAD, class_of};
 
-/// Memory is taken from the system so much at a time at least.
+/// Memory is taken from the system so much at a time at least, or as much as there is already, up to the second number.
 const STEP: usize = 64 << 10;
+const STEP_MAX: usize = 2 << 20;
 
 /// What may be done for memory before the private pool is asked: takes back slabs that other ranks have returned.
 pub(super) trait Reclaim: Send + Sync {
@@ -22,7 +24,8 @@ pub(super) trait Reclaim: Send + Sync {
     fn take_back(&self);
 }
 
-/// The pool. Past the end of the segment it gives private memory, whose messages are copied when they are sent.
+/// The pool. What finds no room in the segment gets private memory, whose messages are copied when they are sent. One limit,
+/// the private pool's, holds for both.
 pub struct SegmentPool {
     this: Weak<SegmentPool>,
     pub(super) segment: Segment,
@@ -31,20 +34,25 @@ pub struct SegmentPool {
     classes: [Mutex<Vec<Chunk>>; CLASSES],
     /// Octets of the segment's slabs in use.
     used: AtomicU64,
-    private: Arc<dyn SlabSource>,
+    private: Arc<HeapPool>,
     reclaim: OnceLock<Weak<dyn Reclaim>>,
 }
 
-/// What of the segment was never used.
+/// What of the segment is in no slab and in no class.
 #[derive(Debug)]
 struct Space {
+    /// From here on it was never used, or lies behind everything that is.
     top: usize,
-    /// Pages below this are taken.
+    /// Pages of slabs below this are taken.
     taken: usize,
+    /// Where slabs begin.
+    bottom: usize,
+    /// Unused parts below `top`, by offset; no two of them touch.
+    holes: BTreeMap<usize, usize>,
 }
 
 /// A part of the segment, in octets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chunk {
     pub(super) offset: usize,
     pub(super) len: usize,
@@ -82,19 +90,48 @@ impl Drop for OwnSlab {
     }
 }
 
+impl Space {
+    /// The first unused part that is long enough.
+    fn take_hole(&mut self, len: usize) -> Option<Chunk> {
+        let (offset, had) = self.holes.iter().find(|(_, had)| **had >= len).map(|(o, l)| (*o, *l))?;
+        self.holes.remove(&offset);
+        if had > len {
+            self.holes.insert(offset + len, had - len);
+        }
+        Some(Chunk { offset, len })
+    }
+
+    /// Joins these to the unused parts, and what ends at the top to what was never used.
+    fn add_holes(&mut self, mut free: Vec<Chunk>) {
+        free.extend(std::mem::take(&mut self.holes).into_iter().map(|(offset, len)| Chunk { offset, len }));
+        free.sort_unstable();
+        let mut joined: Vec<Chunk> = Vec::new();
+        for chunk in free {
+            match joined.last_mut() {
+                Some(last) if last.offset + last.len == chunk.offset => last.len += chunk.len,
+                _ => joined.push(chunk),
+            }
+        }
+        if let Some(last) = joined.pop_if(|last| last.offset + last.len == self.top) {
+            self.top = last.offset;
+        }
+        self.holes = joined.into_iter().map(|chunk| (chunk.offset, chunk.len)).collect();
+    }
+}
+
 impl SegmentPool {
-    /// A pool of the segment behind its tables.
+    /// A pool of the segment from `bottom` on.
     pub(super) fn new(
         segment: Segment,
         file: OwnedFd,
-        tables_len: usize,
-        private: Arc<dyn SlabSource>,
+        bottom: usize,
+        private: Arc<HeapPool>,
     ) -> Arc<SegmentPool> {
         Arc::new_cyclic(|this| SegmentPool {
             this: this.clone(),
             segment,
             file,
-            space: Mutex::new(Space { top: tables_len, taken: tables_len }),
+            space: Mutex::new(Space { top: bottom, taken: bottom, bottom, holes: BTreeMap::new() }),
             classes: [const { Mutex::new(Vec::new()) }; CLASSES],
             used: AtomicU64::new(0),
             private,
@@ -110,28 +147,57 @@ impl SegmentPool {
         self.file.try_clone()
     }
 
+    /// Takes the pages of a part of the segment, once or again.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn claim(&self, offset: usize, len: usize) -> std::io::Result<()> {
+        allocate(self.file.as_fd(), offset, len)
+    }
+
     /// Says who takes back the slabs that other ranks have returned.
     pub(super) fn set_reclaim(&self, reclaim: Weak<dyn Reclaim>) {
         let _ = self.reclaim.set(reclaim);
     }
 
-    fn class(&self, class: usize) -> std::sync::MutexGuard<'_, Vec<Chunk>> {
+    fn class(&self, class: usize) -> MutexGuard<'_, Vec<Chunk>> {
         self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A part of the segment that was never used, whose pages are taken; none when there is no room or no memory.
-    pub(super) fn fresh(&self, len: usize) -> Option<Chunk> {
-        let mut space = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+    fn space(&self) -> MutexGuard<'_, Space> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A part of the segment that is in no class. Its pages are taken; none when there is no room, or no more may be taken.
+    fn fresh(&self, len: usize) -> Option<Chunk> {
+        let mut space = self.space();
+        if let Some(chunk) = space.take_hole(len) {
+            return Some(chunk);
+        }
         let end = space.top.checked_add(len).filter(|end| *end <= self.segment.len())?;
         if end > space.taken {
-            let more = (end - space.taken).max(STEP).next_multiple_of(PAGE);
-            let more = more.min(self.segment.len() - space.taken);
-            allocate(self.file.as_fd(), space.taken, more).ok()?;
+            let least = (end - space.taken).next_multiple_of(PAGE);
+            let step = (space.taken - space.bottom).clamp(STEP, STEP_MAX);
+            let most = self.segment.len() - space.taken;
+            // The last step before the limit may be a short one.
+            let more = [least.max(step), least].into_iter().map(|more| more.min(most));
+            let more = more.into_iter().find(|more| self.private.reserve_elsewhere(*more as u64))?;
+            if self.claim(space.taken, more).is_err() {
+                self.private.release_elsewhere(more as u64);
+                return None;
+            }
             space.taken += more;
         }
         let chunk = Chunk { offset: space.top, len };
         space.top = end;
         Some(chunk)
+    }
+
+    /// Takes the unused slabs of all classes apart, so that their memory serves for other sizes.
+    #[cold]
+    fn gather(&self) {
+        let free = (0..CLASSES).flat_map(|class| std::mem::take(&mut *self.class(class))).collect();
+        self.space().add_holes(free);
     }
 
     /// A slab of the segment; none when there is no room.
@@ -144,6 +210,10 @@ impl SegmentPool {
         let chunk = kept().or_else(|| {
             self.take_back();
             kept().or_else(|| self.fresh(len))
+        });
+        let chunk = chunk.or_else(|| {
+            self.gather();
+            self.fresh(len)
         })?;
         let pool = self.this.upgrade()?;
         self.used.fetch_add(len as u64, Relaxed);
@@ -165,9 +235,17 @@ impl SlabSource for SegmentPool {
     }
 
     fn take(&self, octets: usize) -> Result<Slab, SlabError> {
-        match self.own(octets) {
-            Some(slab) => Ok(slab),
-            None => self.private.take(octets),
+        if let Some(slab) = self.own(octets) {
+            return Ok(slab);
+        }
+        let first = self.private.take(octets);
+        // Asking the private pool may have made whoever can let go of memory do so, of the segment's too.
+        match first {
+            Ok(slab) => Ok(slab),
+            Err(SlabError::Limit { asked, used, limit }) => self
+                .own(octets)
+                .ok_or_else(|| SlabError::Limit { asked, used: used + self.used.load(Relaxed), limit }),
+            Err(other) => Err(other),
         }
     }
 
@@ -183,4 +261,73 @@ impl SlabSource for SegmentPool {
 pub(super) fn place(slab: &Slab, pool: &SegmentPool) -> Option<Chunk> {
     let own: &OwnSlab = slab.memory().as_any().downcast_ref()?;
     std::ptr::eq(Arc::as_ptr(&own.pool), pool).then_some(own.chunk)
+}
+
+impl Drop for SegmentPool {
+    fn drop(&mut self) {
+        let space = self.space.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.private.release_elsewhere((space.taken - space.bottom) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mpjdev_sys::segment::Writers;
+
+    fn pool(len: usize, limit: u64) -> (Arc<SegmentPool>, Arc<HeapPool>) {
+        let private = HeapPool::new(limit);
+        let (segment, file) = Segment::create("test", len, Writers::Owner).expect("memory");
+        (SegmentPool::new(segment, file, PAGE, private.clone()), private)
+    }
+
+    #[test]
+    fn unused_slabs_of_one_size_become_slabs_of_another() {
+        let (pool, _) = pool((1 << 20) + PAGE, 1 << 30);
+        for octets in [100, 5000, 900_000, 100, 60_000, 300_000] {
+            let mut all = Vec::new();
+            while let Some(slab) = pool.own(octets) {
+                all.push(slab);
+            }
+            let in_use: usize = all.iter().map(Slab::len).sum();
+            assert!(in_use > (1 << 20) / 2, "{in_use} octets of a MiB in slabs of {octets}");
+        }
+        assert_eq!(pool.used(), 0);
+    }
+
+    #[test]
+    fn no_two_slabs_share_an_octet_whatever_their_sizes() {
+        let (pool, _) = pool((256 << 10) + PAGE, 1 << 30);
+        let mut seed = 1u64;
+        let mut held: Vec<(Slab, u64)> = Vec::new();
+        for step in 1..20_000u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if seed >> 63 == 0
+                && let Some(slab) = pool.own((seed >> 33) as usize % (40 << 10))
+            {
+                slab.words().iter().for_each(|word| word.store(step, Relaxed));
+                held.push((slab, step));
+            } else if !held.is_empty() {
+                let (slab, mark) = held.swap_remove((seed >> 33) as usize % held.len());
+                assert!(slab.words().iter().all(|word| word.load(Relaxed) == mark));
+            }
+        }
+    }
+
+    #[test]
+    fn one_limit_holds_for_the_segment_and_for_private_memory() {
+        let (pool, private) = pool(64 << 20, 1 << 20);
+        let slabs: Vec<_> = (0..3).map(|_| pool.take(300 << 10).expect("within the limit")).collect();
+        assert!(slabs.iter().all(|slab| place(slab, &pool).is_some()));
+        let error = pool.take(300 << 10).expect_err("past the limit");
+        assert!(
+            matches!(error, SlabError::Limit { limit: 0x10_0000, used, .. } if used >= 900 << 10),
+            "{error}"
+        );
+        assert!(private.take(300 << 10).is_err(), "the private pool knows");
+        drop(slabs);
+        pool.take(860 << 10).expect("the three, joined");
+        drop(pool);
+        private.take(700 << 10).expect("the segment is gone");
+    }
 }

@@ -20,6 +20,8 @@ pub(super) const LINE: usize = 8;
 const HEADER: usize = 3;
 /// Octets of a record that a message by reference, or an inline message of 1 KiB with its token, needs at most.
 pub(super) const OCTETS_MAX: usize = 1024 + 8;
+/// Octets of the largest record whatever is inline: two slabs and a token.
+pub(super) const LEAST_OCTETS: usize = 2 * 16 + 8;
 
 /// What a record is, in eight bits of its own: kind and form of a packet. [`SKIP`] is no packet.
 pub(super) type Form = u8;
@@ -45,7 +47,8 @@ fn stamp(position: u64) -> u32 {
     (position as u32) << 1 | 1
 }
 
-fn lines(len: usize) -> usize {
+/// Lines of a record of so many octets.
+pub(super) fn lines(len: usize) -> usize {
     (HEADER + len.div_ceil(8)).div_ceil(LINE)
 }
 
@@ -59,6 +62,16 @@ pub(super) struct Producer {
 }
 
 impl Producer {
+    /// The next record's first line, counted from the first one ever.
+    pub(super) fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// How far the receiver had come when it was asked last.
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     /// Writes a record, whose octets `fill` puts into its words; false when there is no room. `consumed` asks how far the
     /// receiver has come.
     ///

@@ -1,8 +1,16 @@
 //! Two ranks, of which one writes nonsense into the memory that it may write.
 
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use mpjdev_buffer::{Encoding, Message, SlabError, SlabSource, Type, WriteBuffer};
+
+use super::layout::queue_at;
+use super::ring::LINE;
 use super::*;
-use crate::transport::{Inbox, Incoming};
-use mpjdev_buffer::{Encoding, PlainSource, Type, WriteBuffer};
+use crate::endpoint::{Endpoint, Mode};
+use crate::error::DeviceError;
+use crate::transport::{Header, Inbox, Incoming, Outgoing, PeerState, Wire};
 
 struct Rank {
     wire: Arc<ShmWire>,
@@ -10,29 +18,50 @@ struct Rank {
     pool: Arc<SegmentPool>,
 }
 
-fn ranks(count: usize) -> Vec<Rank> {
-    let private: Arc<dyn SlabSource> = Arc::new(PlainSource);
+/// Octets of a segment's slabs.
+const SLABS: usize = 4 << 20;
+
+fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
+    let config = Config { credit: 1 << 16, ..Config::default() };
     let pools: Vec<_> = (0..count)
-        .map(|rank| create(rank as u32, count, 4 << 20, private.clone()).expect("memory"))
+        .map(|rank| create(rank as u32, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory"))
         .collect();
-    let (_, common) = create_common(count).expect("memory");
+    let board = Board::create(count).expect("memory");
     let connect = |(rank, pool): (usize, &Arc<SegmentPool>)| {
         let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
-        let job = Job { common: open_common(&common, count).expect("a page"), files };
-        let (wire, inbox) = connect(rank as u32, &Config::default(), pool.clone(), Arc::new(job));
+        let job = Job::open(board.files(), files).expect("the pages");
+        let (wire, inbox) = connect(rank as u32, &config, pool.clone(), Arc::new(job));
         Rank { wire, inbox, pool: pool.clone() }
     };
-    pools.iter().enumerate().map(connect).collect()
+    (pools.iter().enumerate().map(connect).collect(), board)
+}
+
+fn ranks(count: usize) -> Vec<Rank> {
+    ranks_and_board(count).0
+}
+
+fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
+    let mut buffer = WriteBuffer::new(source, octets as i64, Encoding::NATIVE).expect("a capacity");
+    buffer.stage(Type::Long, (octets - 8) / 8).expect("room");
+    buffer.commit();
+    buffer.finish().expect("memory").clone()
 }
 
 impl Rank {
     fn send(&self, dest: u32, octets: usize) -> bool {
-        let source: Arc<dyn SlabSource> = self.pool.clone();
-        let mut buffer = WriteBuffer::new(source, octets as i64, Encoding::NATIVE).expect("a capacity");
-        buffer.stage(Type::Long, (octets - 8) / 8).expect("room");
-        buffer.commit();
-        let message = buffer.finish().expect("memory").clone();
-        self.wire.try_send(dest, Header::default(), Outgoing::Message(&message))
+        self.send_as(Kind::Eager, dest, octets)
+    }
+
+    fn send_as(&self, kind: Kind, dest: u32, octets: usize) -> bool {
+        let header = Header { kind, ..Header::default() };
+        self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
+    }
+
+    /// The rank with its matching.
+    fn into_endpoint(self, size: u32) -> Endpoint {
+        let config = Config { credit: 1 << 16, ..Config::default() };
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (self.wire.clone(), Box::new(self.inbox));
+        Endpoint::new(self.wire.rank, size, config, ends, self.pool)
     }
 
     /// Octets of the packets that have come.
@@ -44,6 +73,7 @@ impl Rank {
                 Incoming::Reference(payload) => payload.len(),
                 Incoming::Nothing => 0,
             });
+            Ok(())
         });
         lens
     }
@@ -52,9 +82,8 @@ impl Rank {
 #[test]
 fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
     let mut ranks = ranks(3);
-    let bell = ranks[0].wire.bell(0) + DOORBELLS;
     // All of them: its own, those of ranks that are not there, and those of ranks that have sent nothing yet.
-    ranks[0].wire.job.common.words()[bell].store(u64::MAX, SeqCst);
+    ranks[0].wire.doorbells(0, 0).store(u64::MAX, SeqCst);
     assert!(ranks[0].wire.is_ready());
     assert_eq!(ranks[0].receive(), []);
     assert!(!ranks[0].wire.is_ready(), "it would look for ever");
@@ -102,11 +131,104 @@ fn a_stamp_that_is_none_is_named() {
     assert!(ranks[1].send(0, 64));
     assert_eq!(ranks[0].receive(), [80]);
     assert!(ranks[1].send(0, 64));
-    let queue = ranks[1].wire.about(0, QUEUE).load(SeqCst) as usize / 8;
+    let queue = queue_at(2, 0) / 8;
     // The second record follows the two lines of the first.
     ranks[1].wire.words()[queue + 2 * LINE].store(12, SeqCst);
     assert_eq!(ranks[0].receive(), []);
     let why = "the shared memory of rank 1 is damaged: the stamp of a record".to_owned();
     assert_eq!(ranks[0].wire.abort(), Some((0, why)));
     assert!(!ranks[0].wire.is_ready(), "it would look for ever");
+}
+
+#[test]
+fn a_doorbell_that_another_rank_wipes_out_is_rung_again_by_the_sender_that_waits() {
+    let mut ranks = ranks(3);
+    assert!(ranks[1].send(0, 64));
+    ranks[2].wire.doorbells(0, 0).store(0, SeqCst);
+    assert_eq!(ranks[0].receive(), [], "nobody has rung");
+    ranks[1].wire.sleep(Duration::from_millis(1), &mut || false);
+    assert_eq!(ranks[0].receive(), [80]);
+}
+
+#[test]
+fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
+    let mut ranks = ranks(3);
+    assert!(ranks[1].send(0, 64));
+    assert_eq!(ranks[0].receive(), [80]);
+    let before = ranks[0].wire.epoch();
+    ranks[1].wire.finish();
+    ranks[2].wire.job.pages.common.words()[layout::EPOCH].store(0, SeqCst);
+    assert_eq!(ranks[0].wire.epoch(), before, "it is hidden");
+    ranks[0].wire.sleep(Duration::from_millis(1), &mut || false);
+    assert_ne!(ranks[0].wire.epoch(), before);
+    assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
+}
+
+#[test]
+fn slabs_that_a_dead_rank_has_come_back() {
+    let (mut ranks, board) = ranks_and_board(2);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    assert_eq!(ranks[1].receive().len(), 5);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    assert!(ranks[0].pool.used() >= 5 * 5000);
+    board.announce(1, Death::Killed(9));
+    assert_eq!(ranks[0].wire.peer(1), PeerState::Failed("its process was killed by signal 9".to_owned()));
+    assert_eq!(ranks[0].pool.used(), 0);
+}
+
+#[test]
+fn a_helper_is_called_also_while_it_is_awake() {
+    let ranks = ranks(2);
+    let mut helper = ranks[0].wire.helper_bell();
+    assert!(!helper.sleep(Duration::from_millis(1)));
+    ranks[1].wire.call(0);
+    assert!(helper.sleep(Duration::from_secs(30)), "at once");
+    assert!(!helper.sleep(Duration::from_millis(1)), "once");
+}
+
+#[test]
+fn a_message_whose_sender_waits_stays_in_the_senders_memory_however_small() {
+    let mut ranks = ranks(2);
+    assert!(ranks[1].send_as(Kind::Synchronous, 0, 64) && ranks[1].send(0, 64));
+    let mut kinds = Vec::new();
+    ranks[0].inbox.receive(9, &mut |_, header, body| {
+        kinds.push((header.kind, matches!(body, Incoming::Reference(_))));
+        Ok(())
+    });
+    assert_eq!(kinds, [(Kind::Synchronous, true), (Kind::Eager, false)]);
+}
+
+#[test]
+fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
+    let mut ranks = ranks(2);
+    let flooder = ranks.pop().expect("two ranks");
+    let flooded = ranks.pop().expect("one rank").into_endpoint(2);
+    for _ in 0..10_000 {
+        flooder.send(0, 64);
+        flooded.leftovers();
+    }
+    let (unexpected, _) = flooded.leftovers();
+    // 80 octets and 64 for the packet, and some more once.
+    assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
+    let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
+    assert_eq!(flooded.wire.abort(), Some((0, why)));
+}
+
+#[test]
+fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers() {
+    let mut ranks = ranks(2);
+    let pool = ranks[0].pool.clone();
+    let sender = ranks.remove(0).into_endpoint(2);
+    let foreign = message(HeapPool::new(1 << 20), 5000);
+    let send = |mode| sender.start_send(1, 0, 1, &foreign, mode);
+    let held: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        let error = send(mode).expect_err("there is no place");
+        assert!(matches!(error, DeviceError::Memory(SlabError::Shared { asked: 5016.. })), "{error}");
+    }
+    // What needs no place goes all the same.
+    assert_eq!(sender.start_send(1, 0, 1, &message(HeapPool::new(1 << 20), 64), Mode::Standard), Ok(None));
+    drop(held);
+    assert_eq!(send(Mode::Standard), Ok(None));
+    assert_eq!(ranks[0].receive(), [80, 5016]);
 }

@@ -1,0 +1,153 @@
+//! How packets leave: into the queue to their destination, with what they take along.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::copy_words;
+
+use super::layout::{QUEUE_LINES, queue_at};
+use super::lending::{Lending, Part};
+use super::pool::place;
+use super::ring::{Damaged, Head, LINE, Producer};
+use super::wire::ShmWire;
+use super::{BY_REFERENCE, IN_TWO, INLINE, NOTHING, form};
+use crate::transport::{Header, Kind, Outgoing, Payload, goes_inline};
+
+/// A queue to one other rank.
+#[derive(Debug, Default)]
+pub(super) struct Sending {
+    pub(super) producer: Producer,
+    pub(super) lending: Lending,
+}
+
+/// What a packet takes along.
+enum Parcel<'a> {
+    Nothing,
+    Inline(&'a [AtomicU64], usize),
+    Lent(Part, Option<Part>),
+}
+
+/// Why a packet cannot leave.
+pub(super) enum Unsent {
+    /// What this rank's peer has written makes no sense.
+    Damaged(String),
+    /// This rank cannot go on.
+    Failed(String),
+}
+
+impl From<Damaged> for Unsent {
+    fn from(Damaged(what): Damaged) -> Unsent {
+        Unsent::Damaged(what.to_owned())
+    }
+}
+
+impl ShmWire {
+    pub(super) fn sending_to(&self, dest: u32) -> Result<MutexGuard<'_, Sending>, Unsent> {
+        let place = &self.sending[dest as usize];
+        if place.get().is_none() {
+            let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
+            let no_memory = |e| Unsent::Failed(format!("no shared memory for a queue to rank {dest}: {e}"));
+            self.pool.claim(at, len).map_err(no_memory)?;
+            self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
+        }
+        let sending = place.get_or_init(Mutex::default);
+        Ok(sending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The queue to a rank.
+    fn queue_to(&self, dest: u32) -> &[AtomicU64] {
+        &self.words()[queue_at(self.job.ranks(), dest) / 8..][..self.queue_lines * LINE]
+    }
+
+    /// Whether there is something in the queue to a rank that it has not taken out yet.
+    pub(super) fn has_unread(&self, dest: u32) -> bool {
+        let (Some(sending), Some(peer)) =
+            (self.sending[dest as usize].get(), self.peers[dest as usize].get())
+        else {
+            return false;
+        };
+        sending.try_lock().is_ok_and(|sending| sending.producer.position() != peer.consumed())
+    }
+
+    /// What a packet takes along.
+    fn parcel<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<Parcel<'a>> {
+        Some(match body {
+            Outgoing::Nothing => Parcel::Nothing,
+            Outgoing::Message(message) | Outgoing::Payload(Payload::Whole(message)) => {
+                if kind == Kind::Eager && goes_inline(message, self.inline_max) {
+                    return Some(Parcel::Inline(message.first_words(), message.first_len()));
+                }
+                let second = match message.second_slab() {
+                    Some(slab) => Some(self.part(slab, message.secondary_len())?),
+                    None => None,
+                };
+                Parcel::Lent(self.part(message.first_slab(), message.first_len())?, second)
+            }
+            Outgoing::Payload(Payload::Physical(slab, len)) => Parcel::Lent(self.part(slab, *len)?, None),
+            Outgoing::Payload(Payload::Parts(first, second)) => {
+                Parcel::Lent(self.part(&first.0, first.1)?, Some(self.part(&second.0, second.1)?))
+            }
+        })
+    }
+
+    fn part(&self, slab: &Slab, len: usize) -> Option<Part> {
+        Some(Part { slab: slab.clone(), chunk: place(slab, &self.pool)?, len })
+    }
+
+    /// Puts a packet into the queue; false when there is no room.
+    pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
+        let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
+        let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());
+        let parcel = self.parcel(header.kind, body).ok_or_else(no_place)?;
+        let mut sending = self.sending_to(dest)?;
+        let Sending { producer, lending } = &mut *sending;
+        let ring = self.queue_to(dest);
+        let consumed = || peer.consumed();
+        let token = (header.kind != Kind::Eager).then_some(header.token);
+        let token_len = token.map_or(0, |_| 8);
+        let head = |body, len| Head {
+            form: form(header.kind, body),
+            tag: header.tag,
+            context: header.context,
+            len: token_len + len,
+        };
+        let put_token = |words: &[AtomicU64]| {
+            if let Some(token) = token {
+                words[0].store(token, Relaxed);
+            }
+        };
+        let sent = match parcel {
+            Parcel::Nothing => producer.push(ring, head(NOTHING, 0), consumed, put_token)?,
+            Parcel::Inline(words, len) => producer.push(ring, head(INLINE, len), consumed, |to| {
+                put_token(to);
+                copy_words(words, 0, &to[token_len / 8..], 0, len);
+            })?,
+            Parcel::Lent(first, second) => {
+                lending.make_room(peer)?;
+                let parts: Vec<Part> = [Some(first), second].into_iter().flatten().collect();
+                let slots = lending.lend(&parts);
+                let body = if parts.len() == 2 { IN_TWO } else { BY_REFERENCE };
+                let sent = producer.push(ring, head(body, 16 * parts.len()), consumed, |to| {
+                    put_token(to);
+                    for (i, (part, slot)) in parts.iter().zip(&slots).enumerate() {
+                        let to = &to[token_len / 8 + 2 * i..];
+                        to[0].store(part.place(), Relaxed);
+                        to[1].store((part.len as u64) << 32 | u64::from(*slot), Relaxed);
+                    }
+                });
+                if sent != Ok(true) {
+                    slots.into_iter().for_each(|slot| drop(lending.take(slot)));
+                }
+                sent?
+            }
+        };
+        if sent {
+            self.note_room(dest);
+        } else {
+            self.ask_for_room(dest, producer.consumed());
+        }
+        Ok(sent)
+    }
+}
