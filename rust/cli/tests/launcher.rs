@@ -252,6 +252,60 @@ fn a_reader_that_goes_away_does_not_stop_the_job() {
 }
 
 #[test]
+fn a_reader_that_goes_away_ends_whoever_writes_on_without_a_word() {
+    let job = Job::new(&["-n", "2", "yes"]);
+    let mut child = job.start();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
+    let mut err = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
+    let status = child.wait().expect("our child").code();
+    assert_eq!((first.as_str(), status, err.as_str()), ("y\n", Some(141), ""));
+    assert_eq!(job.left(), Vec::<String>::new());
+}
+
+/// What the ranks have written when they end fits into no pipe.
+const MUCH: &str = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end of $MPJDEV_RANK";
+
+#[test]
+fn what_was_written_last_waits_for_a_reader_that_is_slow() {
+    let job = Job::new(&["-n", "2", "sh", "-c", MUCH]);
+    let mut child = job.start();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut text = vec![0];
+    out.read_exact(&mut text).expect("an octet");
+    job.until("sh -c", 0);
+    // The subject of the test: longer than anything in the launcher waits by itself.
+    std::thread::sleep(Duration::from_secs(6));
+    out.read_to_end(&mut text).expect("the rest");
+    assert_eq!(child.wait().expect("our child").code(), Some(0));
+    assert_eq!(text.len(), 2 * (1_000_001 + "end of 0\n".len()));
+    assert_eq!(job.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_reader_that_is_slow_holds_up_neither_the_time_nor_a_signal() {
+    let job = Job::new(&["-n", "2", "--timeout", "1", "--grace", "0.1", "sh", "-c", MUCH]);
+    let mut child = job.start();
+    assert_eq!(child.wait().expect("our child").code(), Some(124));
+    let mut err = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
+    assert!(err.starts_with("mpjrun: the time of 1 s is over, nobody reads the output\n"), "{err}");
+    assert!(err.ends_with("mpjrun: what the ranks have written last was not read and is lost\n"), "{err}");
+    assert_eq!(job.left(), Vec::<String>::new());
+
+    let job = Job::new(&["-n", "2", "--grace", "0.1", "sh", "-c", MUCH]);
+    let mut child = job.start();
+    let mut octet = [0];
+    let mut out = child.stdout.take().expect("piped");
+    out.read_exact(&mut octet).expect("an octet");
+    job.until("sh -c", 0);
+    signal(child.id() as i32, Signal::TERM);
+    child.wait().expect("our child");
+    assert_eq!(job.left(), Vec::<String>::new());
+}
+
+#[test]
 fn the_job_ends_when_its_time_is_over() {
     let (status, _, err) = Job::new(&["-n", "2", "--timeout", "0.3", "sleep", "1000"]).run();
     assert_eq!(status, 124);

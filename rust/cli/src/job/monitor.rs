@@ -26,6 +26,10 @@ use super::tree;
 const PIECE: usize = 64 << 10;
 /// The status for a job that took too long, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
+/// How long the last words may take when nobody reads.
+const LAST_MAX: Duration = Duration::from_millis(200);
+/// The signal of whoever writes for nobody.
+const SIGPIPE: u8 = 13;
 /// The status when no rank could be started.
 const NOT_STARTED: u8 = 126;
 
@@ -49,6 +53,8 @@ struct Rank {
 struct Closing {
     /// When everything left is killed.
     kill_at: Instant,
+    /// Somebody has asked for it, or the time is over: then nobody waits for slow readers either.
+    asked: bool,
 }
 
 /// A job under way.
@@ -63,6 +69,10 @@ struct Job {
     verdict: Verdict,
     roster: Roster,
     closing: Option<Closing>,
+    /// The launcher lives.
+    is_led: bool,
+    /// What is left was to be killed.
+    given_up: bool,
 }
 
 /// Runs a job to its end; gives the exit status.
@@ -91,10 +101,12 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         err: Sink::new(io::stderr()),
         verdict: Verdict::default(),
         closing: None,
+        is_led: true,
+        given_up: false,
     };
     job.start(input);
     job.watch(&launcher, &children);
-    job.end();
+    job.end(&launcher, &children);
     Ok(job.verdict.status())
 }
 
@@ -107,7 +119,7 @@ impl Job {
                 Err(error) => {
                     self.say(&format!("cannot start rank {rank}: {error}"));
                     self.verdict.handle_own(NOT_STARTED);
-                    return self.close(Signal::TERM);
+                    return self.close(Signal::TERM, false);
                 }
             }
         }
@@ -134,32 +146,35 @@ impl Job {
         Ok(Rank { pid, end: None })
     }
 
-    /// Watches until all ranks have ended and what they wrote is forwarded.
+    /// Watches until all ranks have ended.
     fn watch(&mut self, launcher: &UnixStream, children: &UnixStream) {
-        let mut is_led = true;
         while self.ranks.iter().any(|rank| rank.end.is_none()) {
-            self.wait(launcher, children, is_led);
-            drain(children);
-            match signals(launcher) {
-                Some(signals) => signals.into_iter().for_each(|signal| self.handle_signal(signal)),
-                None if is_led => {
-                    is_led = false;
-                    self.kill_ranks();
-                }
-                None => {}
-            }
+            self.wait(launcher, children);
+            self.listen(launcher, children);
             self.forward();
             self.reap();
             self.look_at_roster();
             self.keep_time();
         }
-        self.forward();
+    }
+
+    /// Takes in what the launcher passes on.
+    fn listen(&mut self, launcher: &UnixStream, children: &UnixStream) {
+        drain(children);
+        match signals(launcher) {
+            Some(signals) => signals.into_iter().for_each(|signal| self.handle_signal(signal)),
+            None if self.is_led => {
+                self.is_led = false;
+                self.kill_ranks();
+            }
+            None => {}
+        }
     }
 
     /// Sleeps until something happens.
-    fn wait(&self, launcher: &UnixStream, children: &UnixStream, is_led: bool) {
+    fn wait(&self, launcher: &UnixStream, children: &UnixStream) {
         let mut fds = vec![PollFd::new(children, PollFlags::IN)];
-        if is_led {
+        if self.is_led {
             fds.push(PollFd::new(launcher, PollFlags::IN));
         }
         let (out_free, err_free) = (self.out.is_free(), self.err.is_free());
@@ -172,7 +187,8 @@ impl Job {
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let mut most = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        if !(out_free && err_free) {
+        // The threads that write do not tell how far they are.
+        if !(out_free && err_free && self.left() > 0) {
             let soon = Duration::from_millis(5);
             most = Some(most.map_or(soon, |most| most.min(soon)));
         }
@@ -195,13 +211,13 @@ impl Job {
             return self.kill_ranks();
         }
         let timeout = self.plan.timeout.unwrap_or_default().as_secs_f64();
-        let left = self.left();
-        self.say(&format!(
-            "the time of {timeout} s is over, {left} of {} ranks are running",
-            self.plan.ranks
-        ));
+        let what = match self.left() {
+            0 => "nobody reads the output".to_owned(),
+            left => format!("{left} of {} ranks are running", self.plan.ranks),
+        };
+        self.say(&format!("the time of {timeout} s is over, {what}"));
         self.verdict.handle_own(TIMED_OUT);
-        self.close(Signal::TERM);
+        self.close(Signal::TERM, true);
     }
 
     fn handle_signal(&mut self, number: u8) {
@@ -210,20 +226,22 @@ impl Job {
             return self.signal_ranks(signal);
         }
         // Whoever asks twice does not want to wait.
-        if self.closing.is_some() { self.kill_ranks() } else { self.close(signal) }
+        if self.closing.is_some() { self.kill_ranks() } else { self.close(signal, true) }
     }
 
     /// Begins to end the job: a signal now, SIGKILL after the time of grace.
-    fn close(&mut self, signal: Signal) {
+    fn close(&mut self, signal: Signal, asked: bool) {
         if self.closing.is_none() {
-            self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace });
+            self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace, asked });
             self.signal_ranks(signal);
         }
     }
 
     fn kill_ranks(&mut self) {
+        self.given_up = true;
         // Not again and again: what is killed is gone soon.
-        self.closing = Some(Closing { kill_at: Instant::now() + Duration::from_secs(1) });
+        let kill_at = Instant::now() + Duration::from_secs(1);
+        self.closing = Some(Closing { kill_at, asked: self.closing.is_none_or(|closing| closing.asked) });
         self.signal_ranks(Signal::KILL);
     }
 
@@ -240,6 +258,10 @@ impl Job {
         let mut octets = vec![0; PIECE];
         pipes.retain_mut(|pipe| {
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
+            // A rank whose output nobody reads is told as if it wrote to the reader itself.
+            if sink.is_unread() {
+                return false;
+            }
             while sink.pump() {
                 match rustix::io::read(&pipe.fd, &mut octets[..]) {
                     Ok(0) => {
@@ -281,7 +303,7 @@ impl Job {
             let after = self.begun.elapsed().as_secs_f64();
             self.say(&format!("rank {rank} has died without Comm.finish, {after:.1} s after the start"));
             if !self.plan.keep_going {
-                self.close(Signal::TERM);
+                self.close(Signal::TERM, false);
             }
         }
     }
@@ -296,17 +318,26 @@ impl Job {
         if (ending.is_good() && !is_lost) || self.closing.is_some() {
             return;
         }
-        let end = if is_lost { format!("{end}, without Comm.finish") } else { end.to_string() };
+        // That the reader has gone is no news to whoever has let it go.
+        let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
+        if !is_unread {
+            let end = if is_lost { format!("{end}, without Comm.finish") } else { end.to_string() };
+            self.say_end(&end, is_first);
+        }
+        if !self.plan.keep_going {
+            self.close(Signal::TERM, false);
+        }
+    }
+
+    /// Says how a rank has failed, and what becomes of the others.
+    fn say_end(&mut self, end: &str, is_first: bool) {
         let left = self.left();
         if self.plan.keep_going || left == 0 {
-            self.say(&end);
+            self.say(end);
         } else if is_first {
             let others =
                 if left == 1 { "the other rank".to_owned() } else { format!("the other {left} ranks") };
             self.say(&format!("{end}; ending {others}"));
-        }
-        if !self.plan.keep_going {
-            self.close(Signal::TERM);
         }
     }
 
@@ -320,19 +351,45 @@ impl Job {
     }
 
     /// Ends and reaps whatever the ranks have left behind, and writes what is left to write.
-    fn end(&mut self) {
+    fn end(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let left = tree::kill_all(|_, _| {});
         if left > 0 {
             self.say(&format!("{left} processes of the job could not be ended"));
         }
-        self.forward();
-        let Job { pipes, out, err, .. } = self;
-        for mut pipe in pipes.drain(..) {
-            let sink = if pipe.is_error { &mut *err } else { &mut *out };
-            sink.put(pipe.lines.handle_end());
+        self.given_up = false;
+        self.closing = self.closing.filter(|closing| closing.asked);
+        if let Some(closing) = &mut self.closing {
+            closing.kill_at = Instant::now() + self.plan.grace;
         }
-        self.out.finish();
-        self.err.finish();
+        // As long as somebody may read; a process that could not be ended may hold a pipe for ever.
+        while self.is_led && !self.given_up && !self.is_written(left == 0) {
+            self.wait(launcher, children);
+            self.listen(launcher, children);
+            self.forward();
+            self.keep_time();
+        }
+        if self.is_led && self.given_up && !self.err.is_unread() {
+            self.say("what the ranks have written last was not read and is lost");
+            let deadline = Instant::now() + LAST_MAX;
+            while !self.err.is_done() && Instant::now() < deadline {
+                self.wait(launcher, children);
+                drain(children);
+            }
+        }
+    }
+
+    /// Whether everything that the ranks have written is where it belongs.
+    fn is_written(&mut self, to_the_end: bool) -> bool {
+        let Job { pipes, out, err, .. } = self;
+        if !to_the_end {
+            for mut pipe in pipes.drain(..) {
+                let sink = if pipe.is_error { &mut *err } else { &mut *out };
+                sink.put(pipe.lines.handle_end());
+            }
+        }
+        let all_read = self.pipes.is_empty();
+        // Standard error stays open for what there is to say of standard output.
+        all_read && self.out.is_done() && self.err.is_done()
     }
 }
 
