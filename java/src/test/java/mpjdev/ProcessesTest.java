@@ -4,59 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Ranks as processes, started by the launcher: the same program as with threads. */
 @Timeout(180)
 class ProcessesTest {
-    /** What a job has printed, and its exit status. */
-    private static final class Job {
-        final int status;
-        final String out;
-        final String err;
-
-        Job(int status, String out, String err) {
-            this.status = status;
-            this.out = out;
-            this.err = err;
-        }
-
-        List<String> lines() {
-            String[] lines = out.split("\n");
-            Arrays.sort(lines);
-            return List.of(lines);
-        }
-    }
-
-    private static Job run(int ranks, Class<?> main, String... options) throws Exception {
-        List<String> command = new ArrayList<>(List.of(System.getProperty("mpjdev.command"), "run", "-n", "" + ranks,
-                "--timeout", "120"));
-        command.addAll(List.of(options));
-        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-ea", "-Xcheck:jni",
-                "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED", "-cp",
-                System.getProperty("java.class.path"), main.getName()));
-        Path out = Files.createTempFile("mpjdev-test", ".out");
-        Path err = Files.createTempFile("mpjdev-test", ".err");
-        try {
-            Process process = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
-                    .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
-            assertTrue(process.waitFor(150, TimeUnit.SECONDS), "the job does not end");
-            Job job = new Job(process.exitValue(), Files.readString(out), Files.readString(err));
-            assertTrue(!(job.out + job.err).contains("in native method"), job.out + job.err);
-            return job;
-        } finally {
-            Files.delete(out);
-            Files.delete(err);
-        }
-    }
-
     /** Arrays of all sizes round a ring, then objects, a split and a barrier. */
     static final class Ring {
         private Ring() {}
@@ -111,7 +67,7 @@ class ProcessesTest {
 
     @Test
     void shouldRunAProgramAsProcesses() throws Exception {
-        Job job = run(3, Ring.class);
+        Job job = new Mpjrun(3).run(Ring.class);
         assertEquals(0, job.status, job.err);
         assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
     }
@@ -137,7 +93,7 @@ class ProcessesTest {
 
     @Test
     void shouldTellThePeersOfARankThatDies() throws Exception {
-        Job job = run(2, Dying.class, "--keep-going");
+        Job job = new Mpjrun(2).with("--keep-going").run(Dying.class);
         assertEquals(9, job.status, job.err);
         assertEquals("rank 1 has failed: its process exited with status 9\n", job.out, job.err);
         assertTrue(job.err.contains("exited with status 9") && job.err.contains("without Comm.finish"), job.err);
@@ -159,7 +115,7 @@ class ProcessesTest {
 
     @Test
     void shouldEndAJobOfWhichARankThrows() throws Exception {
-        Job job = run(2, Throwing.class);
+        Job job = new Mpjrun(2).run(Throwing.class);
         assertEquals(1, job.status, job.err);
         assertTrue(job.err.contains("on purpose") && job.err.contains("mpjrun: rank 0 (process "), job.err);
     }

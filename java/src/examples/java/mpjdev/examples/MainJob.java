@@ -1,12 +1,16 @@
 package mpjdev.examples;
 
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.Locale;
 import mpjdev.Comm;
 
 /**
- * The main example: ranks that are threads solve the Laplace equation, pass objects round a ring, and measure.
+ * The main example: ranks solve the Laplace equation, pass objects round a ring, and measure.
+ *
+ * <p>A rank is a process that {@code mpjrun} has started, or, with {@code --threads}, a thread; what it does is the same.
+ * Rank 0 gathers what the others have found and done, and prints.
  *
  * <p>Every result is checked: the solution with that of a sequential solver, bit for bit, and with the exact one; the
  * objects with what they must be; the messages received with those sent. The exit status is 0 when all are right, 1
@@ -18,20 +22,22 @@ public final class MainJob {
     private static final int MEBI = 1 << 20;
     private static final long SERIES_NANOS = 30_000_000L;
 
+    private final Comm world;
     private final Options options;
     private final PrintStream out;
     private final Progress progress;
     private final Traffic traffic = new Traffic();
     private boolean right = true;
 
-    private MainJob(Options options, PrintStream out) {
+    private MainJob(Comm world, Options options, PrintStream out) {
+        this.world = world;
         this.options = options;
-        this.out = out;
-        progress = new Progress(out);
+        this.out = world.id() == 0 ? out : new PrintStream(OutputStream.nullOutputStream());
+        progress = new Progress(this.out);
     }
 
     /**
-     * Runs the job and ends the process.
+     * Runs the job, or one rank of it, and ends the process.
      *
      * @param args see {@code --help}
      */
@@ -40,7 +46,7 @@ public final class MainJob {
     }
 
     /**
-     * Runs the job. Blocks.
+     * Runs the job, or one rank of it. Blocks.
      *
      * @param args see {@code --help}
      * @param out where results go
@@ -61,21 +67,56 @@ public final class MainJob {
             return 0;
         }
         try {
-            return new MainJob(options, out).run() ? 0 : 1;
+            boolean right = options.threads() > 0 ? runThreads(options, out) : runProcess(args, options, out);
+            return right ? 0 : 1;
         } catch (IOException | RuntimeException e) {
-            out.println("FAILED: " + e);
+            err.print("FAILED: ");
             e.printStackTrace(err);
             return 1;
         }
     }
 
+    /** This process is a rank: of the job that mpjrun has started it for, else rank 0 of 1. */
+    private static boolean runProcess(String[] args, Options options, PrintStream out) throws IOException {
+        Comm.init(args);
+        boolean right = new MainJob(Comm.WORLD, options, out).run();
+        Comm.finish();
+        return right;
+    }
+
+    /** The ranks are threads of this process. */
+    private static boolean runThreads(Options options, PrintStream out) throws IOException {
+        boolean[] right = new boolean[options.threads()];
+        String before = System.setProperty(MESSAGE_ORIENTED, "true");
+        try {
+            Comm.runThreads(options.threads(),
+                    world -> right[world.id()] = new MainJob(world, options, out).run());
+        } finally {
+            if (before == null) {
+                System.clearProperty(MESSAGE_ORIENTED);
+            } else {
+                System.setProperty(MESSAGE_ORIENTED, before);
+            }
+        }
+        boolean all = true;
+        for (boolean one : right) {
+            all &= one;
+        }
+        return all;
+    }
+
+    /** Does the work of one rank. Collective; blocks. Gives whether all of its checks were right. */
     private boolean run() throws IOException {
         solve();
         passObjects();
-        check("all messages sent were received", traffic.isComplete());
-        out.println();
-        out.print(traffic.table());
-        out.println();
+        Traffic all = new Traffic();
+        traffic.collect(world, all);
+        if (world.id() == 0) {
+            check("all messages sent were received", all.isComplete());
+            out.println();
+            out.print(all.table());
+            out.println();
+        }
         measure();
         out.println(right ? "all checks passed" : "FAILED");
         return right;
@@ -83,23 +124,19 @@ public final class MainJob {
 
     private void solve() throws IOException {
         Laplace problem = new Laplace(options.size());
-        Decomposition blocks = Decomposition.of(options.ranks(), options.size());
-        print("Laplace equation, %d x %d points, red-black SOR, %d x %d blocks for %s",
-                options.size(), options.size(), blocks.rows(), blocks.columns(), ranks());
+        Decomposition blocks = Decomposition.of(world.size(), options.size());
+        print("Laplace equation, %d x %d points, red-black SOR, %d x %d blocks for %s, each a %s",
+                options.size(), options.size(), blocks.rows(), blocks.columns(), ranks(),
+                options.threads() > 0 ? "thread" : "process");
+        Solution parallel = new ParallelSolver(world, problem, traffic).solve(progress);
+        if (world.id() == 0) {
+            compare(problem, parallel);
+        }
+    }
 
-        Solution[] found = new Solution[1];
-        Comm.runThreads(options.ranks(), world -> {
-            Traffic own = new Traffic();
-            Solution solution = new ParallelSolver(world, problem, own).solve(progress);
-            own.collect(world, traffic);
-            if (world.id() == 0) {
-                found[0] = solution;
-            }
-        });
-        Solution parallel = found[0];
+    private void compare(Laplace problem, Solution parallel) {
         print("  %s: %d sweeps in %.2f s, %s, checksum %016x", ranks(), parallel.sweeps(), parallel.nanos() / 1e9,
                 parallel.converged() ? "converged" : "stopped at the bound on the work", parallel.checksum());
-
         Solution sequential = SequentialSolver.solve(problem, progress);
         print("  sequential: %d sweeps in %.2f s", sequential.sweeps(), sequential.nanos() / 1e9);
         int differences = parallel.differences(sequential);
@@ -114,33 +151,30 @@ public final class MainJob {
     }
 
     private void passObjects() throws IOException {
-        print("Ring of objects, %d rounds of %s, physical messages", ObjectRing.rounds(options.ranks()), ranks());
-        Token[] last = new Token[1];
-        String before = System.setProperty(MESSAGE_ORIENTED, "true");
-        try {
-            Comm.runThreads(options.ranks(), world -> {
-                Traffic own = new Traffic();
-                Token token = new ObjectRing(world, own, progress).run();
-                own.collect(world, traffic);
-                if (world.id() == 0) {
-                    last[0] = token;
-                }
-            });
-        } finally {
-            if (before == null) {
-                System.clearProperty(MESSAGE_ORIENTED);
-            } else {
-                System.setProperty(MESSAGE_ORIENTED, before);
-            }
+        print("Ring of objects, %d rounds of %s", ObjectRing.rounds(world.size()), ranks());
+        Token last = new ObjectRing(world, traffic, progress).run();
+        if (world.id() == 0) {
+            check("the token came back with " + last.visits() + " visits and all its references",
+                    last.stamp() == ObjectRing.expectedStamp(world.size()));
         }
-        check("the token came back with " + last[0].visits() + " visits and all its references",
-                last[0].stamp() == ObjectRing.expectedStamp(options.ranks()));
     }
 
+    /** Ranks 0 and 1 measure; the others have nothing left to do. */
     private void measure() throws IOException {
-        PingPong.Times small = PingPong.measure(1, SERIES_NANOS);
-        PingPong.Times large = PingPong.measure(MEBI / Long.BYTES, SERIES_NANOS);
-        Table table = new Table("array to array, between two ranks of this process", "median", "best");
+        if (world.size() == 1) {
+            print("one rank: nothing to measure between two");
+            return;
+        }
+        Comm pair = world.split(world.id() < 2 ? 0 : -1, world.id());
+        if (pair == null) {
+            return;
+        }
+        PingPong.Times small = PingPong.measure(pair, 1, SERIES_NANOS);
+        PingPong.Times large = PingPong.measure(pair, MEBI / Long.BYTES, SERIES_NANOS);
+        pair.free();
+        boolean crowded = world.size() > Runtime.getRuntime().availableProcessors();
+        Table table = new Table("array to array, ranks 0 and 1" + (crowded ? ", more ranks than processors" : ""),
+                "median", "best");
         table.row("latency of 8 octets, one way", micros(small.median()), micros(small.best()));
         table.row("bandwidth of 1 MiB", bandwidth(large.median()), bandwidth(large.best()));
         out.print(table);
@@ -157,12 +191,15 @@ public final class MainJob {
     }
 
     private void check(String what, boolean isRight) {
+        if (!isRight && world.id() > 0) {
+            throw new IllegalStateException("rank " + world.id() + ": it is not so that " + what);
+        }
         out.println((isRight ? "  right: " : "  FAILED: ") + what);
         right &= isRight;
     }
 
     private String ranks() {
-        return options.ranks() + (options.ranks() == 1 ? " rank" : " ranks");
+        return world.size() + (world.size() == 1 ? " rank" : " ranks");
     }
 
     private void print(String format, Object... values) {

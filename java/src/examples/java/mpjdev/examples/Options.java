@@ -3,15 +3,16 @@ package mpjdev.examples;
 /** The arguments of {@link MainJob}. */
 final class Options {
     static final String USAGE = """
-            usage: MainJob [--ranks N] [--size N]
-              --ranks N  ranks, each a thread of this process; 1 to 256, default 4
-              --size N   the grid has N x N inner points; 1 to 8192, default 512
-              --help     shows this""";
+            usage: mpjrun -n N ... MainJob [--size N]
+                   java ... MainJob --threads N [--size N]
+              --threads N  ranks are N threads of this process, 1 to 256; else this process is a rank itself
+              --size N     the grid has N x N inner points; 1 to 8192, default 512
+              --help       shows this""";
 
-    private static final int RANKS_MAX = 256;
+    private static final int THREADS_MAX = 256;
     private static final int SIZE_MAX = 8192;
 
-    private int ranks = 4;
+    private int threads;
     private int size = 512;
     private boolean help;
 
@@ -27,7 +28,7 @@ final class Options {
         for (int i = 0; i < args.length; i++) {
             switch (args[i]) {
                 case "--help" -> options.help = true;
-                case "--ranks" -> options.ranks = number(args, i++, RANKS_MAX);
+                case "--threads" -> options.threads = number(args, i++, THREADS_MAX);
                 case "--size" -> options.size = number(args, i++, SIZE_MAX);
                 default -> throw new IllegalArgumentException("unknown argument " + args[i]);
             }
@@ -51,8 +52,9 @@ final class Options {
         throw new IllegalArgumentException(name + " needs a number, 1 to " + max + ", not " + args[at + 1]);
     }
 
-    int ranks() {
-        return ranks;
+    /** Ranks that are threads of this process; 0 when it is a rank itself. */
+    int threads() {
+        return threads;
     }
 
     /** Inner points of the grid along each side. */

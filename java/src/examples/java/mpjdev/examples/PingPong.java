@@ -11,7 +11,7 @@ import mpjdev.WriteBuffer;
 /**
  * Two ranks send an array to and fro, and measure the time: from the array, through a message, into the other's array.
  *
- * <p>A quick look, not a benchmark: some short series in one process, whose median shows what other work on the machine
+ * <p>A quick look, not a benchmark: some short series, whose median shows what other work on the machine
  * does to them, and whose best shows what is possible.
  */
 final class PingPong {
@@ -31,51 +31,46 @@ final class PingPong {
     record Times(double median, double best, boolean right) {}
 
     /**
-     * Measures between two ranks that are threads of this process. Blocks.
+     * Measures between two ranks. Collective; blocks.
      *
+     * @param pair the two ranks
      * @param count longs in the array
      * @param nanos how long a series takes, about
-     * @return the times of one way
+     * @return the times of one way, the same in both ranks but for what each has checked
      */
-    static Times measure(int count, long nanos) throws IOException {
-        Times[] times = new Times[1];
-        Comm.runThreads(2, world -> {
-            try (Player player = new Player(world, count)) {
-                // The first series shows how many rounds fill the time, and lets the compiler see the code.
-                int rounds = 16;
-                long time = player.play(rounds);
-                while (time < nanos) {
-                    rounds = (int) Math.min(8L * rounds, rounds * nanos / Math.max(1, time) + rounds);
-                    time = player.play(rounds);
-                }
-                double[] series = new double[SERIES_MAX];
-                int played = 0;
-                // On a busy machine a series can take many times what it should; then fewer have to do.
-                long total = 0;
-                while (played < SERIES_MIN || played < SERIES_MAX && total < SERIES_MAX * nanos) {
-                    time = player.play(rounds);
-                    total += time;
-                    series[played++] = time / (2.0 * rounds);
-                }
-                Arrays.sort(series, 0, played);
-                if (world.id() == 0) {
-                    times[0] = new Times(series[played / 2], series[0], player.right);
-                }
+    static Times measure(Comm pair, int count, long nanos) throws IOException {
+        try (Player player = new Player(pair, count)) {
+            // The first series shows how many rounds fill the time, and lets the compiler see the code.
+            int rounds = 16;
+            long time = player.play(rounds);
+            while (time < nanos) {
+                rounds = (int) Math.min(8L * rounds, rounds * nanos / Math.max(1, time) + rounds);
+                time = player.play(rounds);
             }
-        });
-        return times[0];
+            double[] series = new double[SERIES_MAX];
+            int played = 0;
+            // On a busy machine a series can take many times what it should; then fewer have to do.
+            long total = 0;
+            while (played < SERIES_MIN || played < SERIES_MAX && total < SERIES_MAX * nanos) {
+                time = player.play(rounds);
+                total += time;
+                series[played++] = time / (2.0 * rounds);
+            }
+            Arrays.sort(series, 0, played);
+            return new Times(series[played / 2], series[0], player.right);
+        }
     }
 
     /** One of the two. */
     private static final class Player implements AutoCloseable {
-        private final Comm world;
+        private final Comm pair;
         private final long[] array;
         private final WriteBuffer out;
         private final ReadBuffer in;
         private boolean right = true;
 
-        Player(Comm world, int count) {
-            this.world = world;
+        Player(Comm pair, int count) {
+            this.pair = pair;
             array = new long[count];
             int capacity = (int) Buffer.requiredCapacity(Type.LONG, count);
             out = new WriteBuffer(capacity);
@@ -84,12 +79,12 @@ final class PingPong {
 
         /** Plays so many rounds; both ranks return the time that rank 0 has measured, in nanoseconds. */
         long play(int rounds) throws IOException {
-            array[0] = world.id() == 0 ? 0 : -1;
+            array[0] = pair.id() == 0 ? 0 : -1;
             array[array.length - 1] = array[0];
-            world.barrier();
+            pair.barrier();
             long begun = System.nanoTime();
             for (int round = 0; round < rounds; round++) {
-                if (world.id() == 0) {
+                if (pair.id() == 0) {
                     send();
                     receive();
                 } else {
@@ -104,7 +99,7 @@ final class PingPong {
         }
 
         private long agree(long time) throws IOException {
-            if (world.id() == 0) {
+            if (pair.id() == 0) {
                 array[0] = time;
                 send();
             } else {
@@ -116,11 +111,11 @@ final class PingPong {
         private void send() {
             out.clear();
             out.write(array, 0, array.length);
-            world.send(out, 1 - world.id(), TAG);
+            pair.send(out, 1 - pair.id(), TAG);
         }
 
         private void receive() throws IOException {
-            world.recv(in, 1 - world.id(), TAG);
+            pair.recv(in, 1 - pair.id(), TAG);
             in.read(array, 0, array.length);
         }
 

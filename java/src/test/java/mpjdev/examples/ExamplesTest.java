@@ -10,7 +10,10 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Collectors;
 import mpjdev.Comm;
+import mpjdev.Fork;
+import mpjdev.Mpjrun;
 import mpjdev.examples.Decomposition.Part;
 import mpjdev.examples.Decomposition.Side;
 import mpjdev.examples.Traffic.Kind;
@@ -31,12 +34,61 @@ class ExamplesTest {
 
     @Test
     void shouldPassAllChecksOfTheMainJobAndLeaveNoSettingBehind() {
-        assertEquals(0, run("--ranks", "4", "--size", "20"), () -> out + "" + err);
+        assertEquals(0, run("--threads", "4", "--size", "20"), () -> out + "" + err);
         String text = out.toString(StandardCharsets.UTF_8);
         assertTrue(text.contains("all checks passed"), text);
         assertFalse(text.contains("FAILED"), text);
         assertEquals("", err.toString(StandardCharsets.UTF_8));
         assertEquals(null, System.getProperty("mpjdev.messageOriented"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 4})
+    void shouldPassAllChecksOfTheMainJobAsProcesses(int ranks) throws Exception {
+        Mpjrun.Job job = new Mpjrun(ranks).run(MainJob.class, "--size", "20");
+        assertEquals(0, job.status, job::toString);
+        assertTrue(job.out.contains("each a process"), job::toString);
+        assertTrue(job.out.endsWith("all checks passed\n"), job::toString);
+        assertFalse(job.out.contains("FAILED"), job::toString);
+        assertEquals("", job.err);
+    }
+
+    @Test
+    void shouldExchangeTheSameAsProcessesAndAsThreads() throws Exception {
+        assertEquals(0, run("--threads", "3", "--size", "31"), () -> out + "" + err);
+        Mpjrun.Job job = new Mpjrun(3).run(MainJob.class, "--size", "31");
+        assertEquals(exchanged(out.toString(StandardCharsets.UTF_8)), exchanged(job.out), job::toString);
+    }
+
+    /** What does not depend on time: the checks, and the table of what was exchanged. */
+    private static String exchanged(String text) {
+        return text.lines().filter(line -> line.matches("  right: .*|  .* [0-9,]+ +[0-9,]+ +[0-9,]+ +[0-9,]+"))
+                .collect(Collectors.joining("\n"));
+    }
+
+    @Test
+    void shouldFailAsAWholeWhenARankOfTheMainJobFails() throws Exception {
+        // A rank's block alone needs 128 MiB.
+        Mpjrun.Job job = new Mpjrun(4).jvm("-Xmx24m").run(MainJob.class, "--size", "8192");
+        assertEquals(1, job.status, job::toString);
+        assertTrue(job.err.contains("OutOfMemoryError"), job::toString);
+        assertTrue(job.err.contains("mpjrun: rank "), job::toString);
+        assertFalse(job.out.contains("all checks passed"), job::toString);
+    }
+
+    @Test
+    void shouldRefuseWrongArgumentsInProcessesAsWell() throws Exception {
+        Mpjrun.Job job = new Mpjrun(2).run(MainJob.class, "--size", "0");
+        assertEquals(2, job.status, job::toString);
+        assertTrue(job.err.contains("MainJob: --size needs a number, 1 to 8192, not 0"), job::toString);
+    }
+
+    @Test
+    void shouldSayHelloFromProcessesAndFromThreads() throws Exception {
+        Mpjrun.Job job = new Mpjrun(3).run(Hello.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals("rank 1 received primes [2, 3, 5]\n", job.out);
+        assertEquals(job.out, new Fork().run(HelloThreads.class).ok());
     }
 
     @ParameterizedTest
@@ -129,7 +181,7 @@ class ExamplesTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"--ranks,0", "--ranks,257", "--size,many", "--size,8193", "--speed,9"})
+    @CsvSource({"--threads,0", "--threads,257", "--size,many", "--size,8193", "--speed,9"})
     void shouldRefuseWrongArgumentsWithASentence(String name, String value) {
         assertEquals(2, run(name, value));
         String text = err.toString(StandardCharsets.UTF_8);

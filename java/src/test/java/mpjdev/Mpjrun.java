@@ -1,0 +1,99 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** A job whose ranks are processes, started by the launcher. Public: the tests of the examples use it too. */
+public final class Mpjrun {
+    private static final int TIMEOUT_SECONDS = 120;
+    private static final int DEADLINE_SECONDS = 150;
+
+    private final int ranks;
+    private final List<String> options = new ArrayList<>();
+    private final List<String> jvm = new ArrayList<>(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
+    private int seconds;
+
+    /** A job of so many ranks. */
+    public Mpjrun(int ranks) {
+        this.ranks = ranks;
+    }
+
+    /** Options of the launcher. */
+    public Mpjrun with(String... more) {
+        options.addAll(List.of(more));
+        return this;
+    }
+
+    /** Options of each rank's JVM, behind those that all have. */
+    public Mpjrun jvm(String... more) {
+        jvm.addAll(List.of(more));
+        return this;
+    }
+
+    /** More time than usual. */
+    public Mpjrun within(int more) {
+        seconds = more;
+        return this;
+    }
+
+    /** What a job has printed, and its exit status. */
+    public static final class Job {
+        /** Its exit status. */
+        public final int status;
+        /** Standard output. */
+        public final String out;
+        /** Standard error. */
+        public final String err;
+
+        Job(int status, String out, String err) {
+            this.status = status;
+            this.out = out;
+            this.err = err;
+        }
+
+        /** The lines of its standard output in alphabetical order. */
+        public List<String> lines() {
+            return out.lines().sorted().toList();
+        }
+
+        @Override
+        public String toString() {
+            return "status " + status + "\n" + out + err;
+        }
+    }
+
+    /** Runs a main class in each rank to its end. */
+    public Job run(Class<?> main, String... args) throws Exception {
+        int timeout = seconds > 0 ? seconds : TIMEOUT_SECONDS;
+        List<String> command = new ArrayList<>(List.of(System.getProperty("mpjdev.command"), "run", "-n", "" + ranks,
+                "--timeout", "" + timeout));
+        command.addAll(options);
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(jvm);
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+        command.addAll(List.of(args));
+        Path out = Files.createTempFile("mpjdev-test", ".out");
+        Path err = Files.createTempFile("mpjdev-test", ".err");
+        try {
+            Process process = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
+                    .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+            if (!process.waitFor(timeout + DEADLINE_SECONDS - TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+                process.destroy();
+                fail("the job does not end: " + Files.readString(out) + Files.readString(err));
+            }
+            Job job = new Job(process.exitValue(), Files.readString(out), Files.readString(err));
+            assertTrue(!(job.out + job.err).contains("in native method"), job::toString);
+            return job;
+        } finally {
+            Files.delete(out);
+            Files.delete(err);
+        }
+    }
+}
