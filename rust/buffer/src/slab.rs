@@ -51,9 +51,14 @@ pub struct Slab {
     memory: Arc<dyn SlabMemory>,
     /// Octets, kept here because every write asks.
     len: usize,
-    /// The memory is somebody else's: its octets may be read only, whatever the number of references here.
-    foreign: bool,
+    /// [`FOREIGN`], [`PRIVATE`].
+    kind: u8,
 }
+
+/// Bit of a slab whose memory is somebody else's: its octets may be read only, whatever the number of references here.
+const FOREIGN: u8 = 1;
+/// Bit of a slab whose memory no other process can see.
+const PRIVATE: u8 = 2;
 
 impl Slab {
     /// A slab of this memory with one reference.
@@ -62,12 +67,17 @@ impl Slab {
         let memory: std::sync::Arc<dyn SlabMemory> = std::sync::Arc::new(memory);
         // The same type, but under the model checker.
         #[allow(clippy::useless_conversion)]
-        Slab { memory: memory.into(), len, foreign: false }
+        Slab { memory: memory.into(), len, kind: 0 }
+    }
+
+    /// A slab of memory that no other process can see.
+    pub fn private(memory: impl SlabMemory) -> Self {
+        Slab { kind: PRIVATE, ..Slab::new(memory) }
     }
 
     /// A slab of memory that belongs to somebody else, for reading.
     pub fn foreign(memory: impl SlabMemory) -> Self {
-        Slab { foreign: true, ..Slab::new(memory) }
+        Slab { kind: FOREIGN, ..Slab::new(memory) }
     }
 
     /// All octets, in words of eight.
@@ -92,11 +102,24 @@ impl Slab {
     /// Everything that former holders did happens before a `true`.
     #[inline(always)]
     pub fn is_exclusive(&self) -> bool {
-        if self.foreign || Arc::strong_count(&self.memory) != 1 {
+        self.is_reusable(false)
+    }
+
+    /// As [`is_exclusive`](Self::is_exclusive); when only shared memory will do, false for memory that no other process sees.
+    #[inline(always)]
+    pub fn is_reusable(&self, shared_only: bool) -> bool {
+        let unfit = FOREIGN | if shared_only { PRIVATE } else { 0 };
+        if self.kind & unfit != 0 || Arc::strong_count(&self.memory) != 1 {
             return false;
         }
         fence(Ordering::Acquire);
         true
+    }
+
+    /// Whether no other process can see the memory, so that between processes only a copy of it can go.
+    #[inline(always)]
+    pub fn is_private(&self) -> bool {
+        self.kind & PRIVATE != 0
     }
 
     /// The memory, for a transport that wants to know whether it is its own.

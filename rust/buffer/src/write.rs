@@ -112,6 +112,13 @@ impl WriteBuffer {
     /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
     #[inline(always)]
     pub fn clear(&mut self) {
+        self.clear_keeping(false);
+    }
+
+    /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from memory that no other
+    /// process sees.
+    #[inline(always)]
+    pub fn clear_keeping(&mut self, shared_only: bool) {
         self.sections = 0;
         self.open = None;
         self.staged = Staged::Nothing;
@@ -120,27 +127,27 @@ impl WriteBuffer {
             Some(m)
                 if m.secondary.is_none()
                     && self.stream.is_none()
-                    && m.primary.is_exclusive()
+                    && m.primary.is_reusable(shared_only)
                     && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD =>
             {
                 m.restart(self.order, self.capacity);
             }
-            _ => self.clear_slowly(),
+            _ => self.clear_slowly(shared_only),
         }
     }
 
-    /// The way when there is a secondary payload, or memory that somebody else refers to.
+    /// The way when there is a secondary payload, or memory that is not kept.
     #[cold]
-    fn clear_slowly(&mut self) {
+    fn clear_slowly(&mut self, shared_only: bool) {
         if let Some(m) = &mut self.message {
             m.secondary = None;
-            if m.primary.is_exclusive() && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD {
+            if m.primary.is_reusable(shared_only) && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD {
                 m.restart(self.order, self.capacity);
             } else {
                 self.message = None;
             }
         }
-        self.forget_stream();
+        self.forget_stream(shared_only);
     }
 
     /// Lets the capacity grow to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
@@ -512,8 +519,8 @@ impl WriteBuffer {
     }
 
     #[inline]
-    fn forget_stream(&mut self) {
-        if self.stream.as_ref().is_some_and(|s| !s.is_exclusive()) {
+    fn forget_stream(&mut self, shared_only: bool) {
+        if self.stream.as_ref().is_some_and(|s| !s.is_reusable(shared_only)) {
             self.stream = None;
         }
         self.stream_len = 0;

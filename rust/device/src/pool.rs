@@ -218,7 +218,7 @@ impl HeapPool {
             Some(memory) => memory,
             None => get(class, len)?,
         };
-        Ok(Slab::new(HeapSlab { memory: Some(memory), pool: self.this.clone() }))
+        Ok(Slab::private(HeapSlab { memory: Some(memory), pool: self.this.clone() }))
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         let pool = HeapPool::new(1 << 30);
         for octets in [16, 1000, 100_000, 10_000_000] {
             let slab = pool.take(octets).unwrap();
-            assert!(slab.len() >= octets);
+            assert!(slab.len() >= octets && slab.is_private());
             assert_eq!((slab.words().as_ptr() as usize + 16) % LINE, 0);
         }
     }

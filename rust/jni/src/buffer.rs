@@ -36,7 +36,7 @@ fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<
     handle::with_buffer(handle, |buffer| match buffer {
         Kind::Write(w) => {
             if flags & CLEAR != 0 {
-                w.clear();
+                handle::clear(w);
             }
             f(w)
         }
@@ -474,7 +474,10 @@ pub(crate) fn capacity(_: &mut Env, handle: i64) -> Done<i32> {
 pub(crate) fn ensure_capacity(_: &mut Env, handle: i64, capacity: i32) -> Done {
     handle::with_buffer(handle, |buffer| {
         match buffer {
-            Kind::Write(w) => w.ensure_capacity(i64::from(capacity))?,
+            Kind::Write(w) => {
+                w.ensure_capacity(i64::from(capacity))?;
+                handle::clear(w);
+            }
             Kind::Read(r) => r.ensure_capacity(i64::from(capacity))?,
         }
         Ok(())
@@ -484,7 +487,10 @@ pub(crate) fn ensure_capacity(_: &mut Env, handle: i64, capacity: i32) -> Done {
 pub(crate) fn restore_capacity(_: &mut Env, handle: i64) -> Done {
     handle::with_buffer(handle, |buffer| {
         match buffer {
-            Kind::Write(w) => w.restore_capacity(),
+            Kind::Write(w) => {
+                w.restore_capacity();
+                handle::clear(w);
+            }
             Kind::Read(r) => r.restore_capacity(),
         }
         Ok(())
@@ -511,7 +517,7 @@ pub(crate) fn with_message<R>(
     handle::with_buffer(handle, |buffer| match buffer {
         Kind::Write(w) => {
             if flags & CLEAR != 0 {
-                w.clear();
+                handle::clear(w);
             }
             f(Some(w.finish()?))
         }

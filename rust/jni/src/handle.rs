@@ -1,6 +1,7 @@
 //! What Java's handles stand for.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
@@ -264,9 +265,20 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
 /// Memory that messages of this process's rank go by reference from, once it is one.
 static SHARED: OnceLock<Arc<dyn SlabSource>> = OnceLock::new();
 
+/// Whether there is such memory: one octet, on the path of every message.
+static IS_SHARED: AtomicBool = AtomicBool::new(false);
+
 /// From now on messages take memory from here; the first caller's word counts.
 pub(crate) fn share(source: Arc<dyn SlabSource>) {
     let _ = SHARED.set(source);
+    IS_SHARED.store(true, Relaxed);
+}
+
+/// Empties a buffer. Memory that it has from before this process was a rank, or from when shared memory was used up, is left,
+/// since its messages would be copied at each send.
+#[inline(always)]
+pub(crate) fn clear(writer: &mut WriteBuffer) {
+    writer.clear_keeping(IS_SHARED.load(Relaxed));
 }
 
 /// Where messages take memory from at the moment they need it: a buffer may be older than the rank.

@@ -8,6 +8,7 @@ mod ledger;
 mod naive;
 mod patches;
 mod physical;
+mod private;
 mod round_trips;
 
 /// Configuration of a test that runs `n` random cases, or MPJDEV_SOAK times as many.

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Arrays;
 import java.util.List;
 import mpjdev.Mpjrun.Job;
+import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -118,5 +119,61 @@ class ProcessesTest {
         Job job = new Mpjrun(2).run(Throwing.class);
         assertEquals(1, job.status, job.err);
         assertTrue(job.err.contains("on purpose") && job.err.contains("mpjrun: rank 0 (process "), job.err);
+    }
+
+    /** Sends from buffers that are older than the rank: before they are cleared, and after. */
+    static final class Older {
+        private static final int COUNT = 100_000;
+        private static final int OCTETS = COUNT * Double.BYTES;
+
+        private Older() {}
+
+        public static void main(String[] args) throws Exception {
+            double[] array = new double[COUNT];
+            Arrays.setAll(array, i -> i);
+            int capacity = Buffer.SECTION_OVERHEAD + OCTETS;
+            try (WriteBuffer out = new WriteBuffer(capacity); ObjectWriteBuffer objects = new ObjectWriteBuffer(8)) {
+                out.write(array, 0, COUNT);
+                objects.write(new Object[] {array}, 0, 1);
+                long before = Native.usedMemory();
+                assertTrue(before >= 2 * OCTETS, "private memory: " + before);
+                Comm.init(args);
+                exchange(out, objects, array);
+                out.clear();
+                objects.clear();
+                out.write(array, 0, COUNT);
+                objects.write(new Object[] {array}, 0, 1);
+                // What is private now are at most the messages received, which the last exchange has read.
+                assertTrue(Native.usedMemory() < OCTETS, "private memory: " + Native.usedMemory());
+                exchange(out, objects, array);
+            }
+            Comm.finish();
+        }
+
+        private static void exchange(WriteBuffer out, ObjectWriteBuffer objects, double[] array) throws Exception {
+            Comm world = Comm.WORLD;
+            int other = 1 - world.id();
+            double[] got = new double[COUNT];
+            try (ReadBuffer in = new ReadBuffer(out.capacity()); ObjectReadBuffer object = new ObjectReadBuffer(8)) {
+                Request first = world.isend(out, other, 1);
+                Request second = world.isend(objects, other, 2);
+                world.recv(in, other, 1);
+                in.read(got, 0, COUNT);
+                assertArrayEquals(array, got);
+                world.recv(object, other, 2);
+                Object[] one = new Object[1];
+                object.read(one, 0, 1);
+                assertArrayEquals(array, (double[]) one[0]);
+                first.iwait();
+                second.iwait();
+            }
+            world.barrier();
+        }
+    }
+
+    @Test
+    void shouldMoveBuffersOlderThanTheRankToSharedMemoryWhenTheyAreCleared() throws Exception {
+        Job job = new Mpjrun(2).run(Older.class);
+        assertEquals(0, job.status, job::toString);
     }
 }

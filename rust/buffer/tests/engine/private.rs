@@ -1,0 +1,86 @@
+//! Memory that is one process's alone, and when a buffer lets go of it.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use mpjdev_buffer::{Encoding, Slab, SlabError, SlabMemory, SlabSource, WriteBuffer};
+
+#[derive(Debug)]
+struct Memory(Vec<AtomicU64>);
+
+impl SlabMemory for Memory {
+    fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Gives private memory until there is shared memory.
+#[derive(Debug, Default)]
+struct Source {
+    has_shared: AtomicBool,
+    takes: AtomicUsize,
+}
+
+impl SlabSource for Source {
+    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
+        self.takes.fetch_add(1, SeqCst);
+        let memory = Memory((0..octets.div_ceil(8)).map(|_| AtomicU64::default()).collect());
+        Ok(if self.has_shared.load(SeqCst) { Slab::new(memory) } else { Slab::private(memory) })
+    }
+}
+
+/// Writes 8 octets and, with objects, 100 of secondary payload, which do not fit beside them; gives whether all of the
+/// message's memory is private.
+fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
+    buffer.write(&[7i64]).expect("it fits");
+    if with_objects {
+        buffer.stage_secondary(100).expect("memory").put_octets(&[3; 100]);
+        buffer.grow_secondary(100);
+    }
+    let message = buffer.finish().expect("memory");
+    let second = message.second_slab().map(Slab::is_private);
+    assert!(second.is_none_or(|second| second == message.first_slab().is_private()));
+    message.first_slab().is_private()
+}
+
+/// Proves that a buffer older than shared memory moves there when it is cleared, both payloads, and stays there.
+#[test]
+fn a_buffer_leaves_private_memory_when_it_is_cleared() {
+    for with_objects in [false, true] {
+        let source = Arc::new(Source::default());
+        let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
+        assert!(write(&mut buffer, with_objects));
+        source.has_shared.store(true, SeqCst);
+        buffer.clear();
+        assert!(write(&mut buffer, with_objects), "a plain clear keeps its memory");
+        buffer.clear_keeping(true);
+        assert!(!write(&mut buffer, with_objects));
+        let takes = source.takes.load(SeqCst);
+        buffer.clear_keeping(true);
+        assert!(!write(&mut buffer, with_objects));
+        assert_eq!(source.takes.load(SeqCst), takes, "shared memory is kept");
+    }
+}
+
+/// Proves that a message that was captured before keeps the memory that it is in.
+#[test]
+fn a_captured_message_stays_as_it_is_when_its_buffer_leaves() {
+    let source = Arc::new(Source::default());
+    let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::Little).expect("a capacity");
+    write(&mut buffer, true);
+    let message = buffer.finish().expect("memory").clone();
+    let mut before = vec![0; message.logical_len()];
+    message.copy_logical(0, &mut before);
+    source.has_shared.store(true, SeqCst);
+    buffer.clear_keeping(true);
+    buffer.write(&[1i8; 20]).expect("it fits");
+    let mut after = vec![0; message.logical_len()];
+    message.copy_logical(0, &mut after);
+    assert_eq!(before, after);
+    assert!(message.first_slab().is_private());
+}
