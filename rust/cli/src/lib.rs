@@ -1,11 +1,12 @@
 //! The `mpjdev` command.
 //!
 //! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is apart from
-//! that and pure: [`inspect`] explains the octets of a message.
+//! that: [`inspect`] explains the octets of a message, [`job`] runs ranks, [`bench`](mod@bench) measures them.
 //!
 //! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod commands;
 pub mod inspect;
 pub mod job;

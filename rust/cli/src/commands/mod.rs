@@ -1,5 +1,7 @@
 //! The commands: one file each, one variant of [`Command`] each.
 
+pub mod bench;
+pub mod bench_rank;
 pub mod inspect;
 pub mod run;
 
@@ -19,6 +21,11 @@ struct Line {
 /// What `mpjdev` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure messages between ranks, beside a C program under an MPI of the machine
+    Bench(bench::Bench),
+    /// A rank of bench
+    #[command(hide = true)]
+    BenchRank(bench_rank::BenchRank),
     /// Explain the octets of a message: sizes, sections, values, and what is wrong with it
     Inspect(inspect::Inspect),
     /// Run a program's ranks as processes of this machine; also called mpjrun
@@ -30,6 +37,8 @@ impl Command {
     /// process that a launcher has started to run the same line.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
+            Command::Bench(bench) => bench.run(),
+            Command::BenchRank(rank) => rank.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Run(run) => run.run(args, is_monitor),
         }

@@ -147,21 +147,31 @@ impl Surroundings for Machine {
     }
 
     fn java(&self) -> OsString {
-        match env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java")) {
-            Some(java) if is_executable(&java) => java.into(),
-            _ => "java".into(),
-        }
+        java()
     }
 
     fn own_jar(&self) -> Option<OsString> {
-        let command = env::current_exe().ok()?;
-        let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");
-        jar.is_file().then(|| jar.into())
+        own_jar().map(PathBuf::into_os_string)
     }
 
     fn class_path(&self) -> OsString {
         env::var_os("CLASSPATH").filter(|path| !path.is_empty()).unwrap_or_else(|| ".".into())
     }
+}
+
+/// The `java` command: that of JAVA_HOME, else the one on the PATH.
+pub(crate) fn java() -> OsString {
+    match env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java")) {
+        Some(java) if is_executable(&java) => java.into(),
+        _ => "java".into(),
+    }
+}
+
+/// Our own jar, when there is one beside the command's folder.
+pub(crate) fn own_jar() -> Option<PathBuf> {
+    let command = env::current_exe().ok()?;
+    let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");
+    jar.is_file().then_some(jar)
 }
 
 /// Octets of a manifest that are looked at.

@@ -1,0 +1,129 @@
+//! Taking turns.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::BenchError;
+use super::line;
+use super::order::{Answer, Case, Order};
+use super::outcome::Sample;
+use super::side::Side;
+
+/// How long things are measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Before anything counts, for each entry: caches, branch predictors, compilers.
+    pub warm_up: Duration,
+    /// One turn, about.
+    pub turn: Duration,
+    /// All turns of an entry together, about.
+    pub time: Duration,
+    /// At least so many turns, however long one takes.
+    pub turns: usize,
+}
+
+impl Pace {
+    /// For so much time per entry.
+    pub fn of(time: Duration) -> Pace {
+        Pace { warm_up: time, turn: time.mul_f64(0.02).min(Duration::from_millis(10)), time, turns: 7 }
+    }
+}
+
+/// Turns of one entry at most.
+const TURNS_MAX: usize = 200;
+/// Times of one order at most.
+const TIMES_MAX: u64 = 1 << 24;
+
+/// What one of those that take turns does.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which of the sides.
+    pub side: usize,
+    /// What it does.
+    pub case: Case,
+    /// With messages of so many octets.
+    pub octets: u64,
+}
+
+/// Set when somebody wants all this to end.
+pub type Stop = AtomicBool;
+
+/// Has all entries take turns; gives the samples of each, in their order.
+///
+/// # Errors
+/// A side fails, or it is to stop.
+pub fn contest(
+    sides: &mut [Side],
+    entries: &[Entry],
+    pace: Pace,
+    stop: &Stop,
+) -> Result<Vec<Vec<Sample>>, BenchError> {
+    let times =
+        entries.iter().map(|entry| warm_up(sides, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); entries.len()];
+    let deadline = Instant::now() + pace.time * entries.len() as u32;
+    let mut before = line::one_way();
+    for turn in 0..TURNS_MAX {
+        if turn >= pace.turns && Instant::now() > deadline {
+            break;
+        }
+        for at in 0..entries.len() {
+            // Everybody comes first at times.
+            let at = (at + turn) % entries.len();
+            let (answer, count) = follow(sides, entries[at], times[at], stop)?;
+            let after = line::one_way();
+            samples[at].push(Sample {
+                nanos: answer.nanos / count,
+                extra: answer.extra / count,
+                before,
+                after,
+            });
+            before = after;
+        }
+    }
+    Ok(samples)
+}
+
+/// Warms an entry up; gives the times that make a turn.
+fn warm_up(sides: &mut [Side], entry: Entry, pace: Pace, stop: &Stop) -> Result<u64, BenchError> {
+    let begin = Instant::now();
+    let mut times = 1;
+    loop {
+        let (answer, _) = follow(sides, entry, times, stop)?;
+        times = adapted(times, answer.nanos, pace.turn);
+        if begin.elapsed() >= pace.warm_up {
+            return Ok(times);
+        }
+    }
+}
+
+/// The times that take as long as a turn, when so many took so many nanoseconds; at most eight as many.
+fn adapted(times: u64, nanos: f64, turn: Duration) -> u64 {
+    let fitting = turn.as_nanos() as f64 * times as f64 / nanos.max(1.0);
+    (fitting as u64).clamp(1, times.saturating_mul(8)).min(TIMES_MAX)
+}
+
+/// Gives the answer and how many of what is counted it is for.
+fn follow(sides: &mut [Side], entry: Entry, times: u64, stop: &Stop) -> Result<(Answer, f64), BenchError> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(BenchError::Missing("stopped".to_owned()));
+    }
+    let side = &mut sides[entry.side];
+    let answer = side.follow(Order { case: entry.case, octets: entry.octets, times })?;
+    Ok((answer, (times * entry.case.per_time(side.size())) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_adapted_to_the_turn_but_not_at_one_go() {
+        let turn = Duration::from_millis(1);
+        assert_eq!(adapted(10, 1e6, turn), 10);
+        assert_eq!(adapted(10, 1e7, turn), 1);
+        assert_eq!(adapted(10, 1e9, turn), 1);
+        assert_eq!(adapted(10, 1.0, turn), 80);
+        assert_eq!(adapted(TIMES_MAX, 0.0, turn), TIMES_MAX);
+    }
+}

@@ -1,0 +1,62 @@
+//! The bare cache line: what one way between two processors costs at least, at this moment.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Round trips of one measurement: a fraction of a millisecond.
+const TRIPS: u64 = 1000;
+/// Spins before a thread lets others run: the other one may be on this processor.
+const SPINS: u32 = 20_000;
+
+/// Nanoseconds that a line takes from one processor to another: two threads, each bound to one, count up one word in turn.
+/// None on a machine with one processor.
+pub fn one_way() -> Option<f64> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let (first, second) = (processors.next()?, processors.next()?);
+    let word = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            bind(second);
+            (0..TRIPS).for_each(|i| step(&word, 2 * i + 1));
+        });
+        let asking = scope.spawn(|| {
+            bind(first);
+            // The first trip waits until the other thread runs.
+            step(&word, 0);
+            wait(&word, 2);
+            let begin = Instant::now();
+            (1..TRIPS).for_each(|i| step(&word, 2 * i));
+            wait(&word, 2 * TRIPS);
+            begin.elapsed().as_nanos() as f64 / (2 * (TRIPS - 1)) as f64
+        });
+        let nanos = asking.join().ok();
+        answering.join().ok().and(nanos)
+    })
+}
+
+/// Where it does not work, the system's choice has to do.
+fn bind(processor: usize) {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    let _ = sched_setaffinity(None, &set);
+}
+
+fn step(word: &AtomicU64, from: u64) {
+    wait(word, from);
+    word.store(from + 1, Ordering::Release);
+}
+
+fn wait(word: &AtomicU64, value: u64) {
+    let mut spins = 0;
+    while word.load(Ordering::Acquire) != value {
+        spins += 1;
+        if spins % SPINS == 0 {
+            std::thread::yield_now();
+        }
+        spin_loop();
+    }
+}

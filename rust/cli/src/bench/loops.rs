@@ -1,0 +1,260 @@
+//! What a rank in Rust does in each case.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::layout::SECTION_HEADER_LEN;
+use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
+use mpjdev_device::{Comm, From, Mode, Patient};
+
+use super::order::{Case, Order, WINDOW};
+use super::rank::RankError;
+use super::system;
+
+type Done = Result<(), RankError>;
+
+const TAG: i32 = 1;
+/// How long the receiver of a window computes: much longer than it takes to send it.
+const BUSY: Duration = Duration::from_micros(200);
+
+/// What a case tells beside how long all of it took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Nanoseconds of the part that counts, where that is not all.
+    pub nanos: Option<f64>,
+    /// As [`Answer::extra`](super::order::Answer).
+    pub extra: f64,
+}
+
+/// One rank with its array and its buffers, which stay from order to order.
+pub struct Party {
+    world: Comm,
+    source: Arc<dyn SlabSource>,
+    array: Vec<f64>,
+    buffers: Option<(WriteBuffer, ReadBuffer)>,
+}
+
+impl Party {
+    /// A rank without buffers.
+    pub fn new(world: Comm, source: Arc<dyn SlabSource>) -> Party {
+        Party { world, source, array: Vec::new(), buffers: None }
+    }
+
+    /// The communicator of all ranks.
+    pub fn world(&self) -> &Comm {
+        &self.world
+    }
+
+    /// Makes room for the messages of an order, and writes one.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn prepare(&mut self, order: Order) -> Done {
+        let count = usize::try_from(order.octets / 8).unwrap_or(usize::MAX);
+        if self.array.len() == count && self.buffers.is_some() {
+            return Ok(());
+        }
+        self.array = vec![1.0; count];
+        let capacity = (SECTION_HEADER_LEN + 8 * count) as i64;
+        self.buffers = None;
+        let mut out = WriteBuffer::new(self.source.clone(), capacity, Encoding::NATIVE)?;
+        out.write(&self.array)?;
+        self.buffers = Some((out, ReadBuffer::new(self.source.clone(), capacity)?));
+        Ok(())
+    }
+
+    /// Does a case so often.
+    ///
+    /// # Errors
+    /// Messages do not go, or this contestant does not know the case.
+    pub fn run(&mut self, case: Case, times: u64) -> Result<Told, RankError> {
+        match case {
+            Case::Arrays => self.arrays(times)?,
+            Case::Buffers => self.buffers(times)?,
+            Case::RateArrays => self.rate(times, true)?,
+            Case::RateBuffers => self.rate(times, false)?,
+            Case::Ring => self.ring(times)?,
+            Case::Alltoall => self.alltoall(times)?,
+            Case::Busy => return self.busy(times),
+            Case::Memory => {
+                self.alltoall(times)?;
+                return Ok(Told { nanos: None, extra: system::shared_memory()? });
+            }
+            Case::Strided | Case::Random | Case::Sum | Case::Objects | Case::Serial | Case::Garbage => {
+                return Err(RankError::Order(format!("{case} is measured in Java")));
+            }
+        }
+        Ok(Told::default())
+    }
+
+    fn me(&self) -> i32 {
+        self.world.rank() as i32
+    }
+
+    fn size(&self) -> i32 {
+        self.world.size() as i32
+    }
+
+    /// Other ranks than the first two look on where only two are concerned.
+    fn other(&self) -> Option<i32> {
+        (self.size() > 1 && self.me() < 2).then(|| 1 - self.me())
+    }
+
+    fn pair(&mut self) -> Result<(&mut WriteBuffer, &mut ReadBuffer), RankError> {
+        let pair = self.buffers.as_mut().ok_or_else(|| RankError::Order("nothing is prepared".into()))?;
+        Ok((&mut pair.0, &mut pair.1))
+    }
+
+    fn send(&mut self, to: i32) -> Done {
+        let message = self.pair()?.0.finish()?.clone();
+        self.send_message(&message, to)
+    }
+
+    fn send_message(&self, message: &Message, to: i32) -> Done {
+        Ok(self.world.send(message, to, TAG, Mode::Standard, &mut Patient)?)
+    }
+
+    fn recv(&mut self, from: i32) -> Done {
+        let input = self.pair()?.1;
+        let (capacity, spare) = (input.capacity(), input.take_spare());
+        let from = From { source: Some(from), tag: Some(TAG) };
+        let (_, message) = self.world.recv(from, capacity, spare, &mut Patient)?;
+        self.pair()?.1.adopt(message);
+        Ok(())
+    }
+
+    fn write(&mut self) -> Done {
+        let Some((out, _)) = &mut self.buffers else { return Ok(()) };
+        out.clear();
+        Ok(out.write(&self.array)?)
+    }
+
+    fn read(&mut self) -> Done {
+        let Some((_, input)) = &mut self.buffers else { return Ok(()) };
+        Ok(input.read(&mut self.array)?)
+    }
+
+    fn arrays(&mut self, times: u64) -> Done {
+        let Some(other) = self.other() else { return Ok(()) };
+        for _ in 0..times {
+            if self.me() == 0 {
+                self.write()?;
+                self.send(other)?;
+            }
+            self.recv(other)?;
+            self.read()?;
+            if self.me() == 1 {
+                self.write()?;
+                self.send(other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn buffers(&mut self, times: u64) -> Done {
+        let Some(other) = self.other() else { return Ok(()) };
+        let message = self.pair()?.0.finish()?.clone();
+        for _ in 0..times {
+            if self.me() == 0 {
+                self.send_message(&message, other)?;
+            }
+            self.recv(other)?;
+            if self.me() == 1 {
+                self.send_message(&message, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// So many messages in a row, then a short answer, the same message here.
+    fn rate(&mut self, times: u64, arrays: bool) -> Done {
+        let Some(other) = self.other() else { return Ok(()) };
+        for _ in 0..times {
+            for _ in 0..WINDOW {
+                match (self.me(), arrays) {
+                    (0, true) => {
+                        self.write()?;
+                        self.send(other)?;
+                    }
+                    (0, false) => self.send(other)?,
+                    _ => {
+                        self.recv(other)?;
+                        if arrays {
+                            self.read()?;
+                        }
+                    }
+                }
+            }
+            if self.me() == 0 { self.recv(other)? } else { self.send(other)? }
+        }
+        Ok(())
+    }
+
+    /// The receiver of a window computes while it is sent, without calling us. Only the sending counts; told is how often
+    /// the receiver's other threads have slept meanwhile.
+    fn busy(&mut self, times: u64) -> Result<Told, RankError> {
+        let Some(other) = self.other() else { return Ok(Told::default()) };
+        let (mut sending, mut slept) = (Duration::ZERO, 0);
+        for _ in 0..times {
+            if self.me() == 0 {
+                self.recv(other)?;
+                let begin = Instant::now();
+                for _ in 0..WINDOW {
+                    self.send(other)?;
+                }
+                sending += begin.elapsed();
+            } else {
+                self.send(other)?;
+                let (begin, before) = (Instant::now(), system::sleeps_of_others()?);
+                while begin.elapsed() < BUSY {
+                    std::hint::spin_loop();
+                }
+                slept += system::sleeps_of_others()?.saturating_sub(before);
+                for _ in 0..WINDOW {
+                    self.recv(other)?;
+                }
+            }
+        }
+        let nanos = sending.as_nanos() as f64;
+        Ok(Told { nanos: (self.me() == 0).then_some(nanos), extra: slept as f64 })
+    }
+
+    fn ring(&mut self, times: u64) -> Done {
+        let (me, size) = (self.me(), self.size());
+        let (next, before) = ((me + 1) % size, (me + size - 1) % size);
+        for _ in 0..times {
+            if me == 0 {
+                self.write()?;
+                self.send(next)?;
+            }
+            self.recv(before)?;
+            self.read()?;
+            if me != 0 {
+                self.write()?;
+                self.send(next)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every rank begins with its neighbour, so that not all go to one at a time.
+    fn alltoall(&mut self, times: u64) -> Done {
+        let (me, size) = (self.me(), self.size());
+        for _ in 0..times {
+            let mut pending = Vec::new();
+            for step in 1..size {
+                self.write()?;
+                let message = self.pair()?.0.finish()?.clone();
+                pending.extend(self.world.isend(&message, (me + step) % size, TAG, Mode::Standard)?);
+            }
+            for step in 1..size {
+                self.recv((me + size - step) % size)?;
+                self.read()?;
+            }
+            for id in pending {
+                self.world.wait(id, None, &mut Patient)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Measuring how fast messages go: `mpjdev bench`.
+//!
+//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, and a C program under an MPI of the machine.
+//! All of them run at the same time, but only one works: its ranks follow the [`order`]s that come through a socket, and sleep
+//! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
+//! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
+//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust; [`report`] is for people.
+
+pub mod contest;
+pub mod line;
+pub mod loops;
+pub mod order;
+pub mod outcome;
+pub mod peer;
+pub mod rank;
+pub mod report;
+pub mod side;
+pub mod system;
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why nothing can be measured.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// The system refuses.
+    #[error("{what}: {error}")]
+    System {
+        /// What was to be done.
+        what: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Something that is needed is not on this machine.
+    #[error("{0}")]
+    Missing(String),
+    /// A contestant has ended, or says something else than it should.
+    #[error("{side}: {why}")]
+    Side {
+        /// Who.
+        side: String,
+        /// What it did.
+        why: String,
+    },
+}
+
+impl BenchError {
+    /// An error of the system, with what was to be done.
+    pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> BenchError {
+        let what = what.into();
+        move |error| BenchError::System { what, error }
+    }
+}

@@ -1,0 +1,216 @@
+//! What contestants are told, and what they answer: lines of text, the same for Rust, Java and C.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// Messages of a window: so many in a row, then a short answer.
+pub const WINDOW: u64 = 64;
+
+/// The word that ends a contestant.
+pub const END: &str = "end";
+
+/// What can be measured. The names are those of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Case {
+    /// There and back from array to array: write, send, receive, read.
+    Arrays,
+    /// There and back from buffer to buffer: send and receive of a message that is written already.
+    Buffers,
+    /// As arrays, every second double.
+    Strided,
+    /// As arrays, all doubles in random order.
+    Random,
+    /// As arrays, from and to memory outside the Java heap that the sender rewrites and the receiver sums up.
+    Sum,
+    /// There and back with a thousand small objects.
+    Objects,
+    /// The same objects serialised and deserialised by one rank alone.
+    Serial,
+    /// Windows of messages from array to array.
+    RateArrays,
+    /// Windows of messages from buffer to buffer.
+    RateBuffers,
+    /// Windows of messages to a rank that computes meanwhile.
+    Busy,
+    /// A message round a ring of all ranks.
+    Ring,
+    /// From every rank to every other.
+    Alltoall,
+    /// Java garbage of a send and a receive.
+    Garbage,
+    /// Memory that the ranks hold.
+    Memory,
+}
+
+impl Case {
+    /// All of them.
+    pub const ALL: [Case; 14] = [
+        Case::Arrays,
+        Case::Buffers,
+        Case::Strided,
+        Case::Random,
+        Case::Sum,
+        Case::Objects,
+        Case::Serial,
+        Case::RateArrays,
+        Case::RateBuffers,
+        Case::Busy,
+        Case::Ring,
+        Case::Alltoall,
+        Case::Garbage,
+        Case::Memory,
+    ];
+
+    /// The word that stands for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Case::Arrays => "arrays",
+            Case::Buffers => "buffers",
+            Case::Strided => "strided",
+            Case::Random => "random",
+            Case::Sum => "sum",
+            Case::Objects => "objects",
+            Case::Serial => "serial",
+            Case::RateArrays => "rate-arrays",
+            Case::RateBuffers => "rate-buffers",
+            Case::Busy => "busy",
+            Case::Ring => "ring",
+            Case::Alltoall => "alltoall",
+            Case::Garbage => "garbage",
+            Case::Memory => "memory",
+        }
+    }
+
+    /// What people read.
+    pub fn title(self) -> &'static str {
+        match self {
+            Case::Arrays => "array to array",
+            Case::Buffers => "buffer to buffer",
+            Case::Strided => "every second double",
+            Case::Random => "random doubles",
+            Case::Sum => "rewritten and summed up",
+            Case::Objects => "1000 objects",
+            Case::Serial => "1000 objects in one JVM",
+            Case::RateArrays => "window, array to array",
+            Case::RateBuffers => "window, buffer to buffer",
+            Case::Busy => "window, receiver computes",
+            Case::Ring => "ring, one hop",
+            Case::Alltoall => "all to all",
+            Case::Garbage => "garbage",
+            Case::Memory => "memory",
+        }
+    }
+
+    /// How many of what is reported one time of the order is: ways, messages, hops.
+    pub fn per_time(self, ranks: u32) -> u64 {
+        match self {
+            Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
+            Case::RateArrays | Case::RateBuffers | Case::Busy => WINDOW,
+            Case::Ring => u64::from(ranks.max(1)),
+            Case::Serial | Case::Alltoall | Case::Garbage | Case::Memory => 1,
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Case {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Case::ALL
+            .into_iter()
+            .find(|case| case.name() == word)
+            .ok_or_else(|| format!("there is no case {word}"))
+    }
+}
+
+/// Do this case with messages of so many octets so often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What.
+    pub case: Case,
+    /// Octets of the elements of a message, a multiple of eight.
+    pub octets: u64,
+    /// How often, once at least.
+    pub times: u64,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.case, self.octets, self.times)
+    }
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(case), Some(octets), Some(times), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(format!("an order has three words, not {line:?}"));
+        };
+        let number = |word: &str| word.parse::<u64>().map_err(|e| format!("{word}: {e}"));
+        Ok(Order { case: case.parse()?, octets: number(octets)?, times: number(times)?.max(1) })
+    }
+}
+
+/// What a rank answers: how long it took, and what else the case tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// Nanoseconds for all times.
+    pub nanos: f64,
+    /// Octets of garbage or memory, number of wake-ups; 0 where a case has no such thing.
+    pub extra: f64,
+}
+
+impl FromStr for Answer {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = line.split_ascii_whitespace().map(|word| {
+            word.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(|| format!("{line:?} is no answer"))
+        });
+        let nanos = words.next().ok_or("an empty answer")??;
+        Ok(Answer { nanos, extra: words.next().transpose()?.unwrap_or(0.0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_comes_back_from_its_line() {
+        for case in Case::ALL {
+            let order = Order { case, octets: 1 << 20, times: 7 };
+            assert_eq!(order.to_string().parse(), Ok(order));
+        }
+        for nonsense in ["", "arrays", "arrays 8", "arrays 8 x", "arrays 8 1 1", "array 8 1"] {
+            assert!(nonsense.parse::<Order>().is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn an_answer_has_one_number_or_two() {
+        assert_eq!("1500".parse(), Ok(Answer { nanos: 1500.0, extra: 0.0 }));
+        assert_eq!("1500 32.5".parse(), Ok(Answer { nanos: 1500.0, extra: 32.5 }));
+        for nonsense in ["", "none", "inf", "1 x"] {
+            assert!(nonsense.parse::<Answer>().is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The C program under an MPI of the machine: found on the PATH, compiled into a folder that does not stay.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+
+use super::BenchError;
+
+/// The program's source.
+const SOURCE: &str = include_str!("peer.c");
+
+/// An MPI for C that may be on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Peer {
+    /// Open MPI, over its shared memory
+    #[value(name = "openmpi")]
+    OpenMpi,
+    /// MPICH, as it comes
+    Mpich,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Peer::OpenMpi => "Open MPI",
+            Peer::Mpich => "MPICH",
+        })
+    }
+}
+
+impl Peer {
+    /// Compiler and launcher, Debian's names for both first: there the plain ones may be either's.
+    fn commands(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Peer::OpenMpi => [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc", "mpirun")],
+            Peer::Mpich => [("mpicc.mpich", "mpirun.mpich"), ("mpicc", "mpirun")],
+        }
+    }
+
+    /// What its launcher says when it is asked for its version.
+    fn mark(self) -> &'static str {
+        match self {
+            Peer::OpenMpi => "Open MPI",
+            Peer::Mpich => "HYDRA",
+        }
+    }
+
+    /// How it is installed.
+    pub fn how_to_install(self) -> &'static str {
+        match self {
+            Peer::OpenMpi => "apt-get install openmpi-bin libopenmpi-dev",
+            Peer::Mpich => "apt-get install mpich libmpich-dev",
+        }
+    }
+
+    /// The program, compiled into `folder`.
+    ///
+    /// # Errors
+    /// This MPI is not there, or its compiler does not take the program.
+    pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
+        let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
+            let version = said(launcher, &["--version"])?;
+            (version.contains(self.mark()) && said(compiler, &["-show"]).is_some())
+                .then_some((compiler, launcher, version))
+        });
+        let missing = || format!("{self} is not installed: {}", self.how_to_install());
+        let (compiler, launcher, version) = found.ok_or_else(|| BenchError::Missing(missing()))?;
+        let (source, program) = (folder.join("peer.c"), folder.join(format!("peer-{}", self.mark())));
+        std::fs::write(&source, SOURCE).map_err(BenchError::system(source.display().to_string()))?;
+        let mut compile = Command::new(compiler);
+        compile.args(["-O2", "-w", "-o"]).arg(&program).arg(&source).stdin(Stdio::null());
+        let output = compile.output().map_err(BenchError::system(compiler))?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(BenchError::Missing(format!("{compiler}: {}", why.trim_end())));
+        }
+        Ok(Program { peer: self, launcher, program, version: number(&version) })
+    }
+}
+
+/// What a command prints, none when it cannot be run.
+fn said(command: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(command).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The first word that begins with a digit.
+fn number(version: &str) -> String {
+    let mut words = version.split_whitespace();
+    words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap_or_default().to_owned()
+}
+
+/// The compiled program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    peer: Peer,
+    launcher: &'static str,
+    program: PathBuf,
+    version: String,
+}
+
+impl Program {
+    /// Which MPI it is for.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// What people read.
+    pub fn name(&self) -> String {
+        format!("C {} {}", self.peer, self.version)
+    }
+
+    /// The command line that runs it; `crowded` when there are more ranks than processors.
+    pub fn command(&self, ranks: u32, crowded: bool, socket: &Path) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![self.launcher.into(), "-np".into(), ranks.to_string().into()];
+        if self.peer == Peer::OpenMpi {
+            // Its shared memory had another name before version 5.
+            let is_old =
+                self.version.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 5));
+            let shared = if is_old { "vader,self" } else { "sm,self" };
+            let options =
+                ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", shared];
+            words.extend(options.map(OsString::from));
+            if crowded {
+                words.extend(["--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
+            }
+        }
+        words.push(self.program.clone().into());
+        words.push(socket.into());
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_the_first_word_that_begins_with_a_digit() {
+        assert_eq!(number("mpirun (Open MPI) 4.1.4\n\nReport bugs to"), "4.1.4");
+        assert_eq!(number("HYDRA build details:\n    Version:      4.0.2\n"), "4.0.2");
+        assert_eq!(number("none"), "");
+    }
+
+    #[test]
+    fn open_mpi_is_told_to_use_its_shared_memory_and_to_yield_where_it_is_crowded() {
+        let program = |version: &str| Program {
+            peer: Peer::OpenMpi,
+            launcher: "mpirun",
+            program: "p".into(),
+            version: version.into(),
+        };
+        let line = |version, crowded| {
+            let words = program(version).command(8, crowded, Path::new("s"));
+            words.join(std::ffi::OsStr::new(" ")).to_string_lossy().into_owned()
+        };
+        assert!(line("4.1.4", false).ends_with("--mca btl vader,self p s"));
+        assert!(line("5.0.1", true).ends_with("--mca btl sm,self --mca mpi_yield_when_idle 1 p s"));
+    }
+}

@@ -1,0 +1,89 @@
+//! A contestant in Rust: this process as a rank, or as all ranks of a job. It does as it is told.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::{BufferError, SlabSource};
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, Config, DeviceError, Patient, job};
+use thiserror::Error;
+
+use super::loops::Party;
+use super::order::{Answer, END, Order};
+
+/// Octets that messages may take together.
+const LIMIT: usize = 1 << 30;
+
+/// Why a rank gives up.
+#[derive(Debug, Error)]
+pub enum RankError {
+    /// Messages do not go.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Or cannot be packed.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// This process cannot be the rank that it was started as.
+    #[error(transparent)]
+    Join(#[from] job::JoinError),
+    /// Whoever gives orders is gone.
+    #[error("the socket of the orders: {0}")]
+    Socket(#[from] io::Error),
+    /// Or asks for what this contestant does not do.
+    #[error("{0}")]
+    Order(String),
+}
+
+/// Follows the orders that come through a socket to their end: as the rank that a launcher has started this process as, or,
+/// with a number of threads, as that many ranks.
+///
+/// # Errors
+/// The orders cannot be read or followed.
+pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
+    let private: Arc<dyn SlabSource> = HeapPool::new(LIMIT as u64);
+    let Some(threads) = threads else {
+        let joined = job::join(Config::default(), LIMIT, &private)?;
+        let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
+        return follow(socket, joined.world, joined.source);
+    };
+    let worlds = job::local(threads as usize, Config::default(), &private);
+    std::thread::scope(|scope| {
+        let follow_one = |world| scope.spawn(|| follow(socket, world, private.clone()));
+        let ranks: Vec<_> = worlds.into_iter().map(follow_one).collect();
+        let gone = || RankError::Order("a rank panicked".into());
+        ranks.into_iter().try_for_each(|rank| rank.join().unwrap_or_else(|_| Err(gone())))
+    })
+}
+
+/// One rank. When it fails, the others learn it from the orders, which end.
+fn follow(socket: &Path, world: Comm, source: Arc<dyn SlabSource>) -> Result<(), RankError> {
+    let mut stream = UnixStream::connect(socket)?;
+    writeln!(stream, "{}", world.rank())?;
+    let mut orders = BufReader::new(stream.try_clone()?);
+    let mut party = Party::new(world, source);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        orders.read_line(&mut line)?;
+        if line.trim_end() == END {
+            return Ok(party.world().endpoint().finish(&mut Patient)?);
+        }
+        let order = line.parse().map_err(RankError::Order)?;
+        let answer = answer(&mut party, order)?;
+        writeln!(stream, "{:.0} {}", answer.nanos, answer.extra)?;
+    }
+}
+
+/// Follows one order: some times that do not count, since a rank that has slept is not where it was, and then those that do.
+fn answer(party: &mut Party, order: Order) -> Result<Answer, RankError> {
+    party.prepare(order)?;
+    party.world().barrier(&mut Patient)?;
+    party.run(order.case, order.times / 8 + 1)?;
+    let begin = Instant::now();
+    let told = party.run(order.case, order.times)?;
+    let nanos = told.nanos.unwrap_or_else(|| begin.elapsed().as_nanos() as f64);
+    Ok(Answer { nanos, extra: told.extra })
+}

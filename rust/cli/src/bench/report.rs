@@ -1,0 +1,177 @@
+//! What was measured, for people and for programs.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::order::Case;
+use super::outcome::{Compared, Mode, Summary};
+
+/// Contestants that did the same and took turns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What they did.
+    pub case: Case,
+    /// Octets of a message's elements.
+    pub octets: u64,
+    /// Ranks of each.
+    pub ranks: u32,
+    /// How far apart the processors were.
+    pub mode: Mode,
+    /// Nanoseconds of the bare cache line, one way.
+    pub line: Option<f64>,
+    /// What each did.
+    pub contestants: Vec<Cell>,
+}
+
+/// What one contestant did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Who.
+    pub name: String,
+    /// In nanoseconds.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+impl Row {
+    /// From a comparison whose contestants have these names.
+    pub fn new(case: Case, octets: u64, ranks: u32, names: &[String], compared: Compared) -> Row {
+        let cells = names.iter().zip(compared.summaries);
+        let cells = cells.filter_map(|(name, summary)| Some(Cell { name: name.clone(), summary: summary? }));
+        Row { case, octets, ranks, mode: compared.mode, line: compared.line, contestants: cells.collect() }
+    }
+
+    fn find(&self, name: &str) -> Option<&Summary> {
+        self.contestants.iter().find(|cell| cell.name == name).map(|cell| &cell.summary)
+    }
+}
+
+/// What a column of numbers says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Time of one.
+    Time,
+    /// Octets of one by its time.
+    Bandwidth,
+    /// Number in a second.
+    Rate,
+}
+
+impl Unit {
+    fn show(self, octets: u64, nanos: f64) -> String {
+        match self {
+            Unit::Time => time(nanos),
+            Unit::Bandwidth => format!("{:.2} GB/s", octets as f64 / nanos),
+            Unit::Rate => format!("{:.2} M/s", 1000.0 / nanos),
+        }
+    }
+}
+
+/// A table: a line for each row, a column for each contestant.
+pub fn table(rows: &[Row], unit: Unit) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for cell in rows.iter().flat_map(|row| &row.contestants) {
+        if !names.contains(&cell.name.as_str()) {
+            names.push(&cell.name);
+        }
+    }
+    let mut lines = vec![vec![String::new(), "size".to_owned()]];
+    lines[0].extend(names.iter().map(|name| (*name).to_owned()));
+    lines[0].push("bare line".to_owned());
+    for row in rows {
+        let mut line = vec![row.case.title().to_owned(), size(row.octets)];
+        let cells = names.iter().map(|name| row.find(name));
+        line.extend(cells.map(|cell| cell.map_or("-".to_owned(), |c| unit.show(row.octets, c.median))));
+        line.push(bare_line(row.line, row.mode));
+        lines.push(line);
+    }
+    aligned(&lines)
+}
+
+/// Columns side by side, the first to the left and the others to the right.
+pub fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| lines.iter().filter_map(|l| l.get(at)).map(|w| w.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for line in lines {
+        let mut text = String::new();
+        for (at, word) in line.iter().enumerate() {
+            // A text takes any of this.
+            let _ = if at == 0 {
+                write!(text, "{word:<0$}", widths[at])
+            } else {
+                write!(text, "  {word:>0$}", widths[at])
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// The bare line and what it says of the machine.
+pub fn bare_line(nanos: Option<f64>, mode: Mode) -> String {
+    let time = nanos.map_or("unknown".to_owned(), time);
+    match mode {
+        Mode::Mixed => format!("{time}, mixed"),
+        Mode::Fast | Mode::Slow => time,
+    }
+}
+
+/// Nanoseconds in the unit that suits them, with three digits.
+pub fn time(nanos: f64) -> String {
+    let units = ["ns", "us", "ms", "s"];
+    let mut value = nanos;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {}", units[unit])
+}
+
+/// Octets as 8 B, 64 KiB, 16 MiB.
+pub fn size(octets: u64) -> String {
+    match octets {
+        0..0x400 => format!("{octets} B"),
+        0x400..0x10_0000 => format!("{} KiB", octets >> 10),
+        _ => format!("{} MiB", octets >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_unit_that_suits_them() {
+        assert_eq!([8, 1024, 16 << 20].map(size), ["8 B", "1 KiB", "16 MiB"]);
+        assert_eq!(
+            [0.5, 93.2, 999.0, 1500.0, 2.5e6, 3e9].map(time),
+            ["0.50 ns", "93.2 ns", "999 ns", "1.50 us", "2.50 ms", "3.00 s"]
+        );
+        assert_eq!(Unit::Bandwidth.show(1 << 20, 1e5), "10.49 GB/s");
+        assert_eq!(Unit::Rate.show(8, 50.0), "20.00 M/s");
+    }
+
+    #[test]
+    fn a_contestant_that_did_not_take_part_has_a_dash() {
+        let summary = Summary { median: 100.0, best: 90.0, extra: 0.0, turns: 7 };
+        let row = |octets, name: &str| Row {
+            case: Case::Arrays,
+            octets,
+            ranks: 2,
+            mode: Mode::Fast,
+            line: Some(30.0),
+            contestants: vec![Cell { name: name.into(), summary }],
+        };
+        let text = table(&[row(8, "one"), row(1024, "two")], Unit::Time);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["size", "one", "two", "bare", "line"]);
+        assert_eq!(lines[1], ["array", "to", "array", "8", "B", "100", "ns", "-", "30.0", "ns"]);
+        assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "30.0", "ns"]);
+    }
+}

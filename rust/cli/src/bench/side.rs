@@ -1,0 +1,304 @@
+//! Contestants: jobs that are started once and follow orders until they are told to end.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+
+use super::BenchError;
+use super::order::{Answer, END, Order};
+use super::peer::Program;
+
+/// How long ranks may take to come, and to follow one order.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// And to end.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at a process.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How our ranks reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Transport {
+    /// Ranks are threads of one process
+    Local,
+    /// Ranks are processes, over shared memory
+    Shm,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Local => "local",
+            Transport::Shm => "shm",
+        })
+    }
+}
+
+/// A folder of our own that goes with its owner.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new folder that nobody else may look into.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn new() -> Result<Folder, BenchError> {
+        let path = env::temp_dir().join(format!("mpjdev-bench-{}", std::process::id()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(BenchError::system(path.display().to_string()))?;
+        Ok(Folder(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What contestants are started from.
+#[derive(Debug)]
+pub struct Tools {
+    /// For sockets.
+    pub folder: Folder,
+    /// This command.
+    pub own: PathBuf,
+    /// The `java` command.
+    pub java: OsString,
+    /// Our jar.
+    pub jar: PathBuf,
+}
+
+/// Who takes part.
+#[derive(Clone, Debug)]
+pub enum Contestant {
+    /// Our own ranks in Rust.
+    Rust(Transport),
+    /// Our own ranks in Java.
+    Java(Transport),
+    /// The C program.
+    C(Program),
+}
+
+impl Contestant {
+    /// What people read.
+    pub fn name(&self) -> String {
+        match self {
+            Contestant::Rust(transport) => format!("Rust {transport}"),
+            Contestant::Java(transport) => format!("Java {transport}"),
+            Contestant::C(program) => program.name(),
+        }
+    }
+
+    /// The command line that starts its ranks.
+    fn command(&self, tools: &Tools, ranks: u32, socket: &Path) -> Vec<OsString> {
+        let number = || OsString::from(ranks.to_string());
+        let job = || [tools.own.clone().into(), "run".into(), "-n".into(), number()];
+        let crowded = ranks > processors();
+        let mut words: Vec<OsString> = Vec::new();
+        match self {
+            Contestant::C(program) => return program.command(ranks, crowded, socket),
+            Contestant::Rust(Transport::Shm) => words.extend(job()),
+            Contestant::Java(Transport::Shm) => words.extend(job()),
+            Contestant::Rust(Transport::Local) | Contestant::Java(Transport::Local) => {}
+        }
+        match self {
+            Contestant::Rust(_) => words.extend([tools.own.clone().into(), RANK.into(), socket.into()]),
+            _ => {
+                words.extend(java(tools, crowded));
+                words.extend(["serve".into(), socket.into()]);
+            }
+        }
+        if matches!(self, Contestant::Rust(Transport::Local) | Contestant::Java(Transport::Local)) {
+            words.extend(["--threads".into(), number()]);
+        }
+        words
+    }
+}
+
+/// The hidden command that is a rank.
+pub const RANK: &str = "bench-rank";
+
+/// The Java counterpart, up to its arguments. Many JVMs share memory and processors: they get little of both.
+pub fn java(tools: &Tools, crowded: bool) -> Vec<OsString> {
+    let options = if crowded { ["-Xmx128m", "-XX:+UseSerialGC"] } else { ["-Xmx1g", "-Xms256m"] };
+    let mut words = vec![tools.java.clone(), "--enable-native-access=ALL-UNNAMED".into()];
+    words.extend(options.map(OsString::from));
+    words.extend(["-cp".into(), tools.jar.clone().into(), "mpjdev.tools.Bench".into()]);
+    words
+}
+
+/// Processors that this process may use.
+pub fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
+}
+
+/// A contestant whose ranks wait for orders.
+#[derive(Debug)]
+pub struct Side {
+    name: String,
+    ranks: Vec<BufReader<UnixStream>>,
+    child: Child,
+    ended: bool,
+}
+
+impl Side {
+    /// Starts a contestant with so many ranks, and waits until all have come.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends before its ranks come.
+    pub fn start(contestant: &Contestant, ranks: u32, tools: &Tools) -> Result<Side, BenchError> {
+        let name = contestant.name();
+        let socket = tools.folder.path().join(format!("{}-{ranks}", name.replace([' ', '.'], "-")));
+        let listener =
+            UnixListener::bind(&socket).map_err(BenchError::system(socket.display().to_string()))?;
+        let words = contestant.command(tools, ranks, &socket);
+        let mut command = Command::new(&words[0]);
+        // Standard output is for what was measured.
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
+        let mut side = Side { name, ranks: Vec::new(), child, ended: false };
+        let accepted = side.accept(&listener, ranks);
+        // Nobody else is to come.
+        let _ = fs::remove_file(&socket);
+        accepted?;
+        Ok(side)
+    }
+
+    fn accept(&mut self, listener: &UnixListener, ranks: u32) -> Result<(), BenchError> {
+        listener.set_nonblocking(true).map_err(BenchError::system("the socket of the orders"))?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut come: Vec<Option<BufReader<UnixStream>>> = (0..ranks).map(|_| None).collect();
+        while come.iter().any(Option::is_none) {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    let mut reader = self.checked(patient(stream))?;
+                    let line = self.line(&mut reader)?;
+                    let place = line.trim().parse().ok().and_then(|rank: usize| come.get_mut(rank));
+                    let place = place.ok_or_else(|| self.wrong(format!("{line:?} is no rank of it")))?;
+                    *place = Some(reader);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if let Ok(Some(status)) = self.child.try_wait() {
+                        self.ended = true;
+                        return Err(self.wrong(format!("it ended before its ranks came ({status})")));
+                    }
+                    if Instant::now() > deadline {
+                        return Err(self.wrong(format!("its ranks did not come in {PATIENCE:?}")));
+                    }
+                    std::thread::sleep(LOOK);
+                }
+                Err(error) => return Err(BenchError::system("the socket of the orders")(error)),
+            }
+        }
+        self.ranks = come.into_iter().flatten().collect();
+        Ok(())
+    }
+
+    /// What people read.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number of its ranks.
+    pub fn size(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    /// Has all ranks follow an order; the time is rank 0's, what else they tell is added up.
+    ///
+    /// # Errors
+    /// A rank is gone or does not answer.
+    pub fn follow(&mut self, order: Order) -> Result<Answer, BenchError> {
+        for at in 0..self.ranks.len() {
+            let told = writeln!(self.ranks[at].get_mut(), "{order}");
+            self.checked(told)?;
+        }
+        let mut all: Option<Answer> = None;
+        let mut ranks = std::mem::take(&mut self.ranks);
+        for rank in &mut ranks {
+            let answer: Answer = self.line(rank)?.parse().map_err(|why| self.wrong(why))?;
+            all = Some(all.map_or(answer, |sum| Answer { extra: sum.extra + answer.extra, ..sum }));
+        }
+        self.ranks = ranks;
+        all.ok_or_else(|| self.wrong("it has no ranks".into()))
+    }
+
+    /// Tells all ranks to end, and waits for it.
+    ///
+    /// # Errors
+    /// It does not, or not well.
+    pub fn end(mut self) -> Result<(), BenchError> {
+        match self.stop() {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.wrong(format!("it ended with {status}"))),
+            None => Err(self.wrong(format!("it did not end in {END_PATIENCE:?}"))),
+        }
+    }
+
+    fn stop(&mut self) -> Option<ExitStatus> {
+        self.ended = true;
+        for rank in &mut self.ranks {
+            // One that is gone needs not be told.
+            let _ = writeln!(rank.get_mut(), "{END}");
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(LOOK),
+                Ok(status) => return status,
+                Err(_) => break,
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+
+    fn line(&self, from: &mut BufReader<UnixStream>) -> Result<String, BenchError> {
+        let mut line = String::new();
+        match self.checked(from.read_line(&mut line))? {
+            0 => Err(self.wrong("a rank has gone".into())),
+            _ => Ok(line),
+        }
+    }
+
+    fn checked<T>(&self, result: io::Result<T>) -> Result<T, BenchError> {
+        result.map_err(|error| self.wrong(format!("a rank does not answer: {error}")))
+    }
+
+    fn wrong(&self, why: String) -> BenchError {
+        BenchError::Side { side: self.name.clone(), why }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Whatever went wrong is being told already.
+            let _ = self.stop();
+        }
+    }
+}
+
+/// A stream that blocks, but not for ever.
+fn patient(stream: UnixStream) -> io::Result<BufReader<UnixStream>> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(BufReader::new(stream))
+}

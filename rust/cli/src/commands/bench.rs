@@ -1,0 +1,266 @@
+//! `mpjdev bench`: measures messages between ranks, beside a C program where there is an MPI.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::bench::BenchError;
+use crate::bench::contest::{self, Entry, Pace, Stop};
+use crate::bench::order::Case;
+use crate::bench::outcome::compare;
+use crate::bench::peer::Peer;
+use crate::bench::report::{Row, Unit, table};
+use crate::bench::side::{Contestant, Folder, Side, Tools, Transport};
+
+/// Arguments of `mpjdev bench`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All contestants run at the same time and take turns; only one works at any moment. How long a bare cache line takes \
+from one processor to another is measured between turns. Where processors are virtual it may change within seconds, \
+so only turns of the same mode (the line takes less than 100 ns, or more) are compared; 'mixed' says that no mode had \
+enough of them. Times are medians.
+
+  mpjdev bench pingpong
+  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
+
+Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
+pub struct Bench {
+    /// What to measure
+    #[arg(value_enum, value_name = "WHAT")]
+    what: What,
+
+    /// Number of ranks [default: 2; of ring and alltoall 4]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
+    ranks: Option<u32>,
+
+    /// How our ranks reach each other
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Transport::Local, Transport::Shm])]
+    transport: Vec<Transport>,
+
+    /// Measure the Java counterpart too
+    #[arg(long)]
+    java: bool,
+
+    /// The jar that the Java counterpart is in [default: lib/mpjdev.jar beside the folder of this command]
+    #[arg(long, value_name = "FILE")]
+    jar: Option<PathBuf>,
+
+    /// C programs to compare with [default: those that are installed]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    peer: Vec<Peer>,
+
+    /// Compare with no C program
+    #[arg(long, conflicts_with = "peer")]
+    no_peer: bool,
+
+    /// Octets of a message: multiples of 8, also with k, m, g
+    #[arg(long, value_delimiter = ',', value_parser = octets)]
+    sizes: Vec<u64>,
+
+    /// Seconds for each contestant and size, and as many before to warm it up
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5")]
+    time: Duration,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Time of one way, there and back between two ranks
+    Pingpong,
+    /// Octets per second in windows of 64 messages
+    Bandwidth,
+    /// Messages per second in windows of 64
+    Rate,
+    /// From every rank to every other
+    Alltoall,
+    /// Time of one hop round a ring of all ranks
+    Ring,
+}
+
+impl What {
+    fn cases(self) -> &'static [Case] {
+        match self {
+            What::Pingpong => &[Case::Arrays, Case::Buffers],
+            What::Bandwidth => &[Case::RateArrays],
+            What::Rate => &[Case::RateArrays, Case::RateBuffers],
+            What::Alltoall => &[Case::Alltoall],
+            What::Ring => &[Case::Ring],
+        }
+    }
+
+    fn sizes(self) -> &'static [u64] {
+        match self {
+            What::Pingpong => {
+                &[8, 64, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
+            }
+            What::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
+            What::Rate | What::Ring => &[8, 1 << 10],
+            What::Alltoall => &[8, 1 << 10, 64 << 10],
+        }
+    }
+
+    fn ranks(self) -> u32 {
+        match self {
+            What::Alltoall | What::Ring => 4,
+            What::Pingpong | What::Bandwidth | What::Rate => 2,
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self {
+            What::Bandwidth => Unit::Bandwidth,
+            What::Rate => Unit::Rate,
+            What::Pingpong | What::Alltoall | What::Ring => Unit::Time,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    rows: &'a [Row],
+}
+
+impl Bench {
+    /// Measures and tells; gives the exit status.
+    pub fn run(&self) -> ExitCode {
+        match self.measure().and_then(|rows| self.tell(&rows)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("mpjdev: {error}");
+                ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
+            }
+        }
+    }
+
+    fn tell(&self, rows: &[Row]) -> Result<(), BenchError> {
+        let text = if self.json {
+            let json = serde_json::to_string_pretty(&Whole { rows }).map_err(io::Error::from);
+            json.map_err(BenchError::system("JSON"))? + "\n"
+        } else {
+            table(rows, self.what.unit())
+        };
+        match io::stdout().write_all(text.as_bytes()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(BenchError::system("standard output")),
+        }
+    }
+
+    fn measure(&self) -> Result<Vec<Row>, BenchError> {
+        if env::var_os(mpjdev_device::control::CONTROL).is_some() {
+            return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
+        }
+        let tools = self.tools()?;
+        let contestants = self.contestants(&tools)?;
+        let stop = stop_at_signals()?;
+        let ranks = self.ranks.unwrap_or(self.what.ranks());
+        let sides = contestants.iter().map(|contestant| Side::start(contestant, ranks, &tools));
+        let mut sides = sides.collect::<Result<Vec<_>, _>>()?;
+        let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
+        let mut rows = Vec::new();
+        for case in self.what.cases() {
+            for octets in sizes {
+                rows.push(self.row(&mut sides, *case, *octets, &stop)?);
+            }
+        }
+        sides.into_iter().try_for_each(Side::end)?;
+        Ok(rows)
+    }
+
+    fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
+        let entries: Vec<Entry> = (0..sides.len()).map(|side| Entry { side, case, octets }).collect();
+        let samples = contest::contest(sides, &entries, Pace::of(self.time), stop)?;
+        let names: Vec<String> = sides.iter().map(|side| side.name().to_owned()).collect();
+        let ranks = sides.first().map_or(0, Side::size);
+        Ok(Row::new(case, octets, ranks, &names, compare(&samples)))
+    }
+
+    fn tools(&self) -> Result<Tools, BenchError> {
+        let own = env::current_exe().map_err(BenchError::system("this command"))?;
+        let jar = self.jar.clone().or_else(super::run::own_jar).unwrap_or_default();
+        if self.java && !jar.is_file() {
+            return Err(BenchError::Missing(format!(
+                "no jar for the Java counterpart at '{}': --jar names it",
+                jar.display()
+            )));
+        }
+        Ok(Tools { folder: Folder::new()?, own, java: super::run::java(), jar })
+    }
+
+    fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
+        let mut contestants = Vec::new();
+        for transport in &self.transport {
+            contestants.push(Contestant::Rust(*transport));
+            if self.java {
+                contestants.push(Contestant::Java(*transport));
+            }
+        }
+        let all = [Peer::OpenMpi, Peer::Mpich];
+        for peer in if self.peer.is_empty() { &all } else { &self.peer[..] } {
+            match peer.compile(tools.folder.path()) {
+                _ if self.no_peer => {}
+                Ok(program) => contestants.push(Contestant::C(program)),
+                Err(BenchError::Missing(why)) if self.peer.is_empty() => eprintln!("mpjdev: {why}"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(contestants)
+    }
+}
+
+/// A signal that asks to end leaves time to end the contestants.
+fn stop_at_signals() -> Result<Arc<Stop>, BenchError> {
+    let stop = Arc::new(Stop::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let registered = signal_hook::flag::register(signal, stop.clone());
+        registered.map_err(BenchError::system("a signal"))?;
+    }
+    Ok(stop)
+}
+
+/// Octets of a message of doubles.
+fn octets(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| "not a number of octets".to_owned())?;
+    match number.checked_mul(1 << shift) {
+        Some(octets) if octets % 8 == 0 && (8..=OCTETS_MAX).contains(&octets) => Ok(octets),
+        _ => Err(format!("a multiple of 8 from 8 to {OCTETS_MAX} is needed")),
+    }
+}
+
+/// Two of them have to fit what a contestant may take.
+const OCTETS_MAX: u64 = 256 << 20;
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("not a number of seconds from 0 to 3600".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_bounds() {
+        assert_eq!(["8", "1k", "64K", "16m"].map(octets), [Ok(8), Ok(1024), Ok(65_536), Ok(16 << 20)]);
+        for nonsense in ["", "k", "7", "0", "-8", "1g", "99999999999999999999", "8 k", "ä"] {
+            assert!(octets(nonsense).is_err(), "{nonsense}");
+        }
+    }
+}
