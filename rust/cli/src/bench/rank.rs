@@ -15,7 +15,7 @@ use super::loops::Party;
 use super::order::{Answer, END, Order};
 
 /// Octets that messages may take together.
-const LIMIT: usize = 1 << 30;
+const LIMIT: u64 = 1 << 30;
 
 /// Why a rank gives up.
 #[derive(Debug, Error)]
@@ -43,12 +43,13 @@ pub enum RankError {
 /// # Errors
 /// The orders cannot be read or followed.
 pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
-    let private: Arc<dyn SlabSource> = HeapPool::new(LIMIT as u64);
+    let pool = HeapPool::new(LIMIT);
     let Some(threads) = threads else {
-        let joined = job::join(Config::default(), LIMIT, &private)?;
+        let joined = job::join(Config::default(), &pool)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
         return follow(socket, joined.world, joined.source);
     };
+    let private: Arc<dyn SlabSource> = pool;
     let worlds = job::local(threads as usize, Config::default(), &private);
     std::thread::scope(|scope| {
         let follow_one = |world| scope.spawn(|| follow(socket, world, private.clone()));
