@@ -35,7 +35,7 @@ pub const INLINE_MAX: usize = 1024;
 /// Octets that a message counts for against the credit beside its own.
 pub const CREDIT_OVERHEAD: u64 = 64;
 /// Packets from one rank to another that a queue in shared memory holds at most.
-pub const QUEUE_PACKETS: usize = 960;
+pub const QUEUE_PACKETS: usize = 1024;
 /// Messages of one rank to another that may wait to be matched, past the credit, before the next ones stay with the sender.
 pub const UNANSWERED_MAX: u32 = 1 << 18;
 /// A message whose slab is so many times as large is copied rather than kept waiting for credit.

@@ -10,7 +10,7 @@ use crate::error::DeviceError;
 use crate::pairing::Half;
 use crate::requests::{Receive, Request, RequestId, Work};
 use crate::transport::PeerState;
-use crate::waiting::Patience;
+use crate::waiting::{Backoff, Patience};
 
 /// Messages that were not delivered and that nobody waits for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,7 +176,7 @@ impl Endpoint {
         let mut since = Instant::now();
         let left = loop {
             let soon = Instant::now() + self.config.slice;
-            let left = self.block(&[], Some(soon), patience, |core| {
+            let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
                 let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
                 Ok((!sends && core.state.outbox.is_empty()).then_some(()))
             });

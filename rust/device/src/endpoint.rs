@@ -17,6 +17,7 @@ use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
 use crate::config::{Config, QUEUE_PACKETS};
+use crate::direct::Direct;
 use crate::ending::Lost;
 use crate::error::DeviceError;
 use crate::outbox::Outbox;
@@ -24,7 +25,7 @@ use crate::progress::BATCH;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
 use crate::unexpected::{Account, Unexpected};
-use crate::waiting::{Patience, Patient, Waiter, deadline_after};
+use crate::waiting::{Backoff, Patience, Patient, Waiter, deadline_after};
 
 /// How long a receive that is interrupted between its halves still waits for the second one.
 const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
@@ -244,13 +245,26 @@ impl Endpoint {
     /// The receive failed; interrupted: then it is withdrawn, unless its message is there, which is then given.
     pub fn receive(
         &self,
+        mut args: ReceiveArgs,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        match self.receive_directly(&mut args) {
+            Direct::Taken(received) => received,
+            Direct::Nothing => self.receive_posted(args, Backoff::after_pauses(&self.config), patience),
+            Direct::Closed => self.receive_posted(args, Backoff::new(&self.config), patience),
+        }
+    }
+
+    fn receive_posted(
+        &self,
         args: ReceiveArgs,
+        backoff: Backoff,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
         let (id, there) = self.post_and_look(args)?;
         let completed = match there {
             Some(outcome) => outcome?,
-            None => self.await_receive(id, patience)?,
+            None => self.await_receive(id, backoff, patience)?,
         };
         match (completed.envelope, completed.message) {
             (Some(envelope), Some(message)) => Ok((envelope, message)),
@@ -269,8 +283,14 @@ impl Endpoint {
         Ok((id, there))
     }
 
-    fn await_receive(&self, id: RequestId, patience: &mut dyn Patience) -> Result<Completed, DeviceError> {
-        match self.wait(id, None, patience) {
+    fn await_receive(
+        &self,
+        id: RequestId,
+        backoff: Backoff,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        let done = self.block(&[id], None, backoff, patience, |core| core.state.requests.take_outcome(id));
+        match done.and_then(|done| done) {
             Err(DeviceError::Interrupted) if self.cancel(id)? => {
                 let _ = self.test(id);
                 Err(DeviceError::Interrupted)
@@ -338,7 +358,7 @@ impl Endpoint {
         members: &[u32],
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, usize), DeviceError> {
-        self.block(&[], None, patience, |core| {
+        self.block(&[], None, Backoff::new(&self.config), patience, |core| {
             self.check_self(&core.state)?;
             self.peek(core, selector, members)
         })
@@ -434,7 +454,9 @@ impl Endpoint {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<Completed, DeviceError> {
-        self.block(&[id], deadline, patience, |core| core.state.requests.take_outcome(id))?
+        self.block(&[id], deadline, Backoff::new(&self.config), patience, |core| {
+            core.state.requests.take_outcome(id)
+        })?
     }
 
     /// Waits until one of the requests is done and gives its place; its outcome is for [`test`](Self::test) to take.
@@ -447,7 +469,7 @@ impl Endpoint {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<usize, DeviceError> {
-        self.block(ids, deadline, patience, |core| {
+        self.block(ids, deadline, Backoff::new(&self.config), patience, |core| {
             let done = |id: &RequestId| core.state.requests.get(*id).is_none_or(|r| r.outcome.is_some());
             Ok(ids.iter().position(done))
         })

@@ -9,6 +9,7 @@ pub mod comm;
 pub mod config;
 #[cfg(not(loom))]
 pub mod control;
+mod direct;
 mod ending;
 pub mod endpoint;
 pub mod error;

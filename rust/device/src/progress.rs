@@ -78,10 +78,10 @@ impl Endpoint {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
+        mut backoff: Backoff,
         patience: &mut dyn Patience,
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        let mut backoff = Backoff::new(&self.config);
         let crowded = self.crowded.load(Ordering::Relaxed);
         if crowded > 0 {
             // Threads of a rank may count one wait twice or not at all, which does no harm.

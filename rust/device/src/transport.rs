@@ -5,6 +5,7 @@ pub mod local;
 pub mod shm;
 
 use std::fmt::Debug;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use mpjdev_buffer::{Message, Slab};
@@ -101,8 +102,9 @@ pub fn goes_inline(message: &Message, inline_max: usize) -> bool {
 pub enum Incoming<'a> {
     /// None.
     Nothing,
-    /// The first `len` octets of these words, which are good for the length of the call: one physical message.
-    Inline(&'a [u64], usize),
+    /// The first `len` octets of these words, which are good for the length of the call: one physical message. Its sender may
+    /// still change them.
+    Inline(&'a [AtomicU64], usize),
     /// A reference, to be taken.
     Reference(Payload),
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use mpjdev_buffer::message::parse_first;
-use mpjdev_buffer::octets::store_word;
+use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab, SlabError};
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::check_first;
@@ -67,7 +66,7 @@ impl MatchedMessage {
 }
 
 /// What a message counts for until it is matched.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {
     /// Octets against its sender's credit; none when the sender waits.
     credit: u64,
@@ -79,7 +78,7 @@ pub(crate) struct Charge {
 
 impl Charge {
     #[inline]
-    fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
+    pub(crate) fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
         let (held, here) = match body {
             Incoming::Inline(_, len) => (*len as u64, *len as u64),
             Incoming::Reference(payload) => (payload.held_len() as u64, 0),
@@ -108,7 +107,7 @@ impl Account {
     /// # Errors
     /// Its sender should have waited.
     #[inline]
-    fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
+    pub(crate) fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
         if charge.token.is_some() {
             if self.waiting >= UNANSWERED_MAX {
                 return Err(NotAllowed("more messages that wait to be matched than may"));
@@ -234,16 +233,15 @@ impl Endpoint {
                     Some(slab) if slab.len() >= len => slab,
                     _ => self.source.take_arrived(len)?,
                 };
-                for (i, word) in words[..len.div_ceil(8)].iter().enumerate() {
-                    store_word(slab.words(), i * 8, word.to_ne_bytes());
-                }
+                copy_words(words, 0, slab.words(), 0, len);
                 Ok(Payload::Physical(slab, len))
             }
         }
     }
 
     /// Tells the sender of a message that it is matched: its request, or its credit.
-    fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
+    #[inline]
+    pub(crate) fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
         // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
         if let Some(token) = charge.token
             && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
@@ -267,15 +265,26 @@ impl Endpoint {
         let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
         let capacity = receive.capacity;
         let outcome = match payload {
-            Ok(Payload::Whole(message)) => whole(message, capacity, &envelope),
             Ok(Payload::Physical(slab, len)) if self.config.message_oriented => {
                 return self.deliver_first(state, id, envelope, slab, len, capacity);
             }
-            Ok(Payload::Physical(slab, len)) => physical(slab, len, None, capacity, &envelope),
-            Ok(Payload::Parts((slab, len), second)) => physical(slab, len, Some(second), capacity, &envelope),
-            Err(error) => Err(error.into()),
+            payload => arrived_whole(payload, capacity, &envelope),
         };
         self.complete(state, id, outcome.map(|m| received(envelope, m)));
+    }
+}
+
+/// The message of a packet that is all of it.
+#[inline]
+pub(crate) fn arrived_whole(
+    payload: Result<Payload, SlabError>,
+    capacity: usize,
+    envelope: &Envelope,
+) -> Result<Message, DeviceError> {
+    match payload? {
+        Payload::Whole(message) => whole(message, capacity, envelope),
+        Payload::Physical(slab, len) => physical(slab, len, None, capacity, envelope),
+        Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
     }
 }
 
@@ -298,9 +307,7 @@ pub(crate) fn physical(
     envelope: &Envelope,
 ) -> Result<Message, DeviceError> {
     check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
-    let Envelope { source, tag, .. } = *envelope;
-    let damaged = |error| DeviceError::Damaged { error, source_rank: source, tag };
-    parse_first(slab.words(), len).map_err(damaged)?;
+    let damaged = |error| DeviceError::Damaged { error, source_rank: envelope.source, tag: envelope.tag };
     Message::from_physical(slab, len, second, capacity).map_err(damaged)
 }
 

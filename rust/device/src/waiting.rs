@@ -73,6 +73,11 @@ impl Backoff {
         Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
     }
 
+    /// For a wait that has polled in vain already.
+    pub(crate) fn after_pauses(config: &Config) -> Self {
+        Backoff { pauses: 0, ..Backoff::new(config) }
+    }
+
     /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
     /// is woken at once, while one that yields gets its turn when all others had theirs.
     ///

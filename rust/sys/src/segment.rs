@@ -152,6 +152,12 @@ impl SharedBell<'_> {
     #[inline(always)]
     pub fn ring(&self) {
         fence(SeqCst);
+        self.ring_after_fence();
+    }
+
+    /// As [`ring`](Self::ring), for a caller that has a sequentially consistent fence behind it.
+    #[inline(always)]
+    pub fn ring_after_fence(&self) {
         if self.sleepers.load(Relaxed) != 0 {
             self.wake();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use mpjdev_buffer::Message;
-use mpjdev_buffer::octets::load_word;
+use mpjdev_buffer::octets::copy_words;
 use mpjdev_sys::bell::Bell;
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::sync::AtomicU32;
@@ -25,7 +25,7 @@ struct Cell {
     len: u32,
     kind: super::Kind,
     context: u64,
-    words: [u64; INLINE_MAX / 8],
+    words: [AtomicU64; INLINE_MAX / 8],
     token: u64,
     payload: Option<Payload>,
 }
@@ -41,7 +41,7 @@ impl Default for Cell {
             len: NOTHING,
             kind: super::Kind::Eager,
             context: 0,
-            words: [0; INLINE_MAX / 8],
+            words: [const { AtomicU64::new(0) }; INLINE_MAX / 8],
             token: 0,
             payload: None,
         }
@@ -118,10 +118,7 @@ impl LocalWire {
     #[inline(always)]
     fn put_inline(&self, cell: &mut Cell, message: &Message) {
         let len = message.first_len();
-        let words = message.first_words();
-        for (i, word) in cell.words[..len.div_ceil(8)].iter_mut().enumerate() {
-            *word = u64::from_ne_bytes(load_word(words, i * 8));
-        }
+        copy_words(message.first_words(), 0, &cell.words, 0, len);
         cell.len = len as u32;
     }
 }

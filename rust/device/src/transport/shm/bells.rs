@@ -64,9 +64,14 @@ pub(super) struct Room {
     seen: AtomicU64,
 }
 
+/// Where the bells of a rank stand.
+pub(super) fn bell_at(ranks: usize, rank: u32) -> usize {
+    BELLS + rank as usize * bell_words(ranks)
+}
+
 impl ShmWire {
     fn bell(&self, rank: u32) -> usize {
-        BELLS + rank as usize * bell_words(self.job.ranks())
+        bell_at(self.job.ranks(), rank)
     }
 
     /// What this rank's helper sleeps on.
@@ -88,8 +93,9 @@ impl ShmWire {
         // Set already as long as the receiver looks at the queue by itself.
         if doorbells.load(Relaxed) & bit == 0 {
             doorbells.fetch_or(bit, SeqCst);
+            fence(SeqCst);
         }
-        self.wake(dest);
+        self.job.pages.common.bell(self.bell(dest)).ring_after_fence();
     }
 
     /// Wakes the thread of a rank that sleeps on the transport.
@@ -103,13 +109,17 @@ impl ShmWire {
         self.job.pages.common.bell(self.bell(rank) + HELPER).call();
     }
 
+    /// What the others have rung for this rank.
+    #[inline(always)]
+    pub(super) fn own_doorbells(&self) -> &[AtomicU64] {
+        &self.job.pages.common.words()[self.own_bell + DOORBELLS..]
+    }
+
     /// Whether there is a doorbell of a source that is not looked at.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
-        let doorbells =
-            &self.job.pages.common.words()[self.bell(self.rank) + DOORBELLS..][..self.active.len()];
         let known = self.active.iter().zip(&self.ignored).map(|(a, b)| a.load(Relaxed) | b.load(Relaxed));
-        doorbells.iter().zip(known).any(|(rung, known)| rung.load(Relaxed) & !known != 0)
+        self.own_doorbells().iter().zip(known).any(|(rung, known)| rung.load(Relaxed) & !known != 0)
     }
 
     /// Tells all ranks that the state of this one has changed.

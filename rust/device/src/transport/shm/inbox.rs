@@ -21,12 +21,14 @@ pub struct ShmInbox {
 impl Inbox for ShmInbox {
     fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         let mut n = self.receive_own(most, each);
-        self.look_at_news();
-        let wire = self.wire.clone();
-        for source in wire.active() {
-            n += self.receive_from(source, most - n, each);
-            if n == most {
-                break;
+        if self.wire.has_news() {
+            self.look_at_news();
+        }
+        for word in 0..self.wire.active.len() {
+            let mut bits = self.wire.active[word].load(Acquire);
+            while bits != 0 && n < most {
+                n += self.receive_from(word as u32 * 64 + bits.trailing_zeros(), most - n, each);
+                bits &= bits - 1;
             }
         }
         n
@@ -56,10 +58,8 @@ impl ShmInbox {
     }
 
     /// Looks from now on at the queues whose doorbells have rung.
+    #[cold]
     fn look_at_news(&mut self) {
-        if !self.wire.has_news() {
-            return;
-        }
         for i in 0..self.wire.active.len() {
             let wire = self.wire.clone();
             let doorbells = wire.doorbells(wire.rank, i as u32 * 64);

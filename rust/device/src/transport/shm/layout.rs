@@ -14,7 +14,7 @@
 //!        8  how far it has come in p's queue to it
 //!        9  octets of p's messages that it has matched
 //!       10  slabs it has returned to p
-//!      then per rank p, 64 KiB: its queue to p, the ring of slabs that it returns to p
+//!      then per rank p, 68 KiB: its queue to p, the ring of slabs that it returns to p
 //!      then slabs
 //! ```
 //!
@@ -52,9 +52,9 @@ pub(super) const FAILED: u64 = 2;
 /// Places of the ring in which slabs come back from one other rank: a page.
 pub(super) const RETURNS_MAX: usize = 512;
 /// Octets that one rank has for queue and ring to another one.
-const PAIR_LEN: usize = 64 << 10;
-/// Lines of a queue at most.
-pub(super) const QUEUE_LINES_MAX: usize = (PAIR_LEN - RETURNS_MAX * 8) / 64;
+const PAIR_LEN: usize = QUEUE_LINES_MAX * 64 + RETURNS_MAX * 8;
+/// Lines of a queue at most; their number is a power of two.
+pub(super) const QUEUE_LINES_MAX: usize = 1024;
 
 /// Words of the common page.
 pub(super) const EPOCH: usize = 0;

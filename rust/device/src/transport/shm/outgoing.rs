@@ -96,6 +96,30 @@ impl ShmWire {
         Some(Part { slab: slab.clone(), chunk: place(slab, &self.pool)?, len })
     }
 
+    /// The short way of a small message to a rank that was sent to before; none when it is not open, and when the queue has
+    /// no room.
+    #[inline]
+    pub(super) fn send_inline(&self, dest: u32, header: &Header, body: Outgoing<'_>) -> Option<bool> {
+        let Outgoing::Message(message) = body else { return None };
+        if header.kind != Kind::Eager || !goes_inline(message, self.inline_max) {
+            return None;
+        }
+        let (peer, sending) = (self.peers[dest as usize].get()?, self.sending[dest as usize].get()?);
+        let mut sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let (words, len) = (message.first_words(), message.first_len());
+        let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
+        let consumed = || peer.consumed();
+        let sent =
+            sending.producer.push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
+        if sent != Ok(true) {
+            return None;
+        }
+        self.note_room(dest);
+        drop(sending);
+        self.notify(dest);
+        Some(true)
+    }
+
     /// Puts a packet into the queue; false when there is no room.
     pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
         let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;

@@ -17,7 +17,7 @@ use super::layout::{
     returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
-use super::ring::{self, Consumer, Damaged, OCTETS_MAX};
+use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
 use super::{BY_REFERENCE, IN_TWO, INLINE, Job, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
@@ -132,7 +132,7 @@ impl Peer {
         if lines == 0 {
             return Ok(false);
         }
-        if !(2..=QUEUE_LINES_MAX as u64).contains(&lines) {
+        if !(2..=QUEUE_LINES_MAX as u64).contains(&lines) || !lines.is_power_of_two() {
             return Err(Damaged("the length of its queue"));
         }
         let offset = queue_at(self.ranks, self.me);
@@ -277,19 +277,11 @@ pub(super) struct Source {
     /// Where it can see that this rank is, and where it was woken last to see it.
     said: u64,
     told: u64,
-    /// The octets of the record at hand: copied out once, before anybody looks at them.
-    octets: Box<[u64; OCTETS_MAX / 8]>,
 }
 
 impl Source {
     pub(super) fn new(peer: Arc<Peer>) -> Source {
-        Source {
-            peer,
-            consumer: Consumer::default(),
-            said: 0,
-            told: 0,
-            octets: Box::new([0; OCTETS_MAX / 8]),
-        }
+        Source { peer, consumer: Consumer::default(), said: 0, told: 0 }
     }
 
     /// How far this rank has come, when that is to be said.
@@ -325,22 +317,28 @@ impl Source {
         &mut self,
         each: impl FnOnce(Header, Incoming<'_>) -> Result<(), NotAllowed>,
     ) -> Result<bool, Damaged> {
-        let Source { peer, consumer, octets, .. } = self;
+        let Source { peer, consumer, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
-        for (to, word) in octets.iter_mut().zip(words) {
-            *to = word.load(Relaxed);
-        }
-        consumer.pass(&head);
         let (kind, body) = parse_form(head.form).ok_or(Damaged("the form of a packet"))?;
+        let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
+        // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
+        if kind == Kind::Eager && body == INLINE {
+            each(header, Incoming::Inline(words, head.len)).map_err(|NotAllowed(why)| Damaged(why))?;
+            consumer.pass(&head);
+            return Ok(true);
+        }
+        // Copied out once; what is checked is what is used.
+        let mut octets = [0; LEAST_OCTETS / 8];
+        octets.iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Relaxed));
+        consumer.pass(&head);
         let token_len = if kind == Kind::Eager { 0 } else { 8 };
         let len = head.len.checked_sub(token_len).ok_or(Damaged("the length of a packet"))?;
-        let token = if token_len > 0 { octets[0] } else { 0 };
-        let header = Header { kind, context: head.context, tag: head.tag, token };
+        if token_len > 0 {
+            header.token = octets[0];
+        }
         let octets = &octets[token_len / 8..];
         let incoming = match (body, len) {
             (NOTHING, 0) => Incoming::Nothing,
-            // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
-            (INLINE, len) if kind == Kind::Eager => Incoming::Inline(octets, len),
             (BY_REFERENCE, 16) => {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Physical(slab, len))

@@ -9,9 +9,10 @@ use std::time::Duration;
 use mpjdev_buffer::Slab;
 
 use super::Job;
-use super::bells::{Noticed, Room};
+use super::bells::{Noticed, Room, bell_at};
 use super::layout::{
-    ALIVE, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, WHY, WHY_LEN, WHY_MAX, peer as peer_at,
+    ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, WHY, WHY_LEN, WHY_MAX,
+    peer as peer_at,
 };
 use super::outgoing::{Sending, Unsent};
 use super::peer::{self, Peer};
@@ -41,6 +42,8 @@ pub struct ShmWire {
     /// Packets of this rank to itself.
     pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
     pub(super) own_waits: AtomicBool,
+    /// Where its bells stand.
+    pub(super) own_bell: usize,
     own_max: usize,
     pub(super) noticed: Noticed,
     abort: OnceLock<(u32, String)>,
@@ -52,7 +55,8 @@ pub struct ShmWire {
 /// ([`Peer::quarter`]).
 fn queue_lines(config: &Config) -> usize {
     let largest = lines(LEAST_OCTETS.max(config.inline_max));
-    (config.queue_cells * largest.min(8)).clamp(4 * largest + 4, QUEUE_LINES_MAX)
+    let least = (4 * largest + 4).next_power_of_two();
+    (config.queue_cells * largest.min(8)).next_power_of_two().clamp(least, QUEUE_LINES_MAX)
 }
 
 impl ShmWire {
@@ -71,6 +75,7 @@ impl ShmWire {
             ignored: bits(),
             own: Mutex::default(),
             own_waits: AtomicBool::new(false),
+            own_bell: bell_at(ranks, rank),
             own_max: config.queue_cells,
             noticed: Noticed::default(),
             abort: OnceLock::new(),
@@ -122,16 +127,25 @@ impl ShmWire {
         true
     }
 
-    /// Sources whose queues are looked at, one after the other.
-    pub(super) fn active(&self) -> impl Iterator<Item = u32> + '_ {
-        self.active.iter().enumerate().flat_map(|(i, word)| {
-            let mut bits = word.load(Acquire);
-            std::iter::from_fn(move || {
-                let bit = bits.trailing_zeros();
-                bits &= bits.wrapping_sub(1);
-                (bit < 64).then_some(i as u32 * 64 + bit)
-            })
-        })
+    fn send_slowly(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        if dest == self.rank {
+            return self.send_to_myself(header, body);
+        }
+        let mut sent = self.send_to(dest, header, body);
+        if let Ok(false) = sent {
+            // There may have been room before the receiver could see that it is waited for.
+            sent = self.send_to(dest, header, body);
+        }
+        match sent {
+            Ok(true) => {
+                self.notify(dest);
+                return true;
+            }
+            Ok(false) => {}
+            Err(Unsent::Damaged(what)) => self.fail_because_of(dest, &what),
+            Err(Unsent::Failed(why)) => self.fail(&why),
+        }
+        false
     }
 
     /// The state of a rank as itself says it.
@@ -147,6 +161,14 @@ impl ShmWire {
             Ok(peer) => peer.state(),
             Err(why) => PeerState::Failed(why),
         }
+    }
+}
+
+impl ShmWire {
+    #[inline(always)]
+    fn is_ready_from(&self, source: u32) -> bool {
+        let position = self.about(source, CONSUMED).load(Relaxed);
+        self.peers[source as usize].get().is_some_and(|peer| peer.is_ready_at(position))
     }
 }
 
@@ -168,24 +190,10 @@ impl Reclaim for ShmWire {
 impl Wire for ShmWire {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
-        if dest == self.rank {
-            return self.send_to_myself(header, body);
+        if let Some(sent) = self.send_inline(dest, &header, body) {
+            return sent;
         }
-        let mut sent = self.send_to(dest, header, body);
-        if let Ok(false) = sent {
-            // There may have been room before the receiver could see that it is waited for.
-            sent = self.send_to(dest, header, body);
-        }
-        match sent {
-            Ok(true) => {
-                self.notify(dest);
-                return true;
-            }
-            Ok(false) => {}
-            Err(Unsent::Damaged(what)) => self.fail_because_of(dest, &what),
-            Err(Unsent::Failed(why)) => self.fail(&why),
-        }
-        false
+        self.send_slowly(dest, header, body)
     }
 
     #[inline]
@@ -195,13 +203,23 @@ impl Wire for ShmWire {
 
     #[inline]
     fn is_ready(&self) -> bool {
-        if self.own_waits.load(Acquire) || self.has_news() || self.has_room() {
+        if self.own_waits.load(Relaxed) || self.has_room() {
             return true;
         }
-        self.active().any(|source| {
-            let position = self.about(source, super::layout::CONSUMED).load(Relaxed);
-            self.peers[source as usize].get().is_some_and(|peer| peer.is_ready_at(position))
-        })
+        let doorbells = self.own_doorbells();
+        for (word, (active, rung)) in self.active.iter().zip(doorbells).enumerate() {
+            let mut bits = active.load(Relaxed);
+            if rung.load(Relaxed) & !bits != 0 && self.has_news() {
+                return true;
+            }
+            while bits != 0 {
+                if self.is_ready_from(word as u32 * 64 + bits.trailing_zeros()) {
+                    return true;
+                }
+                bits &= bits - 1;
+            }
+        }
+        false
     }
 
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
