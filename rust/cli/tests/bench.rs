@@ -78,7 +78,9 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "-n", "1"], "2..=256"),
         (&["rate", "--peer", "lam"], "openmpi"),
         (&["rate", "--peer", "mpich", "--no-peer"], "--no-peer"),
-        (&["rate", "--java", "--jar", "/no/such.jar"], "/no/such.jar"),
+        (&["figures", "-n", "4"], "of their own"),
+        (&["figures", "--class-path", "/no/such.jar"], "--class-path"),
+        (&["rate", "--java", "--class-path", "/no/such.jar"], "/no/such.jar"),
     ] {
         let (status, out, err) = run(args);
         assert_eq!((status, out.as_str()), (2, ""), "{args:?}: {err}");

@@ -9,7 +9,7 @@ use mpjdev_device::{Comm, From, Mode, Patient};
 
 use super::order::{Case, Order, WINDOW};
 use super::rank::RankError;
-use super::system;
+use super::sleeps;
 
 type Done = Result<(), RankError>;
 
@@ -76,10 +76,6 @@ impl Party {
             Case::Ring => self.ring(times)?,
             Case::Alltoall => self.alltoall(times)?,
             Case::Busy => return self.busy(times),
-            Case::Memory => {
-                self.alltoall(times)?;
-                return Ok(Told { nanos: None, extra: system::shared_memory()? });
-            }
             Case::Strided | Case::Random | Case::Sum | Case::Objects | Case::Serial | Case::Garbage => {
                 return Err(RankError::Order(format!("{case} is measured in Java")));
             }
@@ -205,11 +201,11 @@ impl Party {
                 sending += begin.elapsed();
             } else {
                 self.send(other)?;
-                let (begin, before) = (Instant::now(), system::sleeps_of_others()?);
+                let (begin, before) = (Instant::now(), sleeps::of_others()?);
                 while begin.elapsed() < BUSY {
                     std::hint::spin_loop();
                 }
-                slept += system::sleeps_of_others()?.saturating_sub(before);
+                slept += sleeps::of_others()?.saturating_sub(before);
                 for _ in 0..WINDOW {
                     self.recv(other)?;
                 }

@@ -7,15 +7,18 @@
 //! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust; [`report`] is for people.
 
 pub mod contest;
+pub mod figures;
 pub mod line;
 pub mod loops;
+pub mod memory;
 pub mod order;
 pub mod outcome;
 pub mod peer;
 pub mod rank;
 pub mod report;
 pub mod side;
-pub mod system;
+pub mod sleeps;
+pub mod trial;
 
 use std::io;
 

@@ -40,13 +40,11 @@ pub enum Case {
     Alltoall,
     /// Java garbage of a send and a receive.
     Garbage,
-    /// Memory that the ranks hold.
-    Memory,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 14] = [
+    pub const ALL: [Case; 13] = [
         Case::Arrays,
         Case::Buffers,
         Case::Strided,
@@ -60,7 +58,6 @@ impl Case {
         Case::Ring,
         Case::Alltoall,
         Case::Garbage,
-        Case::Memory,
     ];
 
     /// The word that stands for it.
@@ -79,7 +76,6 @@ impl Case {
             Case::Ring => "ring",
             Case::Alltoall => "alltoall",
             Case::Garbage => "garbage",
-            Case::Memory => "memory",
         }
     }
 
@@ -99,7 +95,6 @@ impl Case {
             Case::Ring => "ring, one hop",
             Case::Alltoall => "all to all",
             Case::Garbage => "garbage",
-            Case::Memory => "memory",
         }
     }
 
@@ -109,7 +104,7 @@ impl Case {
             Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
             Case::RateArrays | Case::RateBuffers | Case::Busy => WINDOW,
             Case::Ring => u64::from(ranks.max(1)),
-            Case::Serial | Case::Alltoall | Case::Garbage | Case::Memory => 1,
+            Case::Serial | Case::Alltoall | Case::Garbage => 1,
         }
     }
 }

@@ -80,8 +80,8 @@ pub struct Tools {
     pub own: PathBuf,
     /// The `java` command.
     pub java: OsString,
-    /// Our jar.
-    pub jar: PathBuf,
+    /// Where the Java counterpart is.
+    pub class_path: OsString,
 }
 
 /// Who takes part.
@@ -139,7 +139,7 @@ pub fn java(tools: &Tools, crowded: bool) -> Vec<OsString> {
     let options = if crowded { ["-Xmx128m", "-XX:+UseSerialGC"] } else { ["-Xmx1g", "-Xms256m"] };
     let mut words = vec![tools.java.clone(), "--enable-native-access=ALL-UNNAMED".into()];
     words.extend(options.map(OsString::from));
-    words.extend(["-cp".into(), tools.jar.clone().into(), "mpjdev.tools.Bench".into()]);
+    words.extend(["-cp".into(), tools.class_path.clone(), "mpjdev.tools.Bench".into()]);
     words
 }
 
@@ -213,6 +213,11 @@ impl Side {
     /// What people read.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The process that was started, whose children the ranks are.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Number of its ranks.

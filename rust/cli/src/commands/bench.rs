@@ -1,6 +1,7 @@
 //! `mpjdev bench`: measures messages between ranks, beside a C program where there is an MPI.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,11 +13,13 @@ use serde::Serialize;
 
 use crate::bench::BenchError;
 use crate::bench::contest::{self, Entry, Pace, Stop};
+use crate::bench::figures::{self, Held};
 use crate::bench::order::Case;
 use crate::bench::outcome::compare;
-use crate::bench::peer::Peer;
+use crate::bench::peer::{Peer, Program};
 use crate::bench::report::{Row, Unit, table};
 use crate::bench::side::{Contestant, Folder, Side, Tools, Transport};
+use crate::bench::trial::Course;
 
 /// Arguments of `mpjdev bench`.
 #[derive(Args, Debug)]
@@ -27,7 +30,8 @@ so only turns of the same mode (the line takes less than 100 ns, or more) are co
 enough of them. Times are medians.
 
   mpjdev bench pingpong
-  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
+  mpjdev bench figures --time 2
+  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Bench {
@@ -39,17 +43,17 @@ pub struct Bench {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// How our ranks reach each other
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Transport::Local, Transport::Shm])]
+    /// How our ranks reach each other [default: local,shm]
+    #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
     /// Measure the Java counterpart too
     #[arg(long)]
     java: bool,
 
-    /// The jar that the Java counterpart is in [default: lib/mpjdev.jar beside the folder of this command]
-    #[arg(long, value_name = "FILE")]
-    jar: Option<PathBuf>,
+    /// Where the Java counterpart is [default: lib/mpjdev.jar beside the folder of this command]
+    #[arg(long, value_name = "PATH")]
+    class_path: Option<OsString>,
 
     /// C programs to compare with [default: those that are installed]
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -70,6 +74,10 @@ pub struct Bench {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Write the JSON to a file too
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,6 +92,8 @@ enum What {
     Alltoall,
     /// Time of one hop round a ring of all ranks
     Ring,
+    /// What Java over shared memory has to reach, most of it as a ratio to C under Open MPI
+    Figures,
 }
 
 impl What {
@@ -94,6 +104,7 @@ impl What {
             What::Rate => &[Case::RateArrays, Case::RateBuffers],
             What::Alltoall => &[Case::Alltoall],
             What::Ring => &[Case::Ring],
+            What::Figures => &[],
         }
     }
 
@@ -105,13 +116,14 @@ impl What {
             What::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
             What::Rate | What::Ring => &[8, 1 << 10],
             What::Alltoall => &[8, 1 << 10, 64 << 10],
+            What::Figures => &[],
         }
     }
 
     fn ranks(self) -> u32 {
         match self {
             What::Alltoall | What::Ring => 4,
-            What::Pingpong | What::Bandwidth | What::Rate => 2,
+            What::Pingpong | What::Bandwidth | What::Rate | What::Figures => 2,
         }
     }
 
@@ -119,20 +131,23 @@ impl What {
         match self {
             What::Bandwidth => Unit::Bandwidth,
             What::Rate => Unit::Rate,
-            What::Pingpong | What::Alltoall | What::Ring => Unit::Time,
+            What::Pingpong | What::Alltoall | What::Ring | What::Figures => Unit::Time,
         }
     }
 }
 
-#[derive(Serialize)]
-struct Whole<'a> {
-    rows: &'a [Row],
+/// All that was measured.
+#[derive(Default, Serialize)]
+struct Whole {
+    rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    figures: Vec<Held>,
 }
 
 impl Bench {
     /// Measures and tells; gives the exit status.
     pub fn run(&self) -> ExitCode {
-        match self.measure().and_then(|rows| self.tell(&rows)) {
+        match self.measure().and_then(|whole| self.tell(&whole)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("mpjdev: {error}");
@@ -141,12 +156,16 @@ impl Bench {
         }
     }
 
-    fn tell(&self, rows: &[Row]) -> Result<(), BenchError> {
-        let text = if self.json {
-            let json = serde_json::to_string_pretty(&Whole { rows }).map_err(io::Error::from);
-            json.map_err(BenchError::system("JSON"))? + "\n"
-        } else {
-            table(rows, self.what.unit())
+    fn tell(&self, whole: &Whole) -> Result<(), BenchError> {
+        let json = serde_json::to_string_pretty(whole).map_err(io::Error::from);
+        let json = json.map_err(BenchError::system("JSON"))? + "\n";
+        if let Some(file) = &self.save {
+            std::fs::write(file, &json).map_err(BenchError::system(file.display().to_string()))?;
+        }
+        let text = match self.what {
+            _ if self.json => json,
+            What::Figures => figures::table(&whole.figures),
+            _ => table(&whole.rows, self.what.unit()),
         };
         match io::stdout().write_all(text.as_bytes()) {
             // Whoever reads has seen enough.
@@ -155,25 +174,41 @@ impl Bench {
         }
     }
 
-    fn measure(&self) -> Result<Vec<Row>, BenchError> {
+    fn measure(&self) -> Result<Whole, BenchError> {
         if env::var_os(mpjdev_device::control::CONTROL).is_some() {
             return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
         }
+        let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.transport.is_empty();
+        if self.what == What::Figures && !is_plain {
+            let why =
+                "figures have ranks, sizes and a transport of their own: without -n, --sizes, --transport";
+            return Err(BenchError::Missing(why.into()));
+        }
         let tools = self.tools()?;
-        let contestants = self.contestants(&tools)?;
         let stop = stop_at_signals()?;
+        if self.what == What::Figures {
+            return self.figures(&tools, &stop);
+        }
+        let contestants = self.contestants(&tools)?;
         let ranks = self.ranks.unwrap_or(self.what.ranks());
         let sides = contestants.iter().map(|contestant| Side::start(contestant, ranks, &tools));
         let mut sides = sides.collect::<Result<Vec<_>, _>>()?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
-        let mut rows = Vec::new();
+        let mut whole = Whole::default();
         for case in self.what.cases() {
             for octets in sizes {
-                rows.push(self.row(&mut sides, *case, *octets, &stop)?);
+                whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
             }
         }
         sides.into_iter().try_for_each(Side::end)?;
-        Ok(rows)
+        Ok(whole)
+    }
+
+    fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
+        let programs = self.programs(tools, &[Peer::OpenMpi])?;
+        let course = Course { tools, peer: programs.first(), pace: Pace::of(self.time), stop };
+        let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
+        Ok(Whole { rows: outcome.rows, figures: outcome.held })
     }
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
@@ -186,34 +221,45 @@ impl Bench {
 
     fn tools(&self) -> Result<Tools, BenchError> {
         let own = env::current_exe().map_err(BenchError::system("this command"))?;
-        let jar = self.jar.clone().or_else(super::run::own_jar).unwrap_or_default();
-        if self.java && !jar.is_file() {
+        let jar = || super::run::own_jar().map(PathBuf::into_os_string);
+        let class_path = self.class_path.clone().or_else(jar).unwrap_or_default();
+        let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
+        if (self.java || self.what == What::Figures) && !is_there {
             return Err(BenchError::Missing(format!(
-                "no jar for the Java counterpart at '{}': --jar names it",
-                jar.display()
+                "no Java counterpart at '{}': --class-path says where mpjdev.jar is",
+                class_path.display()
             )));
         }
-        Ok(Tools { folder: Folder::new()?, own, java: super::run::java(), jar })
+        Ok(Tools { folder: Folder::new()?, own, java: super::run::java(), class_path })
     }
 
     fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
+        let all = [Transport::Local, Transport::Shm];
+        let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
         let mut contestants = Vec::new();
-        for transport in &self.transport {
+        for transport in transports {
             contestants.push(Contestant::Rust(*transport));
             if self.java {
                 contestants.push(Contestant::Java(*transport));
             }
         }
-        let all = [Peer::OpenMpi, Peer::Mpich];
-        for peer in if self.peer.is_empty() { &all } else { &self.peer[..] } {
+        let programs = self.programs(tools, &[Peer::OpenMpi, Peer::Mpich])?;
+        contestants.extend(programs.into_iter().map(Contestant::C));
+        Ok(contestants)
+    }
+
+    /// The C programs that were asked for; if none was, those of `all` that are there, and a word about those that are not.
+    fn programs(&self, tools: &Tools, all: &[Peer]) -> Result<Vec<Program>, BenchError> {
+        let mut programs = Vec::new();
+        let peers = if self.peer.is_empty() { all } else { &self.peer };
+        for peer in peers.iter().filter(|_| !self.no_peer) {
             match peer.compile(tools.folder.path()) {
-                _ if self.no_peer => {}
-                Ok(program) => contestants.push(Contestant::C(program)),
+                Ok(program) => programs.push(program),
                 Err(BenchError::Missing(why)) if self.peer.is_empty() => eprintln!("mpjdev: {why}"),
                 Err(error) => return Err(error),
             }
         }
-        Ok(contestants)
+        Ok(programs)
     }
 }
 

@@ -1,0 +1,363 @@
+//! The figures that messages between processes have to reach: all of them, and only here.
+
+use serde::Serialize;
+
+use super::order::Case;
+use super::outcome::{Compared, Mode, Sample, Summary};
+use super::report::{aligned, bare_line, time};
+
+/// Who takes part in what is held against a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Our ranks in Java, as processes.
+    Ours,
+    /// The C program under Open MPI.
+    Theirs,
+}
+
+/// One that takes turns with the others of its trial.
+pub type Part = (Who, Case, u64);
+
+/// Some that take turns, and what is asked of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// Ranks of each.
+    pub ranks: u32,
+    /// Who does what.
+    pub parts: &'static [Part],
+    /// What is asked; numbers of parts are places in that list.
+    pub asked: &'static [Asked],
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What people read.
+    pub title: &'static str,
+    /// Of what.
+    pub of: Of,
+    /// The most that it may be; none when it is only reported.
+    pub most: Option<f64>,
+}
+
+/// What is held against a figure.
+#[derive(Clone, Copy, Debug)]
+pub enum Of {
+    /// Time of the first by time of the second.
+    Ratio(usize, usize),
+    /// Time of the slowest by that of the fastest, from the first of them to the last.
+    Flat(usize, usize),
+    /// Time of the slowest, from the first of them to the second, by time of the third.
+    Slowest(usize, usize, usize),
+    /// Microseconds of one in its worst turn.
+    WorstMicros(usize),
+    /// Microseconds of one.
+    Micros(usize),
+    /// What else the case tells.
+    Extra(usize),
+}
+
+const fn ratio(title: &'static str, most: f64, ours: usize, theirs: usize) -> Asked {
+    Asked { title, of: Of::Ratio(ours, theirs), most: Some(most) }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+use Case::{
+    Arrays, Buffers, Busy, Garbage, Objects, Random, RateArrays, RateBuffers, Ring, Serial, Strided, Sum,
+};
+use Who::{Ours, Theirs};
+
+/// Those that are measured by taking turns.
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8)],
+        asked: &[ratio("8 B, array to array", 1.3, 0, 2), ratio("8 B, buffer to buffer", 0.9, 1, 2)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, KIB), (Theirs, Arrays, KIB)],
+        asked: &[ratio("1 KiB, array to array", 1.3, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, 64 * KIB), (Theirs, Arrays, 64 * KIB)],
+        asked: &[ratio("64 KiB, array to array", 0.8, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, MIB), (Theirs, Arrays, MIB)],
+        asked: &[ratio("1 MiB, array to array", 0.95, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, 16 * MIB), (Theirs, Arrays, 16 * MIB)],
+        asked: &[ratio("16 MiB, array to array", 0.9, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[
+            (Ours, Buffers, 8),
+            (Ours, Buffers, 64 * KIB),
+            (Ours, Buffers, MIB),
+            (Ours, Buffers, 16 * MIB),
+            (Ours, Buffers, 64 * MIB),
+        ],
+        asked: &[
+            Asked { title: "hand-over 64 KiB to 64 MiB, flat", of: Of::Flat(1, 4), most: Some(1.2) },
+            Asked { title: "hand-over against 8 B", of: Of::Slowest(1, 4, 0), most: Some(1.5) },
+        ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Sum, 16 * MIB), (Theirs, Sum, 16 * MIB)],
+        asked: &[ratio("16 MiB rewritten and summed up", 0.8, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB)],
+        asked: &[ratio("1 MiB, every second double", 0.5, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Random, MIB), (Theirs, Random, MIB)],
+        asked: &[ratio("1 MiB, random doubles", 0.7, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, RateBuffers, 8), (Ours, RateArrays, 8), (Theirs, RateBuffers, 8)],
+        asked: &[
+            ratio("rate of 8 B, buffer to buffer", 1.0, 0, 2),
+            ratio("rate of 8 B, array to array", 2.0, 1, 2),
+        ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Busy, 8)],
+        asked: &[
+            Asked { title: "rate to a rank that computes, us", of: Of::Micros(0), most: None },
+            // What the JVM's own threads do in that time is far less.
+            Asked { title: "its wake-ups per message", of: Of::Extra(0), most: Some(0.01) },
+        ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Objects, 8), (Ours, Serial, 8)],
+        asked: &[ratio("1000 objects against one JVM", 1.1, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Garbage, 8)],
+        asked: &[Asked { title: "garbage per send + receive, B", of: Of::Extra(0), most: Some(32.0) }],
+    },
+    Trial {
+        ranks: 8,
+        parts: &[(Ours, Ring, 8), (Theirs, Ring, 8)],
+        asked: &[
+            ratio("ring of 8, a hop", 2.0, 0, 1),
+            Asked { title: "ring of 8, worst turn, us", of: Of::WorstMicros(0), most: Some(20.0) },
+        ],
+    },
+    Trial {
+        ranks: 16,
+        parts: &[(Ours, Ring, 8), (Theirs, Ring, 8)],
+        asked: &[
+            ratio("ring of 16, a hop", 2.0, 0, 1),
+            Asked { title: "ring of 16, worst turn, us", of: Of::WorstMicros(0), most: Some(20.0) },
+        ],
+    },
+];
+
+/// Ranks of the jobs that are empty, and of those whose memory is looked at.
+pub const JOB_RANKS: u32 = 16;
+/// Time of an empty job in Java by that of as many plain JVMs.
+pub const START: Asked = Asked { title: "start and end of 16 ranks", of: Of::Ratio(0, 1), most: Some(1.3) };
+/// KiB of shared memory of a rank that has done nothing.
+pub const IDLE: Asked =
+    Asked { title: "shared memory of an idle rank, KiB", of: Of::Extra(0), most: Some(1024.0) };
+/// KiB of shared memory that a pair takes which has exchanged something small.
+pub const PAIR: Asked =
+    Asked { title: "shared memory of a used pair, KiB", of: Of::Extra(0), most: Some(64.0) };
+/// KiB of private memory of a rank in Rust, which has no JVM.
+pub const PRIVATE: Asked =
+    Asked { title: "private memory of an idle rank, KiB", of: Of::Extra(0), most: Some(1024.0) };
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As asked.
+    Reached,
+    /// More than asked.
+    Missed,
+    /// Nothing is asked.
+    Reported,
+    /// Whoever it is held against is not there.
+    Unknown,
+}
+
+/// A figure beside what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Held {
+    /// What people read.
+    pub title: String,
+    /// The most that it may be.
+    pub asked: Option<f64>,
+    /// What it is.
+    pub measured: Option<f64>,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// Nanoseconds of ours.
+    pub ours: Option<f64>,
+    /// Nanoseconds of what it is held against.
+    pub against: Option<f64>,
+    /// How far apart the processors were.
+    pub mode: Mode,
+    /// Nanoseconds of the bare line.
+    pub line: Option<f64>,
+}
+
+impl Asked {
+    /// Holds what was measured of a trial against it.
+    pub fn hold(&self, compared: &Compared, samples: &[Vec<Sample>]) -> Held {
+        let summary = |at: usize| compared.summaries.get(at).copied().flatten();
+        let nanos = |at: usize| summary(at).map(|s: Summary| s.median);
+        let all = |from: usize, to: usize| (from..=to).map(nanos).collect::<Option<Vec<f64>>>();
+        let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
+        let least = |all: Vec<f64>| all.into_iter().fold(f64::INFINITY, f64::min);
+        let (ours, against) = match self.of {
+            Of::Ratio(ours, theirs) => (nanos(ours), nanos(theirs)),
+            Of::Flat(from, to) => (all(from, to).map(most), all(from, to).map(least)),
+            Of::Slowest(from, to, by) => (all(from, to).map(most), nanos(by)),
+            Of::WorstMicros(at) => {
+                let turns = samples.get(at).map(|turns| turns.iter().map(|s| s.nanos).collect());
+                (turns.map(most), None)
+            }
+            Of::Micros(at) | Of::Extra(at) => (nanos(at), None),
+        };
+        let measured = match self.of {
+            Of::Ratio(..) | Of::Flat(..) | Of::Slowest(..) => ours.zip(against).map(|(o, a)| o / a),
+            Of::WorstMicros(_) | Of::Micros(_) => ours.map(|nanos| nanos / 1000.0),
+            Of::Extra(at) => summary(at).map(|s| s.extra),
+        };
+        Held { ours, against, line: compared.line, mode: compared.mode, ..self.value(measured) }
+    }
+
+    /// A figure that was measured in another way.
+    pub fn value(&self, measured: Option<f64>) -> Held {
+        let verdict = match (measured, self.most) {
+            (None, _) => Verdict::Unknown,
+            (Some(_), None) => Verdict::Reported,
+            (Some(measured), Some(most)) if measured <= most => Verdict::Reached,
+            (Some(_), Some(_)) => Verdict::Missed,
+        };
+        Held {
+            title: self.title.to_owned(),
+            asked: self.most,
+            measured,
+            verdict,
+            ours: None,
+            against: None,
+            mode: Mode::Mixed,
+            line: None,
+        }
+    }
+}
+
+/// A line for each figure, and what is missed once more.
+pub fn table(held: &[Held]) -> String {
+    let head = ["", "asked", "measured", "", "ours", "against", "bare line"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for figure in held {
+        let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
+        let verdict = match figure.verdict {
+            Verdict::Reached => "",
+            Verdict::Missed => "MISSED",
+            Verdict::Reported => "reported",
+            Verdict::Unknown => "not measured",
+        };
+        let nanos = |value: Option<f64>| value.map_or(String::new(), time);
+        lines.push(vec![
+            figure.title.clone(),
+            number(figure.asked),
+            number(figure.measured),
+            verdict.to_owned(),
+            nanos(figure.ours),
+            nanos(figure.against),
+            figure.line.map_or(String::new(), |_| bare_line(figure.line, figure.mode)),
+        ]);
+    }
+    let count = |verdict| held.iter().filter(|figure| figure.verdict == verdict).count();
+    let (reached, missed) = (count(Verdict::Reached), count(Verdict::Missed));
+    format!(
+        "{}\nOf {} figures {reached} are reached, {missed} missed, {} not measured.\n",
+        aligned(&lines),
+        held.iter().filter(|figure| figure.asked.is_some()).count(),
+        count(Verdict::Unknown)
+    )
+}
+
+/// Three digits.
+fn short(value: f64) -> String {
+    match value {
+        0.0..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::outcome::compare;
+
+    fn turns(nanos: f64, extra: f64) -> Vec<Sample> {
+        vec![Sample { nanos, extra, before: Some(30.0), after: Some(30.0) }; 3]
+    }
+
+    fn held(of: Of, most: f64, samples: &[Vec<Sample>]) -> (Option<f64>, Verdict) {
+        let held = Asked { title: "", of, most: Some(most) }.hold(&compare(samples), samples);
+        (held.measured, held.verdict)
+    }
+
+    #[test]
+    fn a_figure_is_reached_up_to_what_is_asked() {
+        let samples = [turns(130.0, 0.0), turns(100.0, 0.0), vec![]];
+        assert_eq!(held(Of::Ratio(0, 1), 1.3, &samples), (Some(1.3), Verdict::Reached));
+        assert_eq!(held(Of::Ratio(0, 1), 1.2, &samples), (Some(1.3), Verdict::Missed));
+        assert_eq!(held(Of::Ratio(0, 2), 1.3, &samples), (None, Verdict::Unknown));
+        let reported = Asked { title: "", of: Of::Micros(0), most: None };
+        assert_eq!(reported.hold(&compare(&samples), &samples).verdict, Verdict::Reported);
+    }
+
+    #[test]
+    fn several_sizes_are_held_against_one_another_and_against_another_one() {
+        let samples = [turns(50.0, 0.0), turns(70.0, 0.0), turns(77.0, 0.0), turns(72.0, 0.0)];
+        assert_eq!(held(Of::Flat(1, 3), 1.2, &samples).0, Some(77.0 / 70.0));
+        assert_eq!(held(Of::Slowest(1, 3, 0), 1.5, &samples).0, Some(77.0 / 50.0));
+    }
+
+    #[test]
+    fn the_worst_turn_counts_in_whatever_mode_it_was() {
+        let mut ring = turns(2000.0, 32.0);
+        ring.push(Sample { nanos: 30_000.0, extra: 32.0, before: None, after: None });
+        assert_eq!(held(Of::WorstMicros(0), 20.0, &[ring.clone()]), (Some(30.0), Verdict::Missed));
+        assert_eq!(held(Of::Extra(0), 32.0, &[ring]), (Some(32.0), Verdict::Reached));
+    }
+
+    #[test]
+    fn every_figure_names_parts_of_its_trial() {
+        for trial in TRIALS {
+            for asked in trial.asked {
+                let last = match asked.of {
+                    Of::Ratio(a, b) | Of::Flat(a, b) => a.max(b),
+                    Of::Slowest(a, b, c) => a.max(b).max(c),
+                    Of::WorstMicros(a) | Of::Micros(a) | Of::Extra(a) => a,
+                };
+                assert!(last < trial.parts.len(), "{}", asked.title);
+            }
+        }
+    }
+}

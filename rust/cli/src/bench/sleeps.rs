@@ -1,0 +1,29 @@
+//! What the system knows of the sleeps of this process's threads.
+
+use std::fs;
+use std::io;
+
+/// How often all threads but the calling one have gone to sleep so far.
+///
+/// # Errors
+/// The system does not tell.
+pub fn of_others() -> io::Result<u64> {
+    let own = fs::read_link("/proc/thread-self")?;
+    let mut sleeps = 0;
+    for task in fs::read_dir("/proc/self/task")? {
+        let task = task?;
+        if Some(task.file_name().as_os_str()) == own.file_name() {
+            continue;
+        }
+        // A thread that has ended meanwhile has no more to say.
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        sleeps += number_after(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+    }
+    Ok(sleeps)
+}
+
+/// The number in the line that begins so.
+fn number_after(status: &str, name: &str) -> Option<u64> {
+    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}

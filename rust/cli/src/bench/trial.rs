@@ -1,0 +1,183 @@
+//! Holding ourselves against the figures.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::BenchError;
+use super::contest::{self, Entry, Pace, Stop};
+use super::figures::{self, Held, Part, TRIALS, Trial, Who};
+use super::memory::held_below;
+use super::order::{Case, Order};
+use super::outcome::{Compared, Sample, compare};
+use super::peer::Program;
+use super::report::Row;
+use super::side::{self, Contestant, Side, Tools, Transport};
+
+/// How often the start and the end of a job are measured.
+const STARTS: usize = 5;
+
+/// All that is needed for it.
+#[derive(Debug)]
+pub struct Course<'a> {
+    /// What contestants are started from.
+    pub tools: &'a Tools,
+    /// The C program under Open MPI, where it is installed.
+    pub peer: Option<&'a Program>,
+    /// How long things are measured.
+    pub pace: Pace,
+    /// Set when all this is to end.
+    pub stop: &'a Stop,
+}
+
+/// What was measured, and what came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The figures.
+    pub held: Vec<Held>,
+    /// All that took turns.
+    pub rows: Vec<Row>,
+}
+
+impl Course<'_> {
+    /// All figures. `tell` is told what is being measured.
+    ///
+    /// # Errors
+    /// A contestant fails, or it is to stop.
+    pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
+        let mut outcome = Outcome::default();
+        let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
+        TRIALS.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
+        for (ranks, trials) in by_ranks {
+            let mut sides = vec![Side::start(&Contestant::Java(Transport::Shm), ranks, self.tools)?];
+            if let Some(peer) = self.peer {
+                sides.push(Side::start(&Contestant::C(peer.clone()), ranks, self.tools)?);
+            }
+            for trial in trials {
+                tell(trial.asked.first().map_or("", |asked| asked.title));
+                self.hold(&mut sides, trial, &mut outcome)?;
+            }
+            sides.into_iter().try_for_each(Side::end)?;
+        }
+        tell(figures::START.title);
+        outcome.held.push(self.start()?);
+        tell(figures::IDLE.title);
+        outcome.held.extend(self.memory()?);
+        Ok(outcome)
+    }
+
+    fn hold(&self, sides: &mut [Side], trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
+        // Parts of whoever is not there have no turns.
+        let side = |part: &Part| usize::from(part.0 == Who::Theirs);
+        let present: Vec<&Part> = trial.parts.iter().filter(|part| side(part) < sides.len()).collect();
+        let entries: Vec<Entry> =
+            present.iter().map(|part| Entry { side: side(part), case: part.1, octets: part.2 }).collect();
+        let mut pace = self.pace;
+        if trial.ranks > side::processors() {
+            // So many compilers take their time on so few processors.
+            pace.warm_up *= 4;
+        }
+        let mut turns = contest::contest(sides, &entries, pace, self.stop)?.into_iter();
+        let samples: Vec<Vec<Sample>> = trial
+            .parts
+            .iter()
+            .map(|part| if side(part) < sides.len() { turns.next().unwrap_or_default() } else { Vec::new() })
+            .collect();
+        let with_turns: Vec<Vec<Sample>> = samples.iter().filter(|s| !s.is_empty()).cloned().collect();
+        let compared = compare(&with_turns);
+        outcome.rows.extend(rows(&present, sides, &compared));
+        let compared = spread(compared, &samples);
+        outcome.held.extend(trial.asked.iter().map(|asked| asked.hold(&compared, &samples)));
+        Ok(())
+    }
+
+    /// The start and the end of a job of empty Java programs, against as many JVMs that do nothing.
+    fn start(&self) -> Result<Held, BenchError> {
+        let ranks = figures::JOB_RANKS;
+        let java = |word: &str| {
+            let mut words = side::java(self.tools, true);
+            words.push(word.into());
+            words
+        };
+        let mut job: Vec<OsString> =
+            vec![self.tools.own.clone().into(), "run".into(), "-n".into(), ranks.to_string().into()];
+        job.extend(java("empty"));
+        let mut samples = [Vec::new(), Vec::new()];
+        for _ in 0..STARTS {
+            let commands = [(&job, 1), (&java("nothing"), ranks)];
+            for (samples, (words, count)) in samples.iter_mut().zip(commands) {
+                let nanos = together(words, count)?.as_nanos() as f64;
+                samples.push(Sample { nanos, extra: 0.0, before: None, after: None });
+            }
+        }
+        Ok(figures::START.hold(&compare(&samples), &samples))
+    }
+
+    /// What ranks hold that have done nothing, and what every pair takes that exchanges something small.
+    fn memory(&self) -> Result<Vec<Held>, BenchError> {
+        let ranks = figures::JOB_RANKS;
+        let mut side = Side::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
+        let look = |side: &Side| held_below(side.process()).map_err(BenchError::system("/proc"));
+        let idle = look(&side)?;
+        side.follow(Order { case: Case::Alltoall, octets: 8, times: 1 })?;
+        let used = look(&side)?;
+        side.end()?;
+        let kib = |octets: u64, by: u32| octets as f64 / 1024.0 / f64::from(by);
+        let pairs = ranks * (ranks - 1);
+        Ok(vec![
+            figures::IDLE.value(Some(kib(idle.shared, ranks))),
+            figures::PRIVATE.value(Some(kib(idle.private, ranks))),
+            figures::PAIR.value(Some(kib(used.shared.saturating_sub(idle.shared), pairs))),
+        ])
+    }
+}
+
+/// One row for each case and size.
+fn rows(parts: &[&Part], sides: &[Side], compared: &Compared) -> Vec<Row> {
+    let mut kinds: Vec<(Case, u64)> = Vec::new();
+    for part in parts {
+        if !kinds.contains(&(part.1, part.2)) {
+            kinds.push((part.1, part.2));
+        }
+    }
+    let row = |(case, octets): (Case, u64)| {
+        let places: Vec<usize> =
+            (0..parts.len()).filter(|at| (parts[*at].1, parts[*at].2) == (case, octets)).collect();
+        let side = |at: &usize| &sides[usize::from(parts[*at].0 == Who::Theirs)];
+        let names: Vec<String> = places.iter().map(|at| side(at).name().to_owned()).collect();
+        let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
+        let ranks = sides.first().map_or(0, Side::size);
+        Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })
+    };
+    kinds.into_iter().map(row).collect()
+}
+
+/// The summaries of those with turns, at the places of all.
+fn spread(compared: Compared, samples: &[Vec<Sample>]) -> Compared {
+    let mut given = compared.summaries.into_iter();
+    let summaries =
+        samples.iter().map(|s| if s.is_empty() { None } else { given.next().flatten() }).collect();
+    Compared { summaries, ..compared }
+}
+
+/// How long so many processes take that are started at once, to the end of the last.
+fn together(words: &[OsString], count: u32) -> Result<Duration, BenchError> {
+    let name = words[0].to_string_lossy().into_owned();
+    let begin = Instant::now();
+    let start = |_| {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+    };
+    let children: Vec<_> = (0..count).map(start).collect();
+    let ended: Vec<_> =
+        children.into_iter().map(|child| child.and_then(|mut child: Child| child.wait())).collect();
+    let taken = begin.elapsed();
+    for status in ended {
+        let status = status.map_err(BenchError::system(name.clone()))?;
+        if !status.success() {
+            return Err(BenchError::Side { side: name, why: format!("it ended with {status}") });
+        }
+    }
+    Ok(taken)
+}
