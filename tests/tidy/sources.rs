@@ -261,15 +261,18 @@ fn native_methods_are_declared_in_the_java_core_alone() {
     none(findings, "a native method outside mpjdev.core");
 }
 
-/// The public face is one package; whoever needs another class of it needs a design decision.
+/// The public face is one package; whoever needs another class of it needs a design decision. The tools are programs.
 #[test]
-fn public_java_classes_belong_to_the_face_or_the_core() {
+fn java_classes_belong_to_the_face_the_core_or_the_tools() {
     let mut findings = Vec::new();
     for source in sources("java/src/main/java", ".java") {
         let package = source.text.lines().find_map(|line| line.strip_prefix("package "));
-        if !matches!(package.map(|p| p.trim_end_matches(';')), Some("mpjdev" | "mpjdev.core")) {
+        if !matches!(
+            package.map(|p| p.trim_end_matches(';')),
+            Some("mpjdev" | "mpjdev.core" | "mpjdev.tools")
+        ) {
             findings.push(format!("{}: package {package:?}", source.path));
         }
     }
-    none(findings, "a class in neither mpjdev nor mpjdev.core");
+    none(findings, "a class in neither mpjdev, mpjdev.core nor mpjdev.tools");
 }

@@ -1,0 +1,115 @@
+package mpjdev.tools;
+
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import mpjdev.Buffer;
+import mpjdev.BufferReadException;
+import mpjdev.Comm;
+import mpjdev.ReadBuffer;
+import mpjdev.WriteBuffer;
+
+/** Measuring without anybody else: rank 0 decides what all do next, and tells what came of it. */
+final class Alone {
+    private static final int TAG = 2;
+    /** Longs of an order on its way: case, octets, times. */
+    private static final int WORDS = 3;
+    private static final long TURN_NANOS = 10_000_000;
+    private static final int TURNS = 7;
+    private static final long TIMES_MAX = 1 << 24;
+    /** Nothing more to do. */
+    private static final long END = -1;
+
+    private final Comm world;
+    private final Options options;
+    private final long[] words = new long[WORDS];
+
+    private Alone(Comm world, Options options) {
+        this.world = world;
+        this.options = options;
+    }
+
+    static void run(Comm world, Options options) throws Exception {
+        Alone alone = new Alone(world, options);
+        int capacity = Buffer.SECTION_OVERHEAD + WORDS * Long.BYTES;
+        try (Rank rank = new Rank(world);
+                WriteBuffer out = new WriteBuffer(capacity);
+                ReadBuffer in = new ReadBuffer(capacity)) {
+            if (world.id() == 0) {
+                alone.measure(rank, out, System.out);
+            } else {
+                alone.follow(rank, in);
+            }
+        }
+    }
+
+    private void follow(Rank rank, ReadBuffer in) throws Exception {
+        while (receive(in)) {
+            rank.follow(new Order(Case.values()[(int) words[0]], (int) words[1], words[2]));
+        }
+    }
+
+    private boolean receive(ReadBuffer in) throws BufferReadException {
+        world.recv(in, 0, TAG);
+        in.read(words, 0, WORDS);
+        return words[0] != END;
+    }
+
+    private void measure(Rank rank, WriteBuffer out, PrintStream to) throws Exception {
+        List<Figure> figures = new ArrayList<>();
+        for (Case what : options.cases) {
+            for (int octets : options.sizes.isEmpty() ? sizes(what) : options.sizes) {
+                figures.add(measure(rank, out, what, octets));
+            }
+        }
+        tell(out, END, 0, 0);
+        to.print(options.json ? Figure.json(figures) : Figure.table(figures, options.bandwidth));
+        to.flush();
+    }
+
+    private List<Integer> sizes(Case what) {
+        return options.bandwidth ? List.of(1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20) : what.sizes;
+    }
+
+    private Figure measure(Rank rank, WriteBuffer out, Case what, int octets) throws Exception {
+        long warmUp = (long) (options.seconds * 1e9);
+        long begin = System.nanoTime();
+        long times = 1;
+        do {
+            double nanos = order(rank, out, what, octets, times).nanos();
+            double fitting = TURN_NANOS * (double) times / Math.max(nanos, 1);
+            times = Math.max(1, Math.min(Math.min((long) fitting, 8 * times), TIMES_MAX));
+        } while (System.nanoTime() - begin < warmUp);
+        List<Rank.Answer> answers = new ArrayList<>();
+        begin = System.nanoTime();
+        while (answers.size() < TURNS || System.nanoTime() - begin < warmUp) {
+            answers.add(order(rank, out, what, octets, times));
+        }
+        double count = (double) times * what.perTime(world.size());
+        double[] nanos = answers.stream().mapToDouble(a -> a.nanos() / count).sorted().toArray();
+        double[] extra = answers.stream().mapToDouble(a -> a.extra() / count).sorted().toArray();
+        return new Figure(what, octets, world.size(), name(), median(nanos), nanos[0], median(extra), nanos.length);
+    }
+
+    private String name() {
+        return options.threads > 0 ? "Java local" : "Java shm";
+    }
+
+    private static double median(double[] sorted) {
+        return Arrays.stream(sorted, (sorted.length - 1) / 2, sorted.length / 2 + 1).average().orElse(Double.NaN);
+    }
+
+    private Rank.Answer order(Rank rank, WriteBuffer out, Case what, int octets, long times) throws Exception {
+        tell(out, what.ordinal(), octets, times);
+        return rank.follow(new Order(what, octets, times));
+    }
+
+    private void tell(WriteBuffer out, long what, long octets, long times) {
+        out.clear();
+        out.write(new long[] {what, octets, times}, 0, WORDS);
+        for (int to = 1; to < world.size(); to++) {
+            world.send(out, to, TAG);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+package mpjdev.tools;
+
+import mpjdev.Comm;
+
+/**
+ * Measures messages between ranks: processes under {@code mpjrun}, or threads. {@code --help} says what there is.
+ *
+ * <p>{@code mpjdev bench --java} runs it beside ranks in Rust and a C program, which take turns with it.
+ */
+public final class Bench {
+    /** Exit status for wrong usage. */
+    private static final int UNUSABLE = 2;
+
+    private Bench() {}
+
+    /**
+     * Measures, or follows somebody else's orders.
+     *
+     * @param args what to measure, and options
+     * @throws Exception when a rank fails
+     */
+    public static void main(String[] args) throws Exception {
+        // Before anything else is loaded: this is what a JVM takes that does nothing.
+        if (args.length == 1 && args[0].equals("nothing")) {
+            return;
+        }
+        if (args.length == 0 || args[0].equals("--help") || args[0].equals("-h")) {
+            (args.length == 0 ? System.err : System.out).print(Options.HELP);
+            if (args.length == 0) {
+                System.exit(UNUSABLE);
+            }
+            return;
+        }
+        Options options;
+        try {
+            options = Options.of(args);
+        } catch (IllegalArgumentException e) {
+            System.err.println("mpjdev.tools.Bench: " + e.getMessage());
+            System.exit(UNUSABLE);
+            return;
+        }
+        run(options);
+    }
+
+    static void run(Options options) throws Exception {
+        if (options.threads > 0) {
+            Comm.<Exception>runThreads(options.threads, world -> rank(world, options));
+        } else {
+            Comm.init(new String[0]);
+            rank(Comm.WORLD, options);
+            Comm.finish();
+        }
+    }
+
+    private static void rank(Comm world, Options options) throws Exception {
+        if (options.socket != null) {
+            Served.follow(world, options.socket);
+        } else if (!options.cases.isEmpty()) {
+            Alone.run(world, options);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+package mpjdev.tools;
+
+import java.util.List;
+import mpjdev.Comm;
+
+/** What can be measured; the names are those of {@code mpjdev bench}. */
+enum Case {
+    ARRAYS("arrays", "array to array", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ArrayTrips(world, octets);
+        }
+    },
+    BUFFERS("buffers", "buffer to buffer", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new BufferTrips(world, octets);
+        }
+    },
+    STRIDED("strided", "every second double", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ShapedTrips.Strided(world, octets);
+        }
+    },
+    RANDOM("random", "random doubles", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ShapedTrips.Random(world, octets);
+        }
+    },
+    SUM("sum", "rewritten and summed up", 2, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ShapedTrips.Sum(world, octets);
+        }
+    },
+    OBJECTS("objects", "1000 objects", 2, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ObjectTrips(world);
+        }
+    },
+    SERIAL("serial", "1000 objects in one JVM", 1, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Serial(world);
+        }
+    },
+    RATE_ARRAYS("rate-arrays", "window, array to array", Windows.WINDOW, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Arrays(world, octets);
+        }
+    },
+    RATE_BUFFERS("rate-buffers", "window, buffer to buffer", Windows.WINDOW, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Buffers(world, octets);
+        }
+    },
+    BUSY("busy", "window, receiver computes", Windows.WINDOW, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Busy(world, octets);
+        }
+    },
+    RING("ring", "ring, one hop", 0, 8, 1 << 10) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Rounds.Ring(world, octets);
+        }
+    },
+    ALLTOALL("alltoall", "all to all", 1, 8, 1 << 10, 64 << 10) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Rounds.AllToAll(world, octets);
+        }
+    },
+    GARBAGE("garbage", "garbage", 1, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Garbage(world, octets);
+        }
+    };
+
+    /** The word that stands for it. */
+    final String word;
+    /** What people read. */
+    final String title;
+    /** Sizes that it is measured with unless others are asked for. */
+    final List<Integer> sizes;
+
+    private final int perTime;
+
+    Case(String word, String title, int perTime, Integer... sizes) {
+        this.word = word;
+        this.title = title;
+        this.perTime = perTime;
+        this.sizes = List.of(sizes);
+    }
+
+    /** What one rank does for messages of so many octets. */
+    abstract Work work(Comm world, int octets);
+
+    /** How many of what is reported one time is: ways, messages, hops. */
+    int perTime(int ranks) {
+        return perTime == 0 ? ranks : perTime;
+    }
+
+    /** The case of a word. */
+    static Case of(String word) {
+        for (Case c : values()) {
+            if (c.word.equals(word)) {
+                return c;
+            }
+        }
+        throw new IllegalArgumentException("there is no " + word + " to measure; --help says what there is");
+    }
+}

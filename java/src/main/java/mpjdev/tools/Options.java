@@ -1,0 +1,148 @@
+package mpjdev.tools;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** What the command line asks for. */
+final class Options {
+    static final String HELP = """
+            Measures messages between ranks.
+
+              mpjrun -n 2 mpjdev.tools.Bench pingpong
+              java -cp mpjdev.jar mpjdev.tools.Bench rate --threads 2 --json
+
+            WHAT is one of
+              pingpong   one way, half of there and back: arrays, buffers, strided, random, sum, objects
+              bandwidth  octets per second in windows of 64 messages
+              rate       messages in windows of 64: rate-arrays, rate-buffers, busy (the receiver computes)
+              alltoall   from every rank to every other
+              ring       one hop round a ring of all ranks
+              garbage    Java heap that a send and a receive leave behind
+              empty      nothing but the start and the end of a job
+            or any of these words of several: arrays buffers strided random sum objects serial rate-arrays rate-buffers busy
+
+            Options
+              --sizes 8,1k,1m    octets of a message, multiples of 8
+              --time SECONDS     for each size, and as long before to warm up (0.5)
+              --threads N        N ranks that are threads of this JVM; without it, the rank that mpjrun has started
+              --json             for programs
+            """;
+
+    /** Octets of a message at most. */
+    private static final long OCTETS_MAX = 256 << 20;
+    private static final int THREADS_MAX = 1024;
+
+    /** What to measure; empty for nothing but a start and an end. */
+    List<Case> cases = List.of();
+    /** Octets of messages; empty for those that suit the case. */
+    List<Integer> sizes = List.of();
+    double seconds = 0.5;
+    /** Ranks that are threads, or 0. */
+    int threads;
+    boolean json;
+    /** Whether octets by time are asked for instead of time. */
+    boolean bandwidth;
+    /** Where orders come from, or null. */
+    Path socket;
+
+    private Options() {}
+
+    /** Reads a command line. Throws IllegalArgumentException with a text for people. */
+    static Options of(String... args) {
+        Options options = new Options();
+        int next = 1;
+        if (args[0].equals("serve")) {
+            options.socket = Path.of(value(args, 0));
+            next = 2;
+        } else {
+            options.bandwidth = args[0].equals("bandwidth");
+            options.cases = cases(args[0]);
+        }
+        while (next < args.length) {
+            String option = args[next];
+            if (option.equals("--json")) {
+                options.json = true;
+                next++;
+            } else {
+                options.set(option, args, next);
+                next += 2;
+            }
+        }
+        return options;
+    }
+
+    private void set(String option, String[] args, int at) {
+        switch (option) {
+            case "--sizes":
+                sizes = sizes(value(args, at));
+                break;
+            case "--time":
+                seconds = number(option, value(args, at), 0, 3600);
+                break;
+            case "--threads":
+                threads = (int) number(option, value(args, at), 1, THREADS_MAX);
+                break;
+            default:
+                throw new IllegalArgumentException("there is no option " + option + "; --help says what there is");
+        }
+    }
+
+    private static String value(String[] args, int at) {
+        if (at + 1 >= args.length) {
+            throw new IllegalArgumentException(args[at] + " needs a value");
+        }
+        return args[at + 1];
+    }
+
+    private static List<Case> cases(String what) {
+        switch (what) {
+            case "empty":
+                return List.of();
+            case "pingpong":
+                return List.of(Case.ARRAYS, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM, Case.OBJECTS);
+            case "bandwidth":
+                return List.of(Case.RATE_ARRAYS);
+            case "rate":
+                return List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS, Case.BUSY);
+            default:
+                return List.of(Case.of(what));
+        }
+    }
+
+    private static List<Integer> sizes(String text) {
+        List<Integer> sizes = new ArrayList<>();
+        for (String word : text.split(",")) {
+            sizes.add(octets(word));
+        }
+        return sizes;
+    }
+
+    private static int octets(String word) {
+        String lower = word.toLowerCase(Locale.ROOT);
+        int unit = lower.isEmpty() ? -1 : "kmg".indexOf(lower.charAt(lower.length() - 1));
+        String digits = unit < 0 ? lower : lower.substring(0, lower.length() - 1);
+        if (!digits.matches("[0-9]{1,9}")) {
+            throw new IllegalArgumentException("--sizes: " + word + " is not a number of octets");
+        }
+        long octets = Long.parseLong(digits) << 10 * (unit + 1);
+        if (octets % Double.BYTES != 0 || octets < Double.BYTES || octets > OCTETS_MAX) {
+            throw new IllegalArgumentException("--sizes: a multiple of 8 from 8 to " + OCTETS_MAX + " is needed, not " + word);
+        }
+        return (int) octets;
+    }
+
+    private static double number(String option, String text, double least, double most) {
+        double number;
+        try {
+            number = Double.parseDouble(text);
+        } catch (NumberFormatException e) {
+            number = Double.NaN;
+        }
+        if (!(number >= least && number <= most)) {
+            throw new IllegalArgumentException(String.format(Locale.ROOT, "%s: %s is not a number from %.0f to %.0f", option, text, least, most));
+        }
+        return number;
+    }
+}

@@ -1,0 +1,125 @@
+package mpjdev.tools;
+
+import mpjdev.Comm;
+
+/** Messages in a row from rank 0 to rank 1, a short answer after each window. */
+abstract class Windows extends Work.WithArray {
+    static final int WINDOW = 64;
+
+    Windows(Comm world, int octets) {
+        super(world, octets);
+        write();
+    }
+
+    /** From array to array. */
+    static final class Arrays extends Windows {
+        Arrays(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        void run(long times) throws Exception {
+            int n = array.length;
+            for (long i = 0; i < times && other >= 0; i++) {
+                if (me == 0) {
+                    for (int k = 0; k < WINDOW; k++) {
+                        out.clear();
+                        out.write(array, 0, n);
+                        world.send(out, 1, TAG);
+                    }
+                    world.recv(in, 1, TAG);
+                } else {
+                    for (int k = 0; k < WINDOW; k++) {
+                        world.recv(in, 0, TAG);
+                        in.read(array, 0, n);
+                    }
+                    out.clear();
+                    world.send(out, 0, TAG);
+                }
+            }
+        }
+    }
+
+    /** From buffer to buffer. */
+    static final class Buffers extends Windows {
+        Buffers(Comm world, int octets) {
+            super(world, octets);
+            if (me == 1) {
+                out.clear();
+            }
+        }
+
+        @Override
+        void run(long times) {
+            for (long i = 0; i < times && other >= 0; i++) {
+                if (me == 0) {
+                    for (int k = 0; k < WINDOW; k++) {
+                        world.send(out, 1, TAG);
+                    }
+                    world.recv(in, 1, TAG);
+                } else {
+                    for (int k = 0; k < WINDOW; k++) {
+                        world.recv(in, 0, TAG);
+                    }
+                    world.send(out, 0, TAG);
+                }
+            }
+        }
+    }
+
+    /**
+     * To a rank that computes meanwhile, without calling mpjdev. Only the sending counts; told is how often the receiver's
+     * other threads have slept, and so been woken, while it computed.
+     */
+    static final class Busy extends Windows {
+        /** Much longer than a window takes to send. */
+        private static final long COMPUTING_NANOS = 200_000;
+
+        Busy(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        void run(long times) throws Exception {
+            long sending = 0;
+            extra = 0;
+            for (long i = 0; i < times && other >= 0; i++) {
+                if (me == 0) {
+                    world.recv(in, 1, TAG);
+                    long begin = System.nanoTime();
+                    for (int k = 0; k < WINDOW; k++) {
+                        world.send(out, 1, TAG);
+                    }
+                    sending += System.nanoTime() - begin;
+                } else {
+                    long before = Sleeps.ofOthers();
+                    world.send(out, 0, TAG);
+                    long begin = System.nanoTime();
+                    while (System.nanoTime() - begin < COMPUTING_NANOS) {
+                        Thread.onSpinWait();
+                    }
+                    extra += Sleeps.ofOthers() - before;
+                    for (int k = 0; k < WINDOW; k++) {
+                        world.recv(in, 0, TAG);
+                    }
+                }
+            }
+            nanos = sending;
+            tell();
+        }
+
+        /** Rank 0 learns what rank 1 has seen. */
+        private void tell() throws Exception {
+            if (me == 1) {
+                array[0] = extra;
+                extra = 0;
+                write();
+                world.send(out, 0, TAG);
+            } else if (me == 0 && size > 1) {
+                world.recv(in, 1, TAG);
+                in.read(array, 0, array.length);
+                extra = array[0];
+            }
+        }
+    }
+}

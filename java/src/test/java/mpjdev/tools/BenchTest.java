@@ -1,0 +1,149 @@
+package mpjdev.tools;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import mpjdev.Comm;
+import mpjdev.Fork;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The benchmark as a program: what it takes, that all cases come to an end and pass on what they should. */
+@Timeout(120)
+class BenchTest {
+    @Test
+    void shouldReadOptions() {
+        Options options = Options.of("rate", "--sizes", "8,1k,2M", "--time", "0.25", "--threads", "3", "--json");
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS, Case.BUSY), options.cases);
+        assertEquals(List.of(8, 1024, 2 << 20), options.sizes);
+        assertEquals(0.25, options.seconds);
+        assertEquals(3, options.threads);
+        assertTrue(options.json);
+        assertEquals(List.of(), Options.of("empty").cases);
+        assertEquals(List.of(Case.STRIDED), Options.of("strided").cases);
+        assertEquals(Path.of("a", "b"), Options.of("serve", "a/b").socket);
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "speed | there is no speed",
+        "rate --sizes 7 | a multiple of 8",
+        "rate --sizes 8,x | x is not a number of octets",
+        "rate --sizes 1g | a multiple of 8 from 8 to",
+        "rate --time -1 | --time: -1 is not a number from 0 to 3600",
+        "rate --time NaN | --time: NaN is not",
+        "rate --threads 0 | --threads: 0 is not",
+        "rate --threads | --threads needs a value",
+        "rate --fast 1 | there is no option --fast",
+        "serve | serve needs a value",
+    })
+    void shouldNameWhatItCannotRead(String line, String text) {
+        Exception e = assertThrows(IllegalArgumentException.class, () -> Options.of(line.split(" ")));
+        assertTrue(e.getMessage().contains(text), e.getMessage());
+    }
+
+    /** Every case comes to an end with ranks that only look on. */
+    @ParameterizedTest
+    @EnumSource(Case.class)
+    void shouldRunEveryCase(Case what) throws Exception {
+        for (int ranks : new int[] {1, 2, 3}) {
+            Comm.<Exception>runThreads(ranks, world -> {
+                try (Rank rank = new Rank(world)) {
+                    for (int octets : new int[] {8, 4096}) {
+                        if (ranks > 1 || (what != Case.RING && what != Case.ALLTOALL)) {
+                            Rank.Answer answer = rank.follow(new Order(what, octets, 3));
+                            assertTrue(answer.nanos() >= 0 && answer.extra() >= 0, what + ": " + answer);
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /** What the receiver gets is what was packed, not merely as much. */
+    @Test
+    void shouldPassOnWhatItPacks() throws Exception {
+        int octets = 1024;
+        Comm.<Exception>runThreads(2, world -> {
+            double[] numbered = new double[2 * octets / Double.BYTES];
+            Arrays.setAll(numbered, i -> i);
+            for (Case what : List.of(Case.ARRAYS, Case.STRIDED, Case.RANDOM)) {
+                try (Work.WithArray work = (Work.WithArray) what.work(world, octets)) {
+                    System.arraycopy(numbered, 0, work.array, 0, world.id() == 0 ? work.array.length : 0);
+                    work.run(1);
+                    double[] expected = Arrays.copyOf(numbered, work.array.length);
+                    for (int i = 1; what == Case.STRIDED && world.id() == 1 && i < expected.length; i += 2) {
+                        expected[i] = 0;
+                    }
+                    assertArrayEquals(expected, work.array, what.word);
+                }
+            }
+            try (ShapedTrips.Sum work = new ShapedTrips.Sum(world, octets)) {
+                work.run(3);
+                int n = octets / Double.BYTES;
+                assertEquals(n * (n - 1) / 2 + 2 * n, work.sum());
+            }
+        });
+    }
+
+    @Test
+    void shouldPrintTheFormThatProgramsRead() throws Exception {
+        String out = new Fork().run(Bench.class, "pingpong", "--threads", "2", "--sizes", "8", "--time", "0", "--json").ok();
+        assertTrue(out.startsWith("{\"rows\": [\n  {\"case\": \"arrays\", \"octets\": 8, \"ranks\": 2, \"contestants\": "
+                + "[{\"name\": \"Java local\", \"median\": "), out);
+        assertTrue(out.endsWith("}]}\n]}\n"), out);
+        Fork.Result wrong = new Fork().run(Bench.class, "pingpong", "--size", "8");
+        assertEquals(2, wrong.status);
+        assertTrue(wrong.output.contains("no option --size"), wrong.output);
+        assertTrue(new Fork().run(Bench.class, "--help").ok().contains("--threads N"));
+    }
+
+    @Test
+    void shouldMeasureProcessesThatTheLauncherStarts() throws Exception {
+        String out = command("run", "-n", "3", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
+                System.getProperty("java.class.path"), Bench.class.getName(), "ring", "--sizes", "8,4k", "--time", "0");
+        assertEquals(2, out.lines().filter(line -> line.startsWith("ring, one hop ")).count(), out);
+        assertTrue(out.contains(" 4 KiB  "), out);
+    }
+
+    /** Proves that the orders of the command and this program understand each other. */
+    @Test
+    void shouldTakeTurnsWithTheCommand() throws Exception {
+        String out = command("bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
+                "--no-peer", "--sizes", "8", "--time", "0", "--json");
+        assertTrue(out.contains("\"Java local\"") && out.contains("\"Java shm\""), out);
+    }
+
+    private static String java() {
+        return Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    }
+
+    private static String command(String... words) throws Exception {
+        List<String> line = new java.util.ArrayList<>(List.of(words));
+        line.add(0, System.getProperty("mpjdev.command"));
+        Path out = Files.createTempFile("mpjdev-test", ".out");
+        Path err = Files.createTempFile("mpjdev-test", ".err");
+        try {
+            ProcessBuilder builder = new ProcessBuilder(line).redirectInput(Path.of("/dev/null").toFile())
+                    .redirectOutput(out.toFile()).redirectError(err.toFile());
+            builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+            Process process = builder.start();
+            assertTrue(process.waitFor(100, TimeUnit.SECONDS), "it does not end");
+            assertEquals(0, process.exitValue(), Files.readString(err));
+            return Files.readString(out);
+        } finally {
+            Files.delete(out);
+            Files.delete(err);
+        }
+    }
+}
