@@ -6,13 +6,16 @@
 //!                   Segments  first, count    descriptors: the segments of these ranks
 //!                   Refused   why             nothing follows
 //! ```
+//!
+//! A process that has finished may say hello again, with another segment: each time all ranks have, they are a job anew.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
@@ -63,6 +66,12 @@ pub enum Refusal {
     /// A rank has ended before it came that far.
     #[error("rank {0} has ended without Comm.init")]
     Ended(u32),
+    /// A rank has failed before all ranks came that far.
+    #[error("rank {0} has failed before all had called Comm.init")]
+    Failed(u32),
+    /// The one that starts the job has no descriptors or memory for it.
+    #[error("it has no room for another process")]
+    NoRoom,
 }
 
 impl Packet {
@@ -73,6 +82,8 @@ impl Packet {
             Packet::Segments { first, count } => (3, first, count),
             Packet::Refused(Refusal::Taken) => (4, 0, 0),
             Packet::Refused(Refusal::Ended(rank)) => (5, rank, 0),
+            Packet::Refused(Refusal::Failed(rank)) => (6, rank, 0),
+            Packet::Refused(Refusal::NoRoom) => (7, 0, 0),
         };
         [MAGIC, kind, a.into(), b.into()]
     }
@@ -102,6 +113,8 @@ impl Packet {
             3 => Packet::Segments { first: number(2)?, count: number(3)? },
             4 => Packet::Refused(Refusal::Taken),
             5 => Packet::Refused(Refusal::Ended(number(2)?)),
+            6 => Packet::Refused(Refusal::Failed(number(2)?)),
+            7 => Packet::Refused(Refusal::NoRoom),
             _ => return None,
         })
     }
@@ -114,6 +127,8 @@ pub struct Received {
     pub packet: Option<Packet>,
     /// The descriptors beside it.
     pub fds: Vec<OwnedFd>,
+    /// There were more of them than this process may have.
+    pub is_cut: bool,
     /// Process that has sent it, where the socket was told to say so.
     pub pid: Option<rustix::process::Pid>,
 }
@@ -126,10 +141,10 @@ pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a packet with descriptors beside it.
+/// Sends a packet with descriptors beside it. Never blocks.
 ///
 /// # Errors
-/// The other side is gone; its socket is full; the system refuses.
+/// Not now, which [`is_passing`] tells; the other side is gone; the system refuses.
 pub fn send(socket: BorrowedFd<'_>, packet: Packet, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(fds.len() <= FDS_MAX, "{} descriptors in one packet", fds.len());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
@@ -137,8 +152,16 @@ pub fn send(socket: BorrowedFd<'_>, packet: Packet, fds: &[BorrowedFd<'_>]) -> i
     if !fds.is_empty() {
         beside.push(SendAncillaryMessage::ScmRights(fds));
     }
-    sendmsg(socket, &[IoSlice::new(&packet.emit())], &mut beside, SendFlags::NOSIGNAL)?;
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(&packet.emit())], &mut beside, flags)?;
     Ok(())
+}
+
+/// Whether what was not sent may be sent a little later: the other side reads slowly, or too many descriptors of this user's
+/// are on their way.
+pub fn is_passing(error: &io::Error) -> bool {
+    const PASSING: [Errno; 5] = [Errno::AGAIN, Errno::INTR, Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
+    PASSING.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Receives a packet; none when the other side is gone.
@@ -153,7 +176,9 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     if found.bytes == 0 {
         return Ok(None);
     }
-    let mut received = Received { packet: Packet::parse(&octets[..found.bytes]), fds: Vec::new(), pid: None };
+    let packet = Packet::parse(&octets[..found.bytes]);
+    let is_cut = found.flags.contains(ReturnFlags::CTRUNC);
+    let mut received = Received { packet, fds: Vec::new(), is_cut, pid: None };
     for message in beside.drain() {
         match message {
             RecvAncillaryMessage::ScmRights(fds) => received.fds.extend(fds),
@@ -164,21 +189,24 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     Ok(Some(received))
 }
 
-/// Sends the segments of all ranks, as many in a packet as go.
-///
-/// # Errors
-/// As for [`send`].
-pub fn send_segments(socket: BorrowedFd<'_>, files: &[OwnedFd]) -> io::Result<()> {
-    for (i, part) in files.chunks(FDS_MAX).enumerate() {
-        let fds: Vec<_> = part.iter().map(AsFd::as_fd).collect();
+/// What a rank is told when all are there, packet by packet: the job's pages, and the segments of all ranks, as many in a
+/// packet as go.
+pub fn welcome<'a>(
+    pages: [BorrowedFd<'a>; 2],
+    segments: &[BorrowedFd<'a>],
+) -> Vec<(Packet, Vec<BorrowedFd<'a>>)> {
+    let mut packets = vec![(Packet::Welcome { ranks: segments.len() as u32 }, pages.to_vec())];
+    packets.extend(segments.chunks(FDS_MAX).enumerate().map(|(i, part)| {
         let packet = Packet::Segments { first: (i * FDS_MAX) as u32, count: part.len() as u32 };
-        send(socket, packet, &fds)?;
-    }
-    Ok(())
+        (packet, part.to_vec())
+    }));
+    packets
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]
@@ -189,6 +217,8 @@ mod tests {
             Packet::Segments { first: 128, count: 2 },
             Packet::Refused(Refusal::Taken),
             Packet::Refused(Refusal::Ended(3)),
+            Packet::Refused(Refusal::Failed(4)),
+            Packet::Refused(Refusal::NoRoom),
         ];
         for packet in all {
             let octets = packet.emit();
@@ -207,15 +237,34 @@ mod tests {
     fn descriptors_travel_beside_a_packet() {
         let (one, other) = socket_pair().expect("sockets");
         let files: Vec<OwnedFd> = (0..FDS_MAX + 3).map(|_| one.try_clone().expect("a descriptor")).collect();
-        send_segments(one.as_fd(), &files).expect("sent");
-        for (first, count) in [(0, FDS_MAX), (FDS_MAX, 3)] {
+        let segments: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        for (packet, fds) in welcome([one.as_fd(); 2], &segments) {
+            send(one.as_fd(), packet, &fds).expect("sent");
+        }
+        let segments = |first, count| Packet::Segments { first: first as u32, count: count as u32 };
+        let all = Packet::Welcome { ranks: FDS_MAX as u32 + 3 };
+        for (packet, count) in [(all, 2), (segments(0, FDS_MAX), FDS_MAX), (segments(FDS_MAX, 3), 3)] {
             let received = receive(other.as_fd()).expect("no error").expect("a packet");
-            assert_eq!(received.packet, Some(Packet::Segments { first: first as u32, count: count as u32 }));
+            assert_eq!((received.packet, received.is_cut), (Some(packet), false));
             assert_eq!(received.fds.len(), count);
         }
         rustix::io::write(&one, b"nonsense").expect("sent");
         assert_eq!(receive(other.as_fd()).expect("no error").expect("a packet").packet, None);
         drop((one, files));
         assert!(receive(other.as_fd()).expect("no error").is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_now_is_no_failure_and_blocks_nobody() {
+        let (one, other) = socket_pair().expect("sockets");
+        let error = loop {
+            if let Err(error) = send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]) {
+                break error;
+            }
+        };
+        assert!(is_passing(&error), "{error}");
+        drop(other);
+        let error = send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]).expect_err("nobody is there");
+        assert!(!is_passing(&error), "{error}");
     }
 }

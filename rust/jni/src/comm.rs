@@ -83,9 +83,9 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
 
 /// Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
 pub(crate) fn process_world(env: &mut Env) -> Answer {
-    match job::join(Config::default(), handle::pool())? {
+    match job::join(Config::default(), handle::pool(), &mut || !env.is_interrupted())? {
         Some(joined) => {
-            handle::share(joined.source);
+            handle::share(joined.source, joined.world.endpoint());
             handle::keep_comm(joined.world)
         }
         None => world_of_one(env),
@@ -118,7 +118,9 @@ pub(crate) fn free(_: &mut Env, comm: i64) -> Answer<()> {
 /// Ends this rank.
 pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
     let comm = handle::comm(comm)?;
-    Ok(comm.endpoint().finish(&mut || !env.is_interrupted())?)
+    let finished = comm.endpoint().finish(&mut || !env.is_interrupted());
+    handle::unshare(comm.endpoint());
+    Ok(finished?)
 }
 
 /// Ends the job: all operations of all ranks fail.

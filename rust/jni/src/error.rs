@@ -3,6 +3,7 @@
 use mpjdev_buffer::{BufferError, SlabError};
 use mpjdev_device::DeviceError;
 use mpjdev_device::handles::Refused;
+use mpjdev_device::job::JoinError;
 use thiserror::Error;
 
 /// A native method that could not do its work.
@@ -13,7 +14,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error(transparent)]
-    Join(#[from] mpjdev_device::job::JoinError),
+    Join(#[from] JoinError),
     #[error("the buffer is in use: a receive into it is pending")]
     InUse,
     #[error("the {what} is closed")]
@@ -102,16 +103,26 @@ impl Failure {
         Some(match self {
             Failure::Buffer(error) => buffer_class(error),
             Failure::Device(error) => device_class(error),
-            Failure::Join(_)
-            | Failure::Closed { .. }
-            | Failure::Shared { .. }
-            | Failure::WrongKind { .. }
-            | Failure::InUse => JavaClass::IllegalState,
+            Failure::Join(error) => return Some(join_class(error)),
+            Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
+                JavaClass::IllegalState
+            }
             Failure::Unusable { .. } => JavaClass::IllegalArgument,
             Failure::TableFull { .. } => JavaClass::OutOfMemory,
             Failure::Null { .. } => JavaClass::NullPointer,
             Failure::Pending => return None,
         })
+    }
+}
+
+fn join_class(error: &JoinError) -> JavaClass {
+    match error {
+        JoinError::Peer { rank, .. } => JavaClass::Coded(code::PEER_FAILED, *rank as i32),
+        JoinError::Interrupted => JavaClass::Coded(code::INTERRUPTED, -1),
+        JoinError::Variable { .. }
+        | JoinError::Refused { .. }
+        | JoinError::Launcher(_)
+        | JoinError::System { .. } => JavaClass::IllegalState,
     }
 }
 

@@ -1,14 +1,15 @@
 //! What Java's handles stand for.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_device::collective::Operation;
 use mpjdev_device::handles::Slots;
 use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, MatchedMessage, RequestId, Status};
+use mpjdev_device::{Comm, Endpoint, MatchedMessage, RequestId, Status};
 
 use crate::error::Failure;
 
@@ -262,16 +263,42 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
     pool().clone()
 }
 
-/// Memory that messages of this process's rank go by reference from, once it is one.
-static SHARED: OnceLock<Arc<dyn SlabSource>> = OnceLock::new();
+/// Memory that messages of this process's rank go by reference from, and the rank, while it is one.
+type Shared = Option<(Arc<dyn SlabSource>, Weak<Endpoint>)>;
+
+static SHARED: Mutex<Shared> = Mutex::new(None);
 
 /// Whether there is such memory: one octet, on the path of every message.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// From now on messages take memory from here; the first caller's word counts.
-pub(crate) fn share(source: Arc<dyn SlabSource>) {
-    let _ = SHARED.set(source);
-    IS_SHARED.store(true, Relaxed);
+/// Counts how often the memory that messages are to take has become another.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+/// From now on messages take memory from here, until this rank has finished.
+pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<Endpoint>) {
+    change(Some((source, Arc::downgrade(rank))));
+}
+
+/// A rank has finished: if messages take its memory, they do not any more. What they have of it stays until they go.
+pub(crate) fn unshare(rank: &Arc<Endpoint>) {
+    let is_its = matches!(&*shared(), Some((_, owner)) if owner.as_ptr() == Arc::as_ptr(rank));
+    if is_its {
+        change(None);
+    }
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn change(to: Shared) {
+    let mut shared = shared();
+    IS_SHARED.store(to.is_some(), Relaxed);
+    // Dropped behind the lock: it may be the last reference to much memory.
+    let before = std::mem::replace(&mut *shared, to);
+    CHANGES.fetch_add(1, Release);
+    drop(shared);
+    drop(before);
 }
 
 /// Empties a buffer. Memory that it has from before this process was a rank, or from when shared memory was used up, is left,
@@ -282,26 +309,49 @@ pub(crate) fn clear(writer: &mut WriteBuffer) {
 }
 
 /// Where messages take memory from at the moment they need it: a buffer may be older than the rank.
-#[derive(Debug)]
-struct Current;
+#[derive(Debug, Default)]
+struct Current {
+    /// The first sources that the buffer took memory from, each with the number of changes before it; further ones are
+    /// looked up each time. Few buffers see a second one, when their process becomes a rank.
+    known: [OnceLock<(u32, Arc<dyn SlabSource>)>; 2],
+}
+
+impl Current {
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&dyn SlabSource) -> R) -> R {
+        let now = CHANGES.load(Acquire);
+        for known in &self.known {
+            match known.get() {
+                Some((then, source)) if *then == now => return f(&**source),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.with_another(now, f)
+    }
+
+    #[cold]
+    fn with_another<R>(&self, now: u32, f: impl FnOnce(&dyn SlabSource) -> R) -> R {
+        let source = shared().as_ref().map(|(source, _)| source.clone()).unwrap_or_else(private);
+        if let Some(free) = self.known.iter().find(|known| known.get().is_none()) {
+            // Too old a number only brings it here again.
+            let _ = free.set((now, source.clone()));
+        }
+        f(&*source)
+    }
+}
 
 impl SlabSource for Current {
     fn take(&self, octets: usize) -> Result<Slab, SlabError> {
-        match SHARED.get() {
-            Some(shared) => shared.take(octets),
-            None => pool().take(octets),
-        }
+        self.with(|source| source.take(octets))
     }
 
     fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
-        match SHARED.get() {
-            Some(shared) => shared.take_arrived(octets),
-            None => pool().take_arrived(octets),
-        }
+        self.with(|source| source.take_arrived(octets))
     }
 }
 
 /// The source of a buffer's slabs.
 pub(crate) fn source() -> Arc<dyn SlabSource> {
-    Arc::new(Current)
+    Arc::new(Current::default())
 }

@@ -45,7 +45,7 @@ pub enum RankError {
 pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
     let pool = HeapPool::new(LIMIT);
     let Some(threads) = threads else {
-        let joined = job::join(Config::default(), &pool)?;
+        let joined = job::join(Config::default(), &pool, &mut Patient)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
         return follow(socket, joined.world, joined.source);
     };

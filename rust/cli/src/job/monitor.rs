@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, getpid, kill_process_group, set_child_subreaper};
+use rustix::process::{
+    Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper,
+};
 
 use super::ending::{Ending, RankEnd, Verdict};
 use super::lines::Lines;
@@ -41,11 +43,11 @@ struct Pipe {
     is_error: bool,
 }
 
-/// One rank.
+/// The program of one rank, which is the process that says hello or starts it.
 #[derive(Debug)]
 struct Rank {
     pid: Pid,
-    end: Option<Ending>,
+    has_ended: bool,
 }
 
 /// The end of a job on its way.
@@ -92,7 +94,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
     let mut job = Job {
-        roster: Roster::new(plan.ranks)?,
+        roster: Roster::new(plan.ranks),
         plan,
         begun: Instant::now(),
         ranks: Vec::new(),
@@ -143,17 +145,18 @@ impl Job {
             self.pipes.push(Pipe { fd, lines: Lines::new(&tag), is_error });
         }
         let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Rank { pid, end: None })
+        Ok(Rank { pid, has_ended: false })
     }
 
     /// Watches until all ranks have ended.
     fn watch(&mut self, launcher: &UnixStream, children: &UnixStream) {
-        while self.ranks.iter().any(|rank| rank.end.is_none()) {
+        while self.left() > 0 {
             self.wait(launcher, children);
             self.listen(launcher, children);
             self.forward();
+            self.roster.listen();
             self.reap();
-            self.look_at_roster();
+            self.roster.answer();
             self.keep_time();
         }
     }
@@ -187,8 +190,8 @@ impl Job {
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let mut most = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        // The threads that write do not tell how far they are.
-        if !(out_free && err_free && self.left() > 0) {
+        // The threads that write do not tell how far they are, and nobody does who reads descriptors.
+        if !(out_free && err_free && self.left() > 0) || self.roster.is_busy() {
             let soon = Duration::from_millis(5);
             most = Some(most.map_or(soon, |most| most.min(soon)));
         }
@@ -246,9 +249,18 @@ impl Job {
     }
 
     fn signal_ranks(&self, signal: Signal) {
-        for rank in self.ranks.iter().filter(|rank| rank.end.is_none()) {
-            // It may have gone by itself.
-            let _ = kill_process_group(rank.pid, signal);
+        for (at, rank) in self.ranks.iter().enumerate() {
+            // What has gone by itself meanwhile needs no signal.
+            let process = self.roster.process(at as u32);
+            let group = process.and_then(|(pid, _)| getpgid(Some(pid)).ok());
+            if !rank.has_ended || group == Some(rank.pid) {
+                let _ = kill_process_group(rank.pid, signal);
+            }
+            if let Some((_, process)) = process
+                && group != Some(rank.pid)
+            {
+                let _ = pidfd_send_signal(process, signal);
+            }
         }
     }
 
@@ -278,43 +290,55 @@ impl Job {
         });
     }
 
-    /// Notes which ranks have ended.
+    /// Notes which programs and which ranks have ended.
     fn reap(&mut self) {
+        // Asked before: those of them that are our children, or have become it, are reaped now and say how they ended.
+        let gone = self.roster.gone();
         let mut ended = Vec::new();
         tree::reap(|pid, ending| ended.push((pid, ending)));
-        if !ended.is_empty() {
-            // What a rank wrote last is said before its end.
-            self.forward();
+        if ended.is_empty() && gone.is_empty() {
+            return;
         }
+        // What a rank wrote last is said before its end.
+        self.forward();
         for (pid, ending) in ended {
-            if let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) {
-                self.handle_end(at, ending);
+            let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
+            let member = self.roster.handle_exit(pid, ending);
+            if let Some(at) = program {
+                self.ranks[at].has_ended = true;
+                self.roster.handle_program_end(at as u32);
+            }
+            match member {
+                Some((rank, is_lost)) => self.handle_end(rank, pid, ending, is_lost),
+                None => program.into_iter().for_each(|at| self.handle_end(at as u32, pid, ending, false)),
+            }
+        }
+        for rank in gone {
+            let is_known = self.roster.process(rank).is_none();
+            if !is_known && self.roster.handle_loss(rank) {
+                self.handle_loss(rank);
             }
         }
     }
 
-    /// Takes in what the ranks' processes say, and which have ended that are not our children.
-    fn look_at_roster(&mut self) {
-        let programs: Vec<Pid> = self.ranks.iter().map(|rank| rank.pid).collect();
-        for rank in self.roster.look(&programs) {
-            if !self.verdict.handle_lost(rank) || self.closing.is_some() {
-                continue;
-            }
-            let after = self.begun.elapsed().as_secs_f64();
-            self.say(&format!("rank {rank} has died without Comm.finish, {after:.1} s after the start"));
-            if !self.plan.keep_going {
-                self.close(Signal::TERM, false);
-            }
+    /// A rank's process has died that is not our child.
+    fn handle_loss(&mut self, rank: u32) {
+        if !self.verdict.handle_lost(rank) || self.closing.is_some() {
+            return;
+        }
+        let after = self.begun.elapsed().as_secs_f64();
+        self.say(&format!("rank {rank} has died without Comm.finish, {after:.1} s after the start"));
+        if !self.plan.keep_going {
+            self.close(Signal::TERM, false);
         }
     }
 
-    fn handle_end(&mut self, at: usize, ending: Ending) {
-        self.ranks[at].end = Some(ending);
-        let pid = self.ranks[at].pid.as_raw_nonzero().get();
-        let end = RankEnd { rank: at as u32, pid, ending, after: self.begun.elapsed() };
-        let is_lost = self.roster.handle_exit(at as u32, self.ranks[at].pid, ending);
-        let failed = self.verdict.handle_end(at as u32, ending);
-        let is_first = failed || (is_lost && self.verdict.handle_lost(at as u32));
+    /// A rank's program or process has ended.
+    fn handle_end(&mut self, rank: u32, pid: Pid, ending: Ending, is_lost: bool) {
+        let pid = pid.as_raw_nonzero().get();
+        let end = RankEnd { rank, pid, ending, after: self.begun.elapsed() };
+        let failed = self.verdict.handle_end(rank, ending);
+        let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
         if (ending.is_good() && !is_lost) || self.closing.is_some() {
             return;
         }
@@ -343,7 +367,8 @@ impl Job {
 
     /// Number of ranks that run.
     fn left(&self) -> usize {
-        self.ranks.iter().filter(|rank| rank.end.is_none()).count()
+        let runs = |at: usize| !self.ranks[at].has_ended || self.roster.process(at as u32).is_some();
+        (0..self.ranks.len()).filter(|at| runs(*at)).count()
     }
 
     fn say(&mut self, line: &str) {

@@ -1,8 +1,12 @@
 //! Which processes are the ranks: they say hello on a socket that each rank's program inherits, get each other's memory when
 //! all are there, and are watched until they end.
+//!
+//! A rank that has finished may say hello again. Those that have are gathered apart from the job that may still run, and are
+//! the job when all ranks are there again.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use mpjdev_device::control::{self, Packet, Refusal};
 use mpjdev_device::transport::shm::{Board, Death, has_finished};
@@ -19,37 +23,91 @@ struct Member {
     pid: Pid,
     /// Readable when the process has ended.
     process: OwnedFd,
-    segment: OwnedFd,
-    answer: OwnedFd,
-    gone: bool,
+    segment: Arc<OwnedFd>,
+    /// Where it waits for the others; none when it does not any more.
+    answer: Option<OwnedFd>,
+}
+
+impl Member {
+    fn has_finished(&self, ranks: usize, rank: usize) -> bool {
+        has_finished(self.segment.as_fd(), ranks, rank as u32)
+    }
+}
+
+/// The ranks from one time that all said hello to the next.
+#[derive(Debug)]
+struct Round {
+    board: Board,
+    /// Those that live and have not said hello again since.
+    members: Vec<Option<Member>>,
+    /// The segments, and the ranks that do not know all of them yet with the packets that each has got.
+    files: Vec<Arc<OwnedFd>>,
+    uninformed: Vec<(OwnedFd, usize)>,
+}
+
+impl Round {
+    fn new(ranks: usize) -> io::Result<Round> {
+        let members = (0..ranks).map(|_| None).collect();
+        Ok(Round { board: Board::create(ranks)?, members, files: Vec::new(), uninformed: Vec::new() })
+    }
+
+    /// All ranks are there, and are to get each other's memory.
+    fn begin(&mut self) {
+        self.files = self.members.iter().flatten().map(|member| member.segment.clone()).collect();
+        let answers = self.members.iter_mut().flatten().filter_map(|member| member.answer.take());
+        self.uninformed = answers.map(|answer| (answer, 0)).collect();
+    }
+
+    /// Tells the ranks as much as they take now.
+    fn inform(&mut self) {
+        if self.uninformed.is_empty() {
+            return;
+        }
+        let segments: Vec<_> = self.files.iter().map(|file| file.as_fd()).collect();
+        let packets = control::welcome(self.board.files(), &segments);
+        self.uninformed.retain_mut(|(answer, next)| {
+            while let Some((packet, fds)) = packets.get(*next) {
+                match control::send(answer.as_fd(), *packet, fds) {
+                    Ok(()) => *next += 1,
+                    // Who has gone meanwhile reads nothing; its end is noticed by itself.
+                    Err(error) => return control::is_passing(&error),
+                }
+            }
+            false
+        });
+        if self.uninformed.is_empty() {
+            self.files.clear();
+        }
+    }
 }
 
 /// All ranks of a job.
 #[derive(Debug)]
 pub struct Roster {
-    board: Board,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
-    members: Vec<Option<Member>>,
+    running: Option<Round>,
+    gathering: Option<Round>,
+    /// The first process of each rank that has said hello; no other one may.
+    pids: Vec<Option<Pid>>,
     /// Programs that have ended.
     ended: Vec<bool>,
-    welcomed: bool,
+    /// Why all ranks will never say hello again; none as long as they may.
+    missing: Option<Refusal>,
 }
 
 impl Roster {
     /// For a job of so many ranks.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub fn new(ranks: u32) -> io::Result<Roster> {
-        let none = || (0..ranks).map(|_| None);
-        Ok(Roster {
-            board: Board::create(ranks as usize)?,
-            controls: none().collect(),
-            members: (0..ranks).map(|_| None).collect(),
-            ended: vec![false; ranks as usize],
-            welcomed: false,
-        })
+    pub fn new(ranks: u32) -> Roster {
+        let ranks = ranks as usize;
+        Roster {
+            controls: (0..ranks).map(|_| None).collect(),
+            running: None,
+            gathering: None,
+            pids: vec![None; ranks],
+            ended: vec![false; ranks],
+            missing: None,
+        }
     }
 
     /// The socket that a rank's program is to inherit; to be dropped when it has been started.
@@ -67,13 +125,31 @@ impl Roster {
 
     /// What to wake up for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let processes = self.members.iter().flatten().filter(|m| !m.gone).map(|m| m.process.as_fd());
-        self.controls.iter().flatten().map(AsFd::as_fd).chain(processes)
+        let members = self.rounds().flat_map(|round| round.members.iter().flatten());
+        self.controls.iter().flatten().map(AsFd::as_fd).chain(members.map(|member| member.process.as_fd()))
     }
 
-    /// Takes in what processes say, and notices which have ended; gives the ranks that did without finishing. Of those that are
-    /// their rank's program itself the monitor hears with their status ([`handle_exit`](Self::handle_exit)).
-    pub fn look(&mut self, programs: &[Pid]) -> Vec<u32> {
+    /// Whether some ranks must be told more, and nobody says when they can.
+    pub fn is_busy(&self) -> bool {
+        self.running.as_ref().is_some_and(|round| !round.uninformed.is_empty())
+    }
+
+    fn rounds(&self) -> impl Iterator<Item = &Round> {
+        [&self.gathering, &self.running].into_iter().flatten()
+    }
+
+    /// The process that is a rank, while it lives.
+    fn member(&self, rank: usize) -> Option<&Member> {
+        self.rounds().find_map(|round| round.members[rank].as_ref())
+    }
+
+    /// The process that is a rank, while it lives: its number, and what stands for it.
+    pub fn process(&self, rank: u32) -> Option<(Pid, BorrowedFd<'_>)> {
+        self.member(rank as usize).map(|member| (member.pid, member.process.as_fd()))
+    }
+
+    /// Takes in what processes say.
+    pub fn listen(&mut self) {
         for rank in 0..self.controls.len() {
             while let Some(line) = &self.controls[rank] {
                 match control::receive(line.as_fd()) {
@@ -84,95 +160,141 @@ impl Roster {
                 }
             }
         }
-        self.welcome();
-        let mut lost = Vec::new();
-        for rank in 0..self.members.len() {
-            let is_lost = |member: &Member| {
-                !member.gone && programs.get(rank) != Some(&member.pid) && has_ended(member)
-            };
-            if self.members[rank].as_ref().is_some_and(is_lost) && self.note_end(rank, Death::Unknown) {
-                lost.push(rank as u32);
-            }
-        }
-        lost
+    }
+
+    /// Tells processes what is to be told by now.
+    pub fn answer(&mut self) {
+        self.gather();
+        self.running.iter_mut().for_each(Round::inform);
     }
 
     fn handle(&mut self, rank: usize, mut received: control::Received) {
         let (Some(Packet::Hello { rank: said }), Some(pid)) = (received.packet, received.pid) else { return };
+        // Without them there is nowhere to answer, which the process notices.
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
-        // It may have gone before it reads the answer.
-        let refuse = |why| drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
-        if said as usize != rank || self.members[rank].is_some() {
-            return refuse(Refusal::Taken);
-        }
-        if let Some(ended) = self.first_ended() {
-            return refuse(Refusal::Ended(ended));
-        }
-        if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-            self.members[rank] = Some(Member { pid, process, segment, answer, gone: false });
-        }
-    }
-
-    /// A rank whose program has ended before the process said hello.
-    fn first_ended(&self) -> Option<u32> {
-        let ended =
-            self.ended.iter().zip(&self.members).position(|(ended, member)| *ended && member.is_none());
-        ended.map(|rank| rank as u32)
-    }
-
-    /// Hands the ranks each other's memory when all are there.
-    fn welcome(&mut self) {
-        if self.welcomed {
-            return;
-        }
-        if let Some(ended) = self.first_ended() {
-            for member in self.members.iter().flatten() {
-                let _ = control::send(member.answer.as_fd(), Packet::Refused(Refusal::Ended(ended)), &[]);
+        let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
+        match taken.and_then(|()| self.room_for(pid)) {
+            Ok((process, round)) => {
+                let (segment, answer) = (Arc::new(segment), Some(answer));
+                round.members[rank] = Some(Member { pid, process, segment, answer });
+                self.pids[rank] = Some(pid);
+                self.running.iter_mut().for_each(|round| round.members[rank] = None);
             }
-            self.welcomed = self.members.iter().any(Option::is_some);
-            return;
-        }
-        if self.members.iter().any(Option::is_none) {
-            return;
-        }
-        self.welcomed = true;
-        let files = self.members.iter().flatten().map(|member| member.segment.try_clone());
-        let Ok(files) = files.collect::<io::Result<Vec<OwnedFd>>>() else { return };
-        for member in self.members.iter().flatten() {
-            let packet = Packet::Welcome { ranks: self.members.len() as u32 };
-            // Who has gone meanwhile reads nothing; its end is noticed by itself.
-            let _ = control::send(member.answer.as_fd(), packet, &self.board.files())
-                .and_then(|()| control::send_segments(member.answer.as_fd(), &files));
+            Err(why) => refuse(&answer, why),
         }
     }
 
-    /// A rank's program has ended; true when it was a rank and had not finished.
-    pub fn handle_exit(&mut self, rank: u32, pid: Pid, ending: Ending) -> bool {
-        let rank = rank as usize;
-        self.ended[rank] = true;
+    /// Whether a process may say that it is this rank.
+    fn check(&self, rank: usize, pid: Pid) -> Result<(), Refusal> {
+        let has_finished = |member: &Member| member.has_finished(self.ended.len(), rank);
+        // One that waits already has given up waiting, and comes again.
+        let is_free = |round: &Round| round.members[rank].as_ref().is_none_or(has_finished);
+        if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
+            return Err(Refusal::Taken);
+        }
+        self.missing.map_or(Ok(()), Err)
+    }
+
+    /// What a process needs that is taken as a rank: to be watched, and others to wait with.
+    fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Round), Refusal> {
+        let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Refusal::NoRoom)?;
+        let round = match &mut self.gathering {
+            Some(round) => round,
+            none => none.insert(Round::new(self.ended.len()).map_err(|_| Refusal::NoRoom)?),
+        };
+        Ok((process, round))
+    }
+
+    /// Looks for a rank that will not say hello any more, after the end of a program or process.
+    fn note_missing(&mut self) {
+        let is_over = |rank: usize| self.ended[rank] || self.pids[rank].is_some();
+        let has_ended = |rank: &usize| is_over(*rank) && self.member(*rank).is_none();
+        let ended = (0..self.ended.len()).find(has_ended).map(|rank| Refusal::Ended(rank as u32));
+        // Whoever ends because of the first one is not the reason.
+        self.missing = self.missing.or(ended);
+    }
+
+    /// Makes those that have said hello a job when all are there; sends them away when somebody will not come.
+    fn gather(&mut self) {
+        let Some(round) = &mut self.gathering else { return };
+        if let Some(why) = self.missing {
+            let answers = round.members.iter().flatten().filter_map(|member| member.answer.as_ref());
+            answers.for_each(|answer| refuse(answer, why));
+            self.gathering = None;
+            return;
+        }
+        if round.members.iter().any(Option::is_none) {
+            return;
+        }
+        // Those that have given up waiting come again, or end.
+        let ranks = self.ended.len();
+        let waits = |(rank, member): (usize, &Option<Member>)| {
+            member.as_ref().is_some_and(|member| !member.has_finished(ranks, rank))
+        };
+        if round.members.iter().enumerate().all(waits) {
+            round.begin();
+            self.running = self.gathering.take();
+        }
+    }
+
+    /// Ranks whose process has ended, and nobody has said so yet.
+    pub fn gone(&self) -> Vec<u32> {
+        let members: Vec<(u32, &Member)> = self
+            .rounds()
+            .flat_map(|round| (0..).zip(&round.members))
+            .filter_map(|(rank, member)| Some((rank, member.as_ref()?)))
+            .collect();
+        let mut fds: Vec<_> =
+            members.iter().map(|(_, member)| PollFd::new(&member.process, PollFlags::IN)).collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if fds.is_empty() || poll(&mut fds, Some(&now)).is_err() {
+            return Vec::new();
+        }
+        let ended = members.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        ended.map(|((rank, _), _)| *rank).collect()
+    }
+
+    /// A rank's program has ended.
+    pub fn handle_program_end(&mut self, rank: u32) {
+        self.ended[rank as usize] = true;
+        self.note_missing();
+    }
+
+    /// A process has ended, in a way that is known; gives the rank that it was, and whether it had not finished.
+    pub fn handle_exit(&mut self, pid: Pid, ending: Ending) -> Option<(u32, bool)> {
+        let is = |rank: &u32| self.process(*rank).is_some_and(|(process, _)| process == pid);
+        let rank = (0..self.ended.len() as u32).find(is)?;
         let death = match ending {
             Ending::Exited(status) => Death::Exited(status),
             Ending::Killed(signal) => Death::Killed(signal),
         };
-        let is_member = self.members[rank].as_ref().is_some_and(|member| !member.gone && member.pid == pid);
-        is_member && self.note_end(rank, death)
+        Some((rank, self.note_end(rank as usize, death)))
+    }
+
+    /// A rank's process has ended, and only its parent knows how; true when it had not finished.
+    pub fn handle_loss(&mut self, rank: u32) -> bool {
+        self.note_end(rank as usize, Death::Unknown)
     }
 
     /// Notes the end of a rank's process; true when it had not finished, which all are told.
     fn note_end(&mut self, rank: usize, death: Death) -> bool {
-        let ranks = self.members.len();
-        let Some(member) = &mut self.members[rank] else { return false };
-        member.gone = true;
-        if has_finished(member.segment.as_fd(), ranks, rank as u32) {
-            return false;
+        let ranks = self.ended.len();
+        let round = match (&mut self.gathering, &mut self.running) {
+            (Some(round), _) if round.members[rank].is_some() => round,
+            (_, Some(round)) => round,
+            _ => return false,
+        };
+        let is_lost = round.members[rank].take().is_some_and(|member| !member.has_finished(ranks, rank));
+        if is_lost {
+            round.board.announce(rank as u32, death);
+            self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        self.board.announce(rank as u32, death);
-        true
+        self.note_missing();
+        is_lost
     }
 }
 
-fn has_ended(member: &Member) -> bool {
-    let mut fds = [PollFd::new(&member.process, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0)
+/// It may have gone before it reads the answer.
+fn refuse(answer: &OwnedFd, why: Refusal) {
+    drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
 }

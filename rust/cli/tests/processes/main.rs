@@ -14,14 +14,23 @@ const DEADLINE: &str = "60";
 
 /// Runs a part as so many ranks.
 fn job(ranks: u32, options: &[&str], part: &str) -> Ended {
-    let own = std::env::current_exe().expect("this program");
-    let output = Command::new(env!("CARGO_BIN_EXE_mpjdev"))
-        .args(["run", "-n", &ranks.to_string(), "--timeout", DEADLINE])
-        .args(options)
-        .arg(own)
-        .arg(part)
-        .output();
-    ended(output.expect("it starts"))
+    ended(launcher(ranks, options).arg(own()).arg(part).output().expect("it starts"))
+}
+
+/// As [`job`], with ranks that a shell starts by this script; the part is `"$0" "$1"` there.
+fn job_by_shell(ranks: u32, options: &[&str], script: &str, part: &str) -> Ended {
+    let mut command = launcher(ranks, options);
+    ended(command.args(["sh", "-c", script]).arg(own()).arg(part).output().expect("it starts"))
+}
+
+fn launcher(ranks: u32, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+    command.args(["run", "-n", &ranks.to_string(), "--timeout", DEADLINE]).args(options);
+    command
+}
+
+fn own() -> std::path::PathBuf {
+    std::env::current_exe().expect("this program")
 }
 
 fn ended(output: Output) -> Ended {
@@ -83,7 +92,44 @@ fn a_second_process_of_one_rank_is_refused() {
     assert_eq!(out.matches("another process is this rank already").count(), 2, "{out}{err}");
 }
 
-const TESTS: [(&str, fn()); 7] = [
+/// A shell that ends, all being well, when the process that it has started asks for it.
+const SHELL_ENDS: &str = "trap 'exit 0' USR1; \"$0\" \"$1\" & while :; do sleep 0.01; done";
+
+fn a_rank_lives_as_long_as_its_process_and_not_as_its_program() {
+    let (status, out, err) = job_by_shell(2, &[], SHELL_ENDS, "outlives");
+    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: done", "1: done"], ""));
+    let (status, out, err) = job_by_shell(2, &[], SHELL_ENDS, "outlives-and-exits-7");
+    assert_eq!((status, lines(&out)), (7, vec!["0: done", "1: done"]));
+    assert!(err.contains("mpjrun: rank ") && err.contains("exited with status 7, "), "{err}");
+    let (status, _, err) = job_by_shell(2, &["--keep-going"], SHELL_ENDS, "outlives-and-leaves");
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("without Comm.finish"), "{err}");
+}
+
+fn ranks_may_finish_and_join_again_and_again() {
+    let (status, out, err) = job(3, &[], "rounds");
+    assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
+}
+
+fn whoever_joins_again_is_told_of_a_rank_that_does_not() {
+    let (status, out, err) = job(3, &[], "stays-away");
+    let text = "the ranks of the job do not come together: rank 1 has ended without Comm.init";
+    assert_eq!((status, lines(&out)), (0, vec![text; 2]), "{err}");
+    let (status, out, err) = job(3, &["--keep-going"], "fails-meanwhile");
+    let text = "the ranks of the job do not come together: rank 1 has failed before all had called Comm.init";
+    assert_eq!((status, lines(&out)), (137, vec![text; 2]), "{err}");
+}
+
+const TESTS: [(&str, fn()); 10] = [
+    (
+        "a_rank_lives_as_long_as_its_process_and_not_as_its_program",
+        a_rank_lives_as_long_as_its_process_and_not_as_its_program,
+    ),
+    ("ranks_may_finish_and_join_again_and_again", ranks_may_finish_and_join_again_and_again),
+    (
+        "whoever_joins_again_is_told_of_a_rank_that_does_not",
+        whoever_joins_again_is_told_of_a_rank_that_does_not,
+    ),
     ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
     ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
     ("a_rank_that_computes_holds_nobody_up", a_rank_that_computes_holds_nobody_up),

@@ -16,7 +16,8 @@ struct Party {
 }
 
 fn join() -> Result<Party, job::JoinError> {
-    let joined = job::join(Config::default(), &HeapPool::new(1 << 30))?.expect("a launcher");
+    let private = HeapPool::new(1 << 30);
+    let joined = job::join(Config::default(), &private, &mut Patient)?.expect("a launcher");
     Ok(Party { world: joined.world, source: joined.source })
 }
 
@@ -25,6 +26,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "absent" if rank() == 1 => return ExitCode::SUCCESS,
         "twice" => return twice(),
+        "rounds" => return rounds(),
         _ => {}
     }
     let party = match join() {
@@ -39,16 +41,67 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "exchange" => party.exchange(),
         "computes" => party.computes(),
         "killed" => party.killed(),
+        "outlives" | "outlives-and-exits-7" => party.outlives(),
+        "outlives-and-leaves" => {
+            party.outlives();
+            if party.world.rank() == 1 {
+                return ExitCode::SUCCESS;
+            }
+        }
+        "stays-away" => return party.stays_away(),
+        "fails-meanwhile" => return party.fails_meanwhile(),
         "leaves" if party.world.rank() == 1 => return ExitCode::SUCCESS,
         "leaves" | "once" => {}
         other => panic!("no part {other}"),
     }
-    party.world.endpoint().finish(&mut Patient).expect("all is delivered");
-    ExitCode::SUCCESS
+    party.finish();
+    ExitCode::from(if part == "outlives-and-exits-7" { 7 } else { 0 })
 }
 
 fn rank() -> u32 {
     std::env::var(mpjdev_device::control::RANK).expect("a rank").parse().expect("a number")
+}
+
+/// Finishes and joins again, and keeps nothing of what was before.
+fn rounds() -> ExitCode {
+    const ROUNDS: usize = 12;
+    let holds = || {
+        let files = std::fs::read_dir("/proc/self/fd").expect("/proc").count();
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc");
+        files + maps.lines().filter(|line| line.contains("mpjdev")).count()
+    };
+    let mut most = 0;
+    for round in 0..ROUNDS {
+        let party = join().expect("a rank");
+        let (me, all) = (party.world.rank(), party.world.size() as u32);
+        let kept = party.write(100_000, round as u64);
+        let sent = party.world.isend(&kept, ((me + 1) % all) as i32, 5, Mode::Standard).expect("isend");
+        let from = From { source: Some(((me + all - 1) % all) as i32), tag: Some(5) };
+        let (_, message) = party.world.recv(from, 100_000, None, &mut Patient).expect("recv");
+        sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Patient).expect("wait")));
+        party.finish();
+        drop(party);
+        // Messages outlive the round that they were sent in.
+        Party::check(&message, 100_000, round as u64);
+        Party::check(&kept, 100_000, round as u64);
+        drop((message, kept));
+        if round == 0 {
+            most = holds();
+        }
+    }
+    // The helper of a rank that has finished looks up once a second.
+    until("the memory of the rounds is given back", || holds() <= most);
+    println!("done");
+    ExitCode::SUCCESS
+}
+
+/// Waits for a condition.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Two processes at a time claim to be this rank; one of them is.
@@ -62,6 +115,11 @@ fn twice() -> ExitCode {
         .filter(|good| *good)
         .count();
     ExitCode::from(u8::from(good != 1))
+}
+
+fn kill_myself() {
+    let own = rustix::process::getpid();
+    rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");
 }
 
 /// A child that has the control socket too, and prints its errors where they are looked for.
@@ -78,6 +136,42 @@ impl SpawnInheriting for Command {
 const ANY: From = From { source: None, tag: None };
 
 impl Party {
+    fn finish(&self) {
+        self.world.endpoint().finish(&mut Patient).expect("all is delivered");
+    }
+
+    /// Goes on when the shell that has started it has ended.
+    fn outlives(&self) {
+        self.world.barrier(&mut Patient).expect("barrier");
+        let shell = rustix::process::getppid().expect("a parent");
+        rustix::process::kill_process(shell, rustix::process::Signal::USR1).expect("it lives");
+        until("the shell ends", || rustix::process::getppid() != Some(shell));
+        self.world.barrier(&mut Patient).expect("barrier");
+        println!("{}: done", self.world.rank());
+    }
+
+    /// Rank 1 ends, the others would like to go on.
+    fn stays_away(self) -> ExitCode {
+        let is_last = self.world.rank() == 1;
+        self.finish();
+        if !is_last {
+            println!("{}", join().err().expect("rank 1 does not come"));
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Rank 1 is killed before it finishes, while the others wait for it to join again.
+    fn fails_meanwhile(self) -> ExitCode {
+        if self.world.rank() == 1 {
+            let from = From { source: Some(0), tag: None };
+            self.world.recv(from, 8, None, &mut Patient).expect_err("rank 0 finishes");
+            kill_myself();
+        }
+        self.finish();
+        println!("{}", join().err().expect("rank 1 has died"));
+        ExitCode::SUCCESS
+    }
+
     /// A message of `octets` octets of payload that follow from the seed.
     fn write(&self, octets: usize, seed: u64) -> Message {
         let longs = octets.saturating_sub(8) / 8;
@@ -199,8 +293,7 @@ impl Party {
             1 => {
                 // By then rank 0 waits; the other order must do as well.
                 std::thread::sleep(Duration::from_millis(300));
-                let own = rustix::process::getpid();
-                rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");
+                kill_myself();
             }
             _ => println!("2: done"),
         }

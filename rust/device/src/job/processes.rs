@@ -1,10 +1,12 @@
 //! Ranks over shared memory: the one that this process is, and, for tests, all of a job in one process.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::comm::Comm;
 use crate::config::Config;
@@ -13,6 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
 use crate::transport::shm::{Board, SegmentPool};
 use crate::transport::{Inbox, Wire, shm};
+use crate::waiting::Patience;
 
 /// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
 /// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
@@ -70,6 +73,17 @@ pub enum JoinError {
         /// Why.
         why: control::Refusal,
     },
+    /// A rank will not come any more.
+    #[error("the ranks of the job do not come together: {why}")]
+    Peer {
+        /// The rank.
+        rank: u32,
+        /// Why not.
+        why: control::Refusal,
+    },
+    /// The waiting thread was interrupted; joining may be tried again.
+    #[error("interrupted while waiting for the other ranks")]
+    Interrupted,
     /// The launcher is gone, or says something else.
     #[error("the launcher does not answer as it should: {0}")]
     Launcher(&'static str),
@@ -95,29 +109,65 @@ pub struct Joined {
 /// Makes this process the rank that a launcher has started it as, and waits until all ranks are there; none when no
 /// launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
 ///
+/// A process may join again when it has finished: then all ranks must, and nothing is shared with what was before.
+///
 /// # Errors
-/// It cannot be that rank.
-pub fn join(config: Config, private: &Arc<HeapPool>) -> Result<Option<Joined>, JoinError> {
+/// It cannot be that rank; a rank will not come; interrupted.
+pub fn join(
+    config: Config,
+    private: &Arc<HeapPool>,
+    patience: &mut dyn Patience,
+) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else { return Ok(None) };
     let (rank, ranks) = match (variable(control::RANK)?, variable(control::SIZE)?) {
         (Some(rank), Some(ranks)) if rank < ranks => (rank, ranks),
         _ => return Err(JoinError::Launcher("it gives a socket but no rank of a job")),
     };
-    let system = |what| move |error| JoinError::System { what, error };
-    let socket =
-        mpjdev_sys::inherited::packet_socket(control as i32).map_err(system("the control socket"))?;
     let config = config.for_ranks(ranks as usize).bounded();
     let len = segment_len(private.limit());
     let pool = shm::create(rank, ranks as usize, len, &config, private.clone());
     let pool = pool.map_err(system("shared memory"))?;
     let file = pool.share().map_err(system("shared memory"))?;
     let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
-    let hello = control::Packet::Hello { rank };
-    control::send(socket.as_fd(), hello, &[file.as_fd(), theirs.as_fd()]).map_err(system("the launcher"))?;
+    say_hello(control as i32, rank, &[file.as_fd(), theirs.as_fd()], patience)?;
     drop(theirs);
-    let job = receive_job(answers.as_fd(), rank, ranks)?;
+    let mut waiting = Waiting { socket: answers, slice: config.slice, patience };
+    let job = waiting.receive_job(rank, ranks).inspect_err(|_| shm::resign(&pool))?;
     let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
     Ok(Some(Joined { world, source: pool }))
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
+    move |error| JoinError::System { what, error }
+}
+
+/// Tells the launcher that this process is that rank, on the socket that it was started with.
+fn say_hello(
+    control: i32,
+    rank: u32,
+    fds: &[BorrowedFd<'_>],
+    patience: &mut dyn Patience,
+) -> Result<(), JoinError> {
+    /// Its number is somebody else's once it is closed, so it is kept.
+    static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
+    /// Nobody tells when other descriptors have arrived.
+    const SOON: Duration = Duration::from_millis(1);
+    let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
+    let socket = match &mut *socket {
+        Some(socket) => socket,
+        empty => {
+            let taken = mpjdev_sys::inherited::packet_socket(control);
+            empty.insert(taken.map_err(system("the control socket"))?)
+        }
+    };
+    loop {
+        match control::send(socket.as_fd(), Packet::Hello { rank }, fds) {
+            Ok(()) => return Ok(()),
+            Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
+            Err(_) if !patience.goes_on() => return Err(JoinError::Interrupted),
+            Err(_) => std::thread::sleep(SOON),
+        }
+    }
 }
 
 /// What a launcher has set; none when it has not.
@@ -138,30 +188,69 @@ fn segment_len(limit: u64) -> usize {
     limit.saturating_mul(2).clamp(LEAST, MOST) as usize
 }
 
-/// What the launcher hands out when all ranks are there. Blocks.
-fn receive_job(socket: BorrowedFd<'_>, rank: u32, ranks: u32) -> Result<shm::Job, JoinError> {
-    let (mut pages, mut files) = (None, Vec::new());
-    while files.len() < ranks as usize {
-        let received =
-            control::receive(socket).map_err(|error| JoinError::System { what: "the launcher", error })?;
-        let Some(mut received) = received else { return Err(JoinError::Launcher("it has gone")) };
-        match received.packet {
-            Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
-                let files = <[_; 2]>::try_from(received.fds).map_err(|_| JoinError::Launcher("no pages"))?;
-                pages = Some(files);
+/// A process that waits for the other ranks.
+struct Waiting<'a> {
+    socket: OwnedFd,
+    slice: Duration,
+    patience: &'a mut dyn Patience,
+}
+
+impl Waiting<'_> {
+    /// What the launcher hands out when all ranks are there. Blocks.
+    fn receive_job(&mut self, rank: u32, ranks: u32) -> Result<shm::Job, JoinError> {
+        let (mut pages, mut files) = (None, Vec::new());
+        while files.len() < ranks as usize {
+            let mut received = self.receive()?;
+            if received.is_cut {
+                return Err(JoinError::Launcher(
+                    "this process may not have as many files as there are ranks",
+                ));
             }
-            Some(Packet::Segments { first, count })
-                if first as usize == files.len() && count as usize == received.fds.len() =>
-            {
-                files.append(&mut received.fds);
+            match received.packet {
+                Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
+                    let files = <[_; 2]>::try_from(received.fds);
+                    pages = Some(files.map_err(|_| JoinError::Launcher("no pages"))?);
+                }
+                Some(Packet::Segments { first, count })
+                    if first as usize == files.len() && count as usize == received.fds.len() =>
+                {
+                    files.append(&mut received.fds);
+                }
+                Some(Packet::Refused(why)) => return Err(refused(rank, why)),
+                _ => return Err(JoinError::Launcher("a packet that does not follow")),
             }
-            Some(Packet::Refused(why)) => return Err(JoinError::Refused { rank, why }),
-            _ => return Err(JoinError::Launcher("a packet that does not follow")),
+        }
+        let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
+            return Err(JoinError::Launcher("another number of segments than of ranks"));
+        };
+        shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
+    }
+
+    /// The next packet. Blocks as long as the patience lasts.
+    fn receive(&mut self) -> Result<control::Received, JoinError> {
+        let slice = Timespec::try_from(self.slice).unwrap_or_default();
+        loop {
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            // An error is a signal, or shows when reading.
+            if let Ok(0) = poll(&mut fds, Some(&slice)) {
+                if !self.patience.goes_on() {
+                    return Err(JoinError::Interrupted);
+                }
+                continue;
+            }
+            return match control::receive(self.socket.as_fd()) {
+                Ok(Some(received)) => Ok(received),
+                Ok(None) => Err(JoinError::Launcher("it has gone")),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(system("the launcher")(error)),
+            };
         }
     }
-    let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
-        return Err(JoinError::Launcher("another number of segments than of ranks"));
-    };
-    shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files)
-        .map_err(|error| JoinError::System { what: "the pages of the job", error })
+}
+
+fn refused(rank: u32, why: control::Refusal) -> JoinError {
+    match why {
+        control::Refusal::Ended(peer) | control::Refusal::Failed(peer) => JoinError::Peer { rank: peer, why },
+        control::Refusal::Taken | control::Refusal::NoRoom => JoinError::Refused { rank, why },
+    }
 }

@@ -94,9 +94,13 @@ public class Comm {
      * Makes this process a rank: of the job that {@code mpjrun} has started it for, once all its ranks have come here; without
      * a launcher rank 0 of 1. In a rank that is a thread, does nothing. Blocks.
      *
+     * <p>After {@link #finish} it may be called again: then all ranks must, and are a new job.
+     *
      * @param args arguments of the program
      * @return those of them that are the program's own
      * @throws IllegalStateException when the process is a rank already, or the launcher does not take it
+     * @throws PeerFailedException when a rank has ended, so that it will not come here
+     * @throws InterruptedOperationException when the thread is interrupted; its flag stays, and it may try again
      */
     public static String[] init(String[] args) {
         String[] own = args.clone();

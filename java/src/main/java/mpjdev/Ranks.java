@@ -53,7 +53,11 @@ final class Ranks {
         if (process != null) {
             throw new IllegalStateException("Comm.init was called before: call Comm.finish first");
         }
-        process = new Comm(Native.processWorld());
+        try {
+            process = new Comm(Native.processWorld());
+        } catch (Failure f) {
+            throw Errors.comm(f);
+        }
     }
 
     static void finish() {

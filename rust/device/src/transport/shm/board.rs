@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use mpjdev_sys::segment::{Segment, Writers, allocate};
 
+use super::SegmentPool;
 use super::layout::{
     BELLS, BOARD_EPOCH, BOARD_RANKS, DEATHS, FINISHED, HELPER, MAGIC, RANK, STATE, bell_words, board_len,
     common_len, tables_len,
@@ -123,4 +124,9 @@ pub fn has_finished(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> bool {
     let words = segment.words();
     let is_its = words[0].load(Acquire) == MAGIC && words[RANK].load(Acquire) == u64::from(rank);
     is_its && words[STATE].load(Acquire) == FINISHED
+}
+
+/// Says that the process of this segment will not be the rank that it was announced as.
+pub(crate) fn resign(pool: &SegmentPool) {
+    pool.segment.words()[STATE].store(FINISHED, Release);
 }

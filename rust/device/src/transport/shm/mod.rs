@@ -30,6 +30,7 @@ use crate::config::Config;
 use crate::pool::HeapPool;
 pub use bells::HelperBell;
 use board::Pages;
+pub(crate) use board::resign;
 pub use board::{Board, Death, has_finished};
 pub use inbox::ShmInbox;
 use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, slabs_at, tables_len};
