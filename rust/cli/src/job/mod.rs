@@ -5,6 +5,7 @@
 
 pub mod ending;
 pub mod launcher;
+pub mod limits;
 pub mod lines;
 pub mod monitor;
 pub mod output;

@@ -22,7 +22,7 @@ use super::lines::Lines;
 use super::output::Sink;
 use super::plan::Plan;
 use super::roster::Roster;
-use super::tree;
+use super::{limits, tree};
 
 /// Octets that are read from a pipe at a time.
 const PIECE: usize = 64 << 10;
@@ -63,6 +63,8 @@ struct Closing {
 #[derive(Debug)]
 struct Job {
     plan: Plan,
+    /// How many files a rank may open.
+    limit: Option<u64>,
     begun: Instant,
     ranks: Vec<Rank>,
     pipes: Vec<Pipe>,
@@ -93,9 +95,11 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         stream.set_nonblocking(true)?;
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
+    let limit = limits::raise(plan.ranks)?;
     let mut job = Job {
         roster: Roster::new(plan.ranks),
         plan,
+        limit,
         begun: Instant::now(),
         ranks: Vec::new(),
         pipes: Vec::new(),
@@ -130,7 +134,8 @@ impl Job {
     fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
         let place = if self.plan.bind { rank.to_string() } else { "-".to_owned() };
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("mpjdev").arg(super::STUB).arg(getpid().to_string()).arg(place).args(&self.plan.program);
+        command.arg0("mpjdev").arg(super::STUB).args([getpid().to_string(), place, limits::word(self.limit)]);
+        command.args(&self.plan.program);
         command.envs(self.plan.environment(rank));
         let line = self.roster.line_to(rank)?;
         command.env(mpjdev_device::control::CONTROL, line.as_raw_fd().to_string());

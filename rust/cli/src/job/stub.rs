@@ -11,16 +11,18 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Becomes the program. `words`: the monitor's process, the place of this rank among the processors or `-`, the program
-/// and its arguments.
+/// Becomes the program. `words`: the monitor's process, the place of this rank among the processors or `-`, how many files it
+/// may open, the program and its arguments.
 pub fn become_program(words: &[OsString]) -> ExitCode {
-    let [monitor, place, program, args @ ..] = words else { return ExitCode::from(NOT_STARTED) };
+    let [monitor, place, limit, program, args @ ..] = words else { return ExitCode::from(NOT_STARTED) };
     // Killed with the monitor, whoever kills that.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let monitor = monitor.to_str().and_then(|m| m.parse().ok()).and_then(Pid::from_raw);
     if getppid() != monitor {
         return ExitCode::from(NOT_STARTED);
     }
+    // It was as much before.
+    let _ = super::limits::restore(&limit.to_string_lossy());
     if let Some(place) = place.to_str().and_then(|p| p.parse().ok()) {
         bind(place);
     }

@@ -120,7 +120,28 @@ fn whoever_joins_again_is_told_of_a_rank_that_does_not() {
     assert_eq!((status, lines(&out)), (137, vec![text; 2]), "{err}");
 }
 
-const TESTS: [(&str, fn()); 10] = [
+fn many_ranks_come_together_where_few_files_may_be_open() {
+    for (ranks, files) in [(64, 100), (128, 256)] {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -Sn {files}; exec \"$0\" run -n {ranks} --timeout {DEADLINE} \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_mpjdev")]).arg(own()).arg("gathers");
+        let (status, out, err) = ended(shell.output().expect("it starts"));
+        assert_eq!((status, err.as_str()), (0, ""), "{ranks} ranks, {files} files");
+        // They have the limit that was set.
+        assert_eq!(lines(&out), vec![files.to_string(); ranks], "{ranks} ranks, {files} files");
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n 100; exec \"$0\" run -n 64 true", env!("CARGO_BIN_EXE_mpjdev")]);
+    let (status, _, err) = ended(shell.output().expect("it starts"));
+    let text = "mpjrun: 64 ranks need 424 open files here, and 100 are allowed (ulimit -Hn)\n";
+    assert_eq!((status, err.as_str()), (1, text));
+}
+
+const TESTS: [(&str, fn()); 11] = [
+    (
+        "many_ranks_come_together_where_few_files_may_be_open",
+        many_ranks_come_together_where_few_files_may_be_open,
+    ),
     (
         "a_rank_lives_as_long_as_its_process_and_not_as_its_program",
         a_rank_lives_as_long_as_its_process_and_not_as_its_program,

@@ -39,6 +39,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "ring" => party.ring(),
         "exchange" => party.exchange(),
+        "gathers" => party.gathers(),
         "computes" => party.computes(),
         "killed" => party.killed(),
         "outlives" | "outlives-and-exits-7" => party.outlives(),
@@ -248,6 +249,13 @@ impl Party {
         });
         self.world.barrier(&mut Patient).expect("barrier");
         println!("done");
+    }
+
+    /// All meet, and say how many files they may open.
+    fn gathers(&self) {
+        self.world.barrier(&mut Patient).expect("barrier");
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        println!("{}", limit.current.expect("a limit"));
     }
 
     /// Rank 1 posts a receive and computes; a synchronous send of rank 0 is done all the same.
