@@ -14,7 +14,8 @@ use std::time::Duration;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
 };
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::thread::{Timespec, futex};
 
 /// A mapping of a shared file.
@@ -72,6 +73,34 @@ impl Segment {
             Writers::All => ProtFlags::READ | ProtFlags::WRITE,
         };
         map(file, len, protection)
+    }
+
+    /// Asks for huge pages from `offset` on, a multiple of theirs: the system may grant them, now or never.
+    pub fn advise_huge(&self, offset: usize) {
+        if let Some(len) = self.len().checked_sub(offset) {
+            // SAFETY: a part of the mapping that `self` owns; advice changes no octet.
+            let _ = unsafe {
+                madvise(self.start.as_ptr().cast::<u8>().add(offset).cast(), len, Advice::LinuxHugepage)
+            };
+        }
+    }
+
+    /// Takes memory for a part of its own file, whole pages, in huge pages where they are granted, and maps it.
+    ///
+    /// # Errors
+    /// There is not enough, or the part is not inside.
+    pub fn populate(&self, file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<()> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len()) {
+            return Err(io::Error::other("memory outside the segment"));
+        }
+        // SAFETY: a part of the mapping that `self` owns; populating changes no octet.
+        match unsafe {
+            madvise(self.start.as_ptr().cast::<u8>().add(offset).cast(), len, Advice::LinuxPopulateWrite)
+        } {
+            // Linux before 5.14.
+            Err(Errno::INVAL) => allocate(file, offset, len),
+            result => Ok(result?),
+        }
     }
 
     /// All octets. In a mapping for reading a store is a fault: whoever hands such words on says so.
@@ -238,6 +267,39 @@ mod tests {
         let (_own, file) = Segment::create("test", 1 << 20, Writers::Owner).expect("memory");
         allocate(file.as_fd(), 0, 1 << 20).expect("memory");
         assert!(allocate(file.as_fd(), 1 << 20, 4096).is_err());
+    }
+
+    #[test]
+    fn populated_memory_is_zero_and_inside_the_file_only() {
+        let (own, file) = Segment::create("test", 8 << 20, Writers::Owner).expect("memory");
+        own.advise_huge(2 << 20);
+        own.populate(file.as_fd(), 2 << 20, 4 << 20).expect("memory");
+        assert!(own.words().iter().all(|word| word.load(Relaxed) == 0));
+        assert!(own.populate(file.as_fd(), 6 << 20, 4 << 20).is_err());
+        // Populated once more it keeps what was written.
+        own.words()[1 << 18].store(7, Relaxed);
+        own.populate(file.as_fd(), 2 << 20, 4 << 20).expect("memory");
+        assert_eq!(own.words()[1 << 18].load(Relaxed), 7);
+    }
+
+    /// Where the system grants them, which is not what most are set to.
+    #[test]
+    fn huge_pages_are_used_where_they_are_granted() {
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+        let setting = setting.unwrap_or_default();
+        if !["[advise]", "[always]", "[within_size]", "[force]"].iter().any(|set| setting.contains(set)) {
+            println!("SKIPPED huge pages: shmem_enabled is {:?}", setting.trim());
+            return;
+        }
+        let (own, file) = Segment::create("test", 16 << 20, Writers::Owner).expect("memory");
+        own.advise_huge(4 << 20);
+        own.populate(file.as_fd(), 4 << 20, 8 << 20).expect("memory");
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("a process has one");
+        let start = format!("{:x}-", own.start.as_ptr() as usize);
+        let mapping = maps.lines().skip_while(|line| !line.starts_with(&start[..start.len() - 7]));
+        let huge = mapping.filter(|line| line.starts_with("ShmemPmdMapped:")).take(3);
+        let kib = |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+        assert!(huge.map(kib).sum::<u64>() >= 4 << 10, "{start}");
     }
 
     #[test]

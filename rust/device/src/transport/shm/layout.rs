@@ -111,3 +111,12 @@ pub(super) fn board_len(ranks: usize) -> usize {
 
 /// Memory is taken from the system in multiples of this.
 pub(super) const PAGE: usize = 4096;
+
+/// Huge pages are asked for in these units, behind so many octets of slabs, so that a rank that needs little takes little.
+pub(super) const HUGE: usize = 2 << 20;
+const HUGE_BEHIND: usize = 4 << 20;
+
+/// Where huge pages begin, in octets.
+pub(super) fn huge_at(ranks: usize) -> usize {
+    (slabs_at(ranks) + HUGE_BEHIND).next_multiple_of(HUGE)
+}

@@ -33,7 +33,7 @@ use board::Pages;
 pub(crate) use board::resign;
 pub use board::{Board, Death, has_finished};
 pub use inbox::ShmInbox;
-use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, slabs_at, tables_len};
+use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
 use pool::Reclaim;
 pub use pool::SegmentPool;
 pub use wire::ShmWire;
@@ -100,7 +100,7 @@ pub fn create(
 ) -> io::Result<Arc<SegmentPool>> {
     let len = slabs_at(ranks) + len.next_multiple_of(layout::PAGE);
     let (segment, file) = Segment::create(&format!("mpjdev-rank-{rank}"), len, Writers::Owner)?;
-    let pool = SegmentPool::new(segment, file, slabs_at(ranks), private);
+    let pool = SegmentPool::new(segment, file, (slabs_at(ranks), huge_at(ranks)), private);
     pool.claim(0, tables_len(ranks))?;
     let words = pool.segment.words();
     words[RANK].store(u64::from(rank), Relaxed);

@@ -13,8 +13,8 @@ use mpjdev_sys::segment::{Segment, Writers};
 
 use super::layout::{
     CONSUMED, CREDIT, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE_LINES, QUEUE_LINES_MAX, RANK, RANKS,
-    RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, peer as peer_at, queue_at,
-    returns_at, slabs_at,
+    RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, huge_at, peer as peer_at,
+    queue_at, returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
@@ -67,6 +67,7 @@ impl Peer {
         let ranks = job.files.len();
         let segment =
             Segment::open(file.as_fd(), slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
+        segment.advise_huge(huge_at(ranks));
         let words = segment.words();
         let credit = own.segment.words()[CREDIT].load(Relaxed);
         let expected = [

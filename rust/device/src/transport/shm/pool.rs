@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::segment::{Segment, allocate};
 
-use super::layout::PAGE;
+use super::layout::{HUGE, PAGE};
 use crate::pool::{CLASSES, HeapPool, LEAD, class_of};
 
 /// Memory is taken from the system so much at a time at least, or as much as there is already, up to the second number.
@@ -45,8 +45,9 @@ struct Space {
     top: usize,
     /// Pages of slabs below this are taken.
     taken: usize,
-    /// Where slabs begin.
+    /// Where slabs begin, and huge pages.
     bottom: usize,
+    huge: usize,
     /// Unused parts below `top`, by offset; no two of them touch.
     holes: BTreeMap<usize, usize>,
 }
@@ -91,6 +92,13 @@ impl Drop for OwnSlab {
 }
 
 impl Space {
+    /// How far to take pages so that there are some up to `end`: in steps that grow.
+    fn step_to(&self, end: usize) -> usize {
+        let step = (self.taken - self.bottom).clamp(STEP, STEP_MAX);
+        let to = end.next_multiple_of(PAGE).max(self.taken + step);
+        if to > self.huge { to.next_multiple_of(HUGE) } else { to }
+    }
+
     /// The first unused part that is long enough.
     fn take_hole(&mut self, len: usize) -> Option<Chunk> {
         let (offset, had) = self.holes.iter().find(|(_, had)| **had >= len).map(|(o, l)| (*o, *l))?;
@@ -120,18 +128,19 @@ impl Space {
 }
 
 impl SegmentPool {
-    /// A pool of the segment from `bottom` on.
+    /// A pool of the segment from `bottom` on, with huge pages, where they are granted, from `huge` on.
     pub(super) fn new(
         segment: Segment,
         file: OwnedFd,
-        bottom: usize,
+        (bottom, huge): (usize, usize),
         private: Arc<HeapPool>,
     ) -> Arc<SegmentPool> {
+        segment.advise_huge(huge);
         Arc::new_cyclic(|this| SegmentPool {
             this: this.clone(),
             segment,
             file,
-            space: Mutex::new(Space { top: bottom, taken: bottom, bottom, holes: BTreeMap::new() }),
+            space: Mutex::new(Space { top: bottom, taken: bottom, bottom, huge, holes: BTreeMap::new() }),
             classes: [const { Mutex::new(Vec::new()) }; CLASSES],
             used: AtomicU64::new(0),
             private,
@@ -176,13 +185,11 @@ impl SegmentPool {
         }
         let end = space.top.checked_add(len).filter(|end| *end <= self.segment.len())?;
         if end > space.taken {
-            let least = (end - space.taken).next_multiple_of(PAGE);
-            let step = (space.taken - space.bottom).clamp(STEP, STEP_MAX);
-            let most = self.segment.len() - space.taken;
             // The last step before the limit may be a short one.
-            let more = [least.max(step), least].into_iter().map(|more| more.min(most));
-            let more = more.into_iter().find(|more| self.private.reserve_elsewhere(*more as u64))?;
-            if self.claim(space.taken, more).is_err() {
+            let steps = [space.step_to(end), end.next_multiple_of(PAGE)];
+            let mut steps = steps.into_iter().map(|to| to.min(self.segment.len()) - space.taken);
+            let more = steps.find(|more| self.private.reserve_elsewhere(*more as u64))?;
+            if self.segment.populate(self.file.as_fd(), space.taken, more).is_err() {
                 self.private.release_elsewhere(more as u64);
                 return None;
             }
@@ -278,7 +285,7 @@ mod tests {
     fn pool(len: usize, limit: u64) -> (Arc<SegmentPool>, Arc<HeapPool>) {
         let private = HeapPool::new(limit);
         let (segment, file) = Segment::create("test", len, Writers::Owner).expect("memory");
-        (SegmentPool::new(segment, file, PAGE, private.clone()), private)
+        (SegmentPool::new(segment, file, (PAGE, HUGE), private.clone()), private)
     }
 
     #[test]
