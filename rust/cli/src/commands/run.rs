@@ -53,6 +53,10 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
     grace: Duration,
 
+    /// Seconds until ranks are named that have not called Comm.init when others have
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    init_wait: Duration,
+
     /// Give ranks an environment variable
     #[arg(short = 'x', value_name = "NAME[=VALUE]", value_parser = variable)]
     export: Vec<(OsString, OsString)>,
@@ -118,6 +122,7 @@ impl Run {
             bind: matches!(self.bind, Bind::Core),
             timeout: self.timeout,
             grace: self.grace,
+            init_wait: self.init_wait,
             keep_going: self.keep_going,
             transport: match self.transport {
                 Transport::Auto => "auto".to_owned(),
@@ -208,8 +213,8 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 /// The command line with `-np` as `-n`: other launchers know both, clap knows single letters only. What belongs to the program
 /// stays as it is.
 pub fn without_np(mut args: Vec<OsString>) -> Vec<OsString> {
-    const WITH_VALUE: [&str; 8] =
-        ["-n", "-np", "--ranks", "-x", "--bind", "--timeout", "--grace", "--transport"];
+    const WITH_VALUE: [&str; 9] =
+        ["-n", "-np", "--ranks", "-x", "--bind", "--timeout", "--grace", "--init-wait", "--transport"];
     if args.get(1).is_none_or(|word| word != "run") {
         return args;
     }

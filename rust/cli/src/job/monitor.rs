@@ -194,7 +194,9 @@ impl Job {
                 .map(|pipe| PollFd::from_borrowed_fd(pipe.fd.as_fd(), PollFlags::IN)),
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let mut most = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait)];
+        let mut most =
+            deadlines.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
         // The threads that write do not tell how far they are, and nobody does who reads descriptors.
         if !(out_free && err_free && self.left() > 0) || self.roster.is_busy() {
             let soon = Duration::from_millis(5);
@@ -212,6 +214,9 @@ impl Job {
     }
 
     fn keep_time(&mut self) {
+        if self.roster.overdue_at(self.plan.init_wait).is_some_and(|at| at <= Instant::now()) {
+            self.name_the_late();
+        }
         if self.next_deadline().is_none_or(|at| Instant::now() < at) {
             return;
         }
@@ -226,6 +231,14 @@ impl Job {
         self.say(&format!("the time of {timeout} s is over, {what}"));
         self.verdict.handle_own(TIMED_OUT);
         self.close(Signal::TERM, true);
+    }
+
+    /// Says which ranks keep others waiting at the start.
+    fn name_the_late(&mut self) {
+        if let Some(late) = self.roster.overdue() {
+            let after = self.plan.init_wait.as_secs_f64();
+            self.say(&format!("{late} did not call Comm.init within {after} s of the first that did"));
+        }
     }
 
     fn handle_signal(&mut self, number: u8) {

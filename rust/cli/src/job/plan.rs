@@ -20,6 +20,8 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// Between asking ranks to end and killing them.
     pub grace: Duration,
+    /// After which ranks are named that keep others waiting at their start.
+    pub init_wait: Duration,
     /// A failing rank does not end the others.
     pub keep_going: bool,
     /// How ranks reach each other.

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use mpjdev_device::control::{self, Packet, Refusal};
 use mpjdev_device::transport::shm::{Board, Death, has_finished};
@@ -38,6 +39,8 @@ impl Member {
 #[derive(Debug)]
 struct Round {
     board: Board,
+    /// When the first said hello; none once it was said that others have not.
+    since: Option<Instant>,
     /// Those that live and have not said hello again since.
     members: Vec<Option<Member>>,
     /// The segments, and the ranks that do not know all of them yet with the packets that each has got.
@@ -48,7 +51,13 @@ struct Round {
 impl Round {
     fn new(ranks: usize) -> io::Result<Round> {
         let members = (0..ranks).map(|_| None).collect();
-        Ok(Round { board: Board::create(ranks)?, members, files: Vec::new(), uninformed: Vec::new() })
+        Ok(Round {
+            board: Board::create(ranks)?,
+            since: Some(Instant::now()),
+            members,
+            files: Vec::new(),
+            uninformed: Vec::new(),
+        })
     }
 
     /// All ranks are there, and are to get each other's memory.
@@ -237,6 +246,20 @@ impl Roster {
         }
     }
 
+    /// When there is something to say of ranks that keep others waiting, if that is after so long a time.
+    pub fn overdue_at(&self, after: Duration) -> Option<Instant> {
+        self.gathering.as_ref()?.since?.checked_add(after)
+    }
+
+    /// Which ranks keep others waiting; once each time.
+    pub fn overdue(&mut self) -> Option<String> {
+        let round = self.gathering.as_mut()?;
+        round.since = None;
+        let missing = round.members.iter().enumerate().filter(|(_, member)| member.is_none());
+        let missing: Vec<usize> = missing.map(|(rank, _)| rank).collect();
+        (!missing.is_empty()).then(|| list(&missing))
+    }
+
     /// Ranks whose process has ended, and nobody has said so yet.
     pub fn gone(&self) -> Vec<u32> {
         let members: Vec<(u32, &Member)> = self
@@ -294,7 +317,33 @@ impl Roster {
     }
 }
 
+/// Ranks for people, the first of them.
+fn list(ranks: &[usize]) -> String {
+    const NAMED: usize = 8;
+    let (named, others) = ranks.split_at(ranks.len().min(NAMED));
+    let mut words: Vec<String> = named.iter().map(usize::to_string).collect();
+    words.extend((!others.is_empty()).then(|| format!("{} others", others.len())));
+    match words.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("ranks {} and {last}", first.join(", ")),
+        _ => format!("rank {}", words.concat()),
+    }
+}
+
 /// It may have gone before it reads the answer.
 fn refuse(answer: &OwnedFd, why: Refusal) {
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_listed_for_people() {
+        let listed = |count| list(&(1..=count).collect::<Vec<_>>());
+        assert_eq!(listed(1), "rank 1");
+        assert_eq!(listed(2), "ranks 1 and 2");
+        assert_eq!(listed(8), "ranks 1, 2, 3, 4, 5, 6, 7 and 8");
+        assert_eq!(listed(108), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 100 others");
+    }
 }

@@ -25,6 +25,7 @@ fn join() -> Result<Party, job::JoinError> {
 pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "absent" if rank() == 1 => return ExitCode::SUCCESS,
+        "late" if rank() % 2 == 1 => until("the job is ended", || false),
         "twice" => return twice(),
         "rounds" => return rounds(),
         _ => {}
