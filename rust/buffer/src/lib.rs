@@ -18,6 +18,7 @@ pub mod patch;
 pub mod read;
 pub mod slab;
 pub mod types;
+mod viewed;
 pub mod write;
 
 pub use encoding::Encoding;
@@ -29,4 +30,5 @@ pub use patch::Patch;
 pub use read::ReadBuffer;
 pub use slab::{PlainSource, Slab, SlabMemory, SlabSource};
 pub use types::{Element, Type};
+pub use viewed::ViewedSlab;
 pub use write::WriteBuffer;

@@ -19,6 +19,11 @@ pub trait SlabMemory: Debug + Send + Sync + 'static {
 
     /// This memory as itself, for a transport that wants to know whether it is its own.
     fn as_any(&self) -> &dyn Any;
+
+    /// What keeps the octets readable when this is gone, whatever they then are; none where nothing else does.
+    fn hold(&self) -> Option<std::sync::Arc<dyn Any + Send + Sync>> {
+        None
+    }
 }
 
 /// Where slabs come from.
@@ -102,18 +107,24 @@ impl Slab {
     /// Everything that former holders did happens before a `true`.
     #[inline(always)]
     pub fn is_exclusive(&self) -> bool {
-        self.is_reusable(false)
+        self.is_reusable(1, false)
     }
 
-    /// As [`is_exclusive`](Self::is_exclusive); when only shared memory will do, false for memory that no other process sees.
+    /// As [`is_exclusive`](Self::is_exclusive), for a holder of so many references; when only shared memory will do, false
+    /// for memory that no other process sees.
     #[inline(always)]
-    pub fn is_reusable(&self, shared_only: bool) -> bool {
+    pub(crate) fn is_reusable(&self, references: usize, shared_only: bool) -> bool {
         let unfit = FOREIGN | if shared_only { PRIVATE } else { 0 };
-        if self.kind & unfit != 0 || Arc::strong_count(&self.memory) != 1 {
+        if self.kind & unfit != 0 || Arc::strong_count(&self.memory) != references {
             return false;
         }
         fence(Ordering::Acquire);
         true
+    }
+
+    /// Whether both refer to the same memory.
+    pub(crate) fn is_same(&self, other: &Slab) -> bool {
+        std::ptr::addr_eq(std::ptr::from_ref(&*self.memory), std::ptr::from_ref(&*other.memory))
     }
 
     /// Whether no other process can see the memory, so that between processes only a copy of it can go.

@@ -19,6 +19,7 @@ use crate::octets::{Place, copy_words, store_word, zero_padding};
 use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
+use crate::viewed::{Viewed, ViewedSlab};
 
 /// Smallest slab for a secondary payload, in octets.
 const SECONDARY_MIN: usize = 4096;
@@ -57,6 +58,7 @@ pub struct WriteBuffer {
     stream_foreign: bool,
     /// Octets behind `stream_len` may belong to a message sent before: they must not be written over.
     stream_cut: bool,
+    viewed: Viewed,
 }
 
 impl WriteBuffer {
@@ -80,6 +82,7 @@ impl WriteBuffer {
             stream_len: 0,
             stream_foreign: false,
             stream_cut: false,
+            viewed: Viewed::default(),
         })
     }
 
@@ -127,7 +130,7 @@ impl WriteBuffer {
             Some(m)
                 if m.secondary.is_none()
                     && self.stream.is_none()
-                    && m.primary.is_reusable(shared_only)
+                    && m.primary.is_reusable(1, shared_only)
                     && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD =>
             {
                 m.restart(self.order, self.capacity);
@@ -136,12 +139,16 @@ impl WriteBuffer {
         }
     }
 
-    /// The way when there is a secondary payload, or memory that is not kept.
+    /// The way when there is a secondary payload, memory that is not kept, or a view.
     #[cold]
     fn clear_slowly(&mut self, shared_only: bool) {
+        if shared_only {
+            self.viewed.forget(true);
+        }
         if let Some(m) = &mut self.message {
             m.secondary = None;
-            if m.primary.is_reusable(shared_only) && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD {
+            let is_large_enough = m.primary.len() >= self.capacity + MESSAGE_OVERHEAD;
+            if is_large_enough && self.viewed.is_alone(&m.primary, shared_only) {
                 m.restart(self.order, self.capacity);
             } else {
                 self.message = None;
@@ -167,6 +174,7 @@ impl WriteBuffer {
         if self.capacity != self.nominal {
             self.capacity = self.nominal;
             self.message = None;
+            self.viewed.forget(false);
         }
         self.clear();
     }
@@ -259,6 +267,22 @@ impl WriteBuffer {
                 message.primary_len = open.at + SECTION_HEADER_LEN + header.padded_len();
             }
         }
+    }
+
+    /// Prepares a section whose elements somebody writes in place, later: gives the memory, and the offset of the first one.
+    /// The memory stays this buffer's for as long as it is held.
+    ///
+    /// # Errors
+    /// As for [`stage`](Self::stage).
+    pub fn stage_view(
+        &mut self,
+        element: Type,
+        count: usize,
+    ) -> Result<(Arc<ViewedSlab>, usize), BufferError> {
+        self.stage(element, count)?;
+        let at = PRIMARY_HEADER_LEN + self.primary_len() + SECTION_HEADER_LEN;
+        let message = self.message.as_ref().expect("owned since it was staged");
+        Ok((self.viewed.note(&message.primary), at))
     }
 
     /// Begins a section of so far no elements that takes pieces until another section begins.
@@ -461,7 +485,16 @@ impl WriteBuffer {
 
     #[cold]
     fn own_slowly(&mut self, room: usize) -> Result<(), BufferError> {
-        let primary = self.source.take(room)?;
+        if let Some(m) = &self.message
+            && m.primary.len() >= room
+            && self.viewed.is_alone(&m.primary, false)
+        {
+            return if self.finished { self.reopen() } else { Ok(()) };
+        }
+        let primary = match self.viewed.take(room, &*self.source) {
+            Some(slab) => slab,
+            None => self.source.take(room)?,
+        };
         if self.message.is_some() {
             self.reopen()?;
         }
@@ -520,7 +553,7 @@ impl WriteBuffer {
 
     #[inline]
     fn forget_stream(&mut self, shared_only: bool) {
-        if self.stream.as_ref().is_some_and(|s| !s.is_reusable(shared_only)) {
+        if self.stream.as_ref().is_some_and(|s| !s.is_reusable(1, shared_only)) {
             self.stream = None;
         }
         self.stream_len = 0;

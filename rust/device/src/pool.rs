@@ -64,6 +64,11 @@ impl SlabMemory for HeapSlab {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    /// The pool may free it, or use it for something else.
+    fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.memory.as_ref()?.run())
+    }
 }
 
 impl Drop for HeapSlab {

@@ -382,14 +382,20 @@ impl Direct {
         self.len
     }
 
+    /// Whether octets of the buffer are octets of a place: it is a view, used too late.
+    pub(crate) fn meets(&self, place: &Place<'_>) -> bool {
+        let (ours, theirs) = (self.start.addr(), place.as_ptr().addr());
+        ours < theirs + place.len() && theirs < ours + self.len
+    }
+
     /// Copies `count` elements from octet `off` on to their place.
     ///
     /// # Panics
-    /// When they are not inside the buffer or the place; callers have checked both.
+    /// When they are not inside the buffer or the place, or both meet; callers have checked it.
     pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
         let size = element.size();
-        assert!(off + count * size <= self.len && count * size <= place.len());
-        // SAFETY: both runs are good for the elements. They do not overlap: the place is the engine's memory.
+        assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
+        // SAFETY: both runs are good for the elements, and do not overlap.
         unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, foreign, false)) }
     }
 
@@ -399,7 +405,7 @@ impl Direct {
     /// As for [`copy_out`](Self::copy_out).
     pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
         let size = element.size();
-        assert!(off + count * size <= self.len && count * size <= place.len());
+        assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
         // SAFETY: as in copy_out.
         unsafe { copy_fixed(place.as_ptr(), self.start.add(off), size, count, fix(element, foreign, true)) }
     }

@@ -18,11 +18,13 @@ use jni::objects::JString;
 use jni::strings::{JNIStr, JNIString};
 use jni::sys::{self, jclass, jint, jlong, jobject, jstring};
 
+use mpjdev_buffer::Place;
+
 use crate::array::{Array, Direct, IntArray};
 use crate::error::{Failure, JavaClass};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
-const ABI: i32 = 1;
+const ABI: i32 = 2;
 
 /// The calling thread's Java environment, for the length of one call.
 #[derive(Debug)]
@@ -196,6 +198,39 @@ impl Answer for String {
     }
 }
 
+/// A direct buffer of octets of message memory, in Java's default byte order.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct DirectView(jobject);
+
+impl Default for DirectView {
+    fn default() -> Self {
+        DirectView(std::ptr::null_mut())
+    }
+}
+
+impl Answer for DirectView {
+    type Raw = DirectView;
+    fn raw(self, _: &Env) -> DirectView {
+        self
+    }
+}
+
+impl Env {
+    /// Makes Java see a place in memory, which the caller keeps for as long as the buffer is reachable.
+    ///
+    /// # Errors
+    /// Java has no memory.
+    pub(crate) fn direct_view(&mut self, place: &Place<'_>) -> Result<DirectView, Failure> {
+        // SAFETY: the environment is the calling thread's. The place is good, and stays so as the caller promises; relaxed
+        // atomics and Java's own accesses to it may race, as with a peer that changes its messages.
+        let made = unsafe {
+            ((**self.0).v1_4.NewDirectByteBuffer)(self.0, place.as_ptr().cast(), place.len() as jlong)
+        };
+        if made.is_null() { Err(Failure::Pending) } else { Ok(DirectView(made)) }
+    }
+}
+
 /// Runs a body; a failure or a panic becomes the pending Java exception.
 #[inline(always)]
 fn guard<R: Answer>(env: *mut sys::JNIEnv, body: impl FnOnce(&mut Env) -> Result<R, Failure>) -> R::Raw {
@@ -292,6 +327,9 @@ macro_rules! signature {
         "[JI"
     };
     (direct) => {
+        "Ljava/nio/ByteBuffer;"
+    };
+    (view) => {
         "Ljava/nio/ByteBuffer;"
     };
     (received) => {
@@ -400,6 +438,9 @@ macro_rules! rust_type {
     (text) => {
         String
     };
+    (view) => {
+        DirectView
+    };
 }
 
 macro_rules! natives {
@@ -433,6 +474,11 @@ natives! {
         (handle: long, source: direct, off: long, element: int, count: int, flags: int) -> void;
     "readDirect" Java_mpjdev_core_Native_readDirect = crate::buffer::read_direct,
         (handle: long, dest: direct, off: long, element: int, count: int, flags: int) -> void;
+    "viewWritten" Java_mpjdev_core_Native_viewWritten = crate::view::write,
+        (handle: long, element: int, count: int, said/length: longs, flags: int) -> view;
+    "viewRead" Java_mpjdev_core_Native_viewRead = crate::view::read,
+        (handle: long, element: int, count: int, said/length: longs, flags: int) -> view;
+    "freeView" Java_mpjdev_core_Native_freeView = crate::view::free, (view: long) -> void;
     "beginObjects" Java_mpjdev_core_Native_beginObjects = crate::buffer::begin_objects, (handle: long, flags: int) -> long;
     "writeObjects" Java_mpjdev_core_Native_writeObjects = crate::buffer::write_objects, (handle: long, count: int, flags: int) -> void;
     "readObjects" Java_mpjdev_core_Native_readObjects = crate::buffer::read_objects, (handle: long, count: int, flags: int) -> void;

@@ -2,7 +2,7 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 use mpjdev_buffer::patch::{Patch, check_range};
-use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, Type, WriteBuffer};
+use mpjdev_buffer::{BufferError, Encoding, Message, Place, ReadBuffer, Type, WriteBuffer};
 
 use crate::array::{Array, Direct, IntArray, Picked};
 use crate::boundary::Env;
@@ -32,7 +32,7 @@ type Done<T = ()> = Result<T, Failure>;
 
 /// Uses a buffer that is written.
 #[inline(always)]
-fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<R>) -> Done<R> {
+pub(crate) fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<R>) -> Done<R> {
     handle::with_buffer(handle, |buffer| match buffer {
         Kind::Write(w) => {
             if flags & CLEAR != 0 {
@@ -46,7 +46,7 @@ fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<
 
 /// Uses a buffer that is read.
 #[inline(always)]
-fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer) -> Done<R>) -> Done<R> {
+pub(crate) fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer) -> Done<R>) -> Done<R> {
     handle::with_buffer(handle, |buffer| match buffer {
         Kind::Read(r) => {
             if flags & RESET != 0 {
@@ -237,6 +237,7 @@ pub(crate) fn write_direct(
     let (element, _) = direct_range(&direct, off, element, count)?;
     writing(handle, flags, |w| {
         w.section(element, count as usize, |place, encoding| {
+            check_apart(&direct, &place)?;
             let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
             direct.copy_out(off as usize, element, count as usize, place, foreign);
             Ok(())
@@ -257,11 +258,19 @@ pub(crate) fn read_direct(
     let (element, _) = direct_range(&direct, off, element, count)?;
     reading(handle, flags, |r| {
         r.section(element, count as usize, |place, encoding| {
+            check_apart(&direct, &place)?;
             let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
             direct.copy_in(off as usize, element, count as usize, place, foreign);
             Ok(())
         })
     })
+}
+
+fn check_apart(direct: &Direct, place: &Place<'_>) -> Done {
+    if direct.meets(place) {
+        return Err(Failure::Unusable { what: "buffer", why: "it is a view of the same message" });
+    }
+    Ok(())
 }
 
 fn direct_range(direct: &Direct, off: i64, element: i32, count: i32) -> Done<(Type, usize)> {
@@ -274,7 +283,7 @@ fn direct_range(direct: &Direct, off: i64, element: i32, count: i32) -> Done<(Ty
     Ok((element, len))
 }
 
-fn primitive(element: i32) -> Done<Type> {
+pub(crate) fn primitive(element: i32) -> Done<Type> {
     match u8::try_from(element).ok().and_then(Type::from_code) {
         Some(element) if element != Type::Object => Ok(element),
         _ => Err(Failure::Unusable { what: "type", why: "it is not primitive" }),

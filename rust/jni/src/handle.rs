@@ -12,6 +12,7 @@ use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Endpoint, MatchedMessage, RequestId, Status};
 
 use crate::error::Failure;
+use crate::view::Hold;
 
 /// A buffer that Java holds.
 #[derive(Debug)]
@@ -51,12 +52,14 @@ static COMMS: Slots<Arc<Comm>> = Slots::new();
 static REQUESTS: Slots<Request> = Slots::new();
 static MATCHED: Slots<(Arc<Comm>, Status, MatchedMessage)> = Slots::new();
 static OPERATIONS: Slots<Operation> = Slots::new();
+static VIEWS: Slots<Hold> = Slots::new();
 
 const BUFFER: &str = "buffer";
 const COMM: &str = "communicator";
 const REQUEST: &str = "request";
 const MESSAGE: &str = "matched message";
 const OPERATION: &str = "collective operation";
+const VIEW: &str = "view";
 
 // ---- Buffers
 
@@ -250,6 +253,18 @@ pub(crate) fn drop_operation(handle: i64) {
     let _ = OPERATIONS.remove(handle);
 }
 
+// ---- Views
+
+/// Keeps what holds a view's memory and gives its handle.
+pub(crate) fn keep_view(hold: Hold) -> Result<i64, Failure> {
+    VIEWS.insert(hold).map_err(|(_, r)| Failure::handle(VIEW)(r))
+}
+
+/// Lets go of a view's memory; a second time is no error.
+pub(crate) fn free_view(handle: i64) {
+    let _ = VIEWS.remove(handle);
+}
+
 // ---- Memory
 
 /// The heap pool that buffers take their memory from.
@@ -348,6 +363,10 @@ impl SlabSource for Current {
 
     fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
         self.with(|source| source.take_arrived(octets))
+    }
+
+    fn used(&self) -> u64 {
+        self.with(|source| source.used())
     }
 }
 

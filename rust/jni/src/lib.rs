@@ -12,3 +12,4 @@ mod buffer;
 mod comm;
 mod error;
 mod handle;
+mod view;

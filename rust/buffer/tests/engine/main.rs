@@ -10,6 +10,7 @@ mod patches;
 mod physical;
 mod private;
 mod round_trips;
+mod views;
 
 /// Configuration of a test that runs `n` random cases, or MPJDEV_SOAK times as many.
 fn cases(n: u32) -> proptest::test_runner::Config {

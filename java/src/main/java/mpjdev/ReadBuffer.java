@@ -6,6 +6,7 @@ import java.nio.ReadOnlyBufferException;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
 import mpjdev.core.Types;
+import mpjdev.core.View;
 
 /**
  * A buffer that messages are received into and read from, section by section, in order.
@@ -122,6 +123,31 @@ public class ReadBuffer extends Buffer {
             int f = flags | foreign(dest);
             Native.readDirect(handle(), dest, dstOff, type.code(), numEls, f);
             flags = 0;
+        } catch (Failure f) {
+            throw Errors.read(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Reads one section in place, in the memory that the message has arrived in: nothing is copied.
+     *
+     * <p>The view shows the section until this buffer is used for another message or is closed; then it shows whatever the
+     * memory is used for next. A rank that is another process may change what it has sent, by mistake or on purpose.
+     *
+     * @param type type of the elements, not {@link Type#OBJECT}
+     * @param numEls number of elements
+     * @return a direct, read-only buffer of the section's octets, in the byte order of the message, which buffers that are
+     *     derived from it do not take over; a boolean is an octet, and every one but 0 is true
+     * @throws BufferReadException as for every read
+     * @throws IllegalArgumentException when the type is not primitive
+     */
+    public ByteBuffer view(Type type, int numEls) throws BufferReadException {
+        try {
+            ByteBuffer octets = View.read(handle(), type.code(), numEls, flags);
+            flags = 0;
+            return octets;
         } catch (Failure f) {
             throw Errors.read(f);
         } finally {

@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
 import mpjdev.core.Types;
+import mpjdev.core.View;
 
 /**
  * A buffer that a message is written into, section by section.
@@ -95,6 +96,34 @@ public class WriteBuffer extends Buffer {
             int f = flags | foreign(source);
             Native.writeDirect(handle(), source, srcOff, type.code(), numEls, f);
             flags = 0;
+        } catch (Failure f) {
+            throw Errors.write(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Writes one section whose elements the caller puts in place, in the memory that the message is sent from: nothing is
+     * copied. The elements are undefined until they are put.
+     *
+     * <p>They may be put until the message is sent; what is put later, receivers may see or not. After a {@link #clear} the
+     * buffer may use the same memory for its next message, so each message needs views of its own. A view that is used too
+     * late, even after {@link #close}, spoils no messages but this buffer's. Its memory comes back when the view is
+     * unreachable. A buffer keeps the memory of up to four messages with views that receivers have not done with; who
+     * sends more at a time does so from several buffers.
+     *
+     * @param type type of the elements, not {@link Type#OBJECT}
+     * @param numEls number of elements
+     * @return a direct buffer of the section's octets, in the byte order of the message, which buffers that are derived from
+     *     it do not take over; a boolean is an octet, 0 or 1
+     * @throws IllegalArgumentException when the type is not primitive
+     */
+    public ByteBuffer view(Type type, int numEls) {
+        try {
+            ByteBuffer octets = View.written(handle(), type.code(), numEls, flags);
+            flags = 0;
+            return octets;
         } catch (Failure f) {
             throw Errors.write(f);
         } finally {

@@ -30,7 +30,7 @@ public final class Native {
     public static final long SENT = -2;
 
     /** Raised together with the native side's number whenever a signature changes. */
-    static final int ABI = 1;
+    static final int ABI = 2;
 
     static {
         NativeLoader.load();
@@ -98,6 +98,28 @@ public final class Native {
     public static native void writeDirect(long handle, ByteBuffer source, long off, int element, int count, int flags);
 
     public static native void readDirect(long handle, ByteBuffer dest, long off, int element, int count, int flags);
+
+    /** Writes a section that is filled in place.
+     * @param handle a buffer for writing
+     * @param element type
+     * @param count elements
+     * @param said gets the view's handle, and the code of the byte order of its elements
+     * @param length 2
+     * @param flags flags
+     * @return the octets of the elements, whose memory is kept until the view is freed */
+    static native ByteBuffer viewWritten(long handle, int element, int count, long[] said, int length, int flags);
+
+    /** Reads a section in place.
+     * @param handle a buffer for reading
+     * @param element type
+     * @param count elements
+     * @param said gets the view's handle, and the code of the byte order of its elements
+     * @param length 2
+     * @param flags flags
+     * @return the octets of the elements, whose memory is readable until the view is freed */
+    static native ByteBuffer viewRead(long handle, int element, int count, long[] said, int length, int flags);
+
+    static native void freeView(long view);
 
     /** Whether an object section fits.
      * @param handle a buffer for writing

@@ -1,0 +1,56 @@
+package mpjdev.core;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * Sections in place: direct buffers of message memory. Internal.
+ *
+ * <p>Native code keeps the memory until the direct buffer, and all that were derived from it, are unreachable.
+ */
+public final class View {
+    private static final int VIEW = 0;
+    private static final int ORDER = 1;
+    private static final int SAID = 2;
+
+    private View() {}
+
+    /**
+     * Writes a section whose elements are put later.
+     *
+     * @param buffer handle of a buffer for writing
+     * @param type code of a primitive type
+     * @param count number of elements
+     * @param flags flags
+     * @return the octets of the elements, in the byte order of the message
+     */
+    public static ByteBuffer written(long buffer, int type, int count, int flags) {
+        long[] said = new long[SAID];
+        return held(Native.viewWritten(buffer, type, count, said, SAID, flags), said);
+    }
+
+    /**
+     * Reads a section.
+     *
+     * @param buffer handle of a buffer for reading
+     * @param type code of a primitive type
+     * @param count number of elements
+     * @param flags flags
+     * @return the octets of the elements, read-only, in the byte order of the message
+     */
+    public static ByteBuffer read(long buffer, int type, int count, int flags) {
+        long[] said = new long[SAID];
+        ByteBuffer octets = held(Native.viewRead(buffer, type, count, said, SAID, flags), said);
+        return octets.asReadOnlyBuffer().order(octets.order());
+    }
+
+    private static ByteBuffer held(ByteBuffer octets, long[] said) {
+        try {
+            new Resource(octets, said[VIEW], Native::freeView);
+        } catch (Throwable e) {
+            Native.freeView(said[VIEW]);
+            throw e;
+        }
+        return octets.order(said[ORDER] == 0 ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN);
+    }
+}

@@ -1,0 +1,98 @@
+//! Views: sections that Java sees in place, as direct buffers.
+//!
+//! A view is an address in Java's hands. What keeps the memory behind it stands in a table of its own until Java finds that
+//! the direct buffer is unreachable, so a view that is used too late sees or changes some octets of memory, never none.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use mpjdev_buffer::{BufferError, Encoding, Place, Slab, ViewedSlab};
+
+use crate::array::Array;
+use crate::boundary::{DirectView, Env};
+use crate::buffer::{primitive, reading, writing};
+use crate::error::Failure;
+use crate::handle;
+
+/// What keeps the memory of a view.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// It is written through: until it goes, the memory holds messages of its buffer only.
+    Written { _slab: Arc<ViewedSlab> },
+    /// It is read through: the memory may be used for other messages meanwhile.
+    Read { _memory: Arc<dyn Any + Send + Sync> },
+    /// The same, of memory that cannot be kept without the message.
+    Message { _slab: Slab },
+}
+
+/// Places of what a call says beside its result: the view's handle, and the byte order of its elements.
+const VIEW: usize = 0;
+const ORDER: usize = 1;
+
+fn count_of(count: i32) -> Result<usize, Failure> {
+    usize::try_from(count)
+        .map_err(|_| BufferError::Negative { what: "count", value: i64::from(count) }.into())
+}
+
+/// Writes one section of `count` elements that Java fills in place.
+pub(crate) fn write(
+    env: &mut Env,
+    handle: i64,
+    element: i32,
+    count: i32,
+    said: Array,
+    flags: i32,
+) -> Result<DirectView, Failure> {
+    let (element, count) = (primitive(element)?, count_of(count)?);
+    writing(handle, flags, |w| {
+        let (slab, at) = w.stage_view(element, count)?;
+        let hold = Hold::Written { _slab: slab.clone() };
+        let view = show(env, slab.place(at, count * element.size()), w.encoding(), hold, &said)?;
+        w.commit();
+        Ok(view)
+    })
+}
+
+/// Reads one section of `count` elements: Java sees them in place.
+pub(crate) fn read(
+    env: &mut Env,
+    handle: i64,
+    element: i32,
+    count: i32,
+    said: Array,
+    flags: i32,
+) -> Result<DirectView, Failure> {
+    let (element, count) = (primitive(element)?, count_of(count)?);
+    reading(handle, flags, |r| {
+        r.stage(element, count)?;
+        let Some(message) = r.message() else { unreachable!("staged") };
+        let hold = match message.first_slab().memory().hold() {
+            Some(memory) => Hold::Read { _memory: memory },
+            None => Hold::Message { _slab: message.first_slab().clone() },
+        };
+        let encoding = message.encoding();
+        let view = show(env, r.stage(element, count)?, encoding, hold, &said)?;
+        r.commit();
+        Ok(view)
+    })
+}
+
+/// Makes the direct buffer of a place that `hold` keeps.
+fn show(
+    env: &mut Env,
+    place: Place<'_>,
+    encoding: Encoding,
+    hold: Hold,
+    said: &Array,
+) -> Result<DirectView, Failure> {
+    let handle = handle::keep_view(hold)?;
+    said.put_long(env, VIEW, handle);
+    said.put_long(env, ORDER, i64::from(encoding.code()));
+    env.direct_view(&place).inspect_err(|_| handle::free_view(handle))
+}
+
+/// Java has lost a view; a second time is no error.
+pub(crate) fn free(_: &mut Env, view: i64) -> Result<(), Failure> {
+    handle::free_view(view);
+    Ok(())
+}
