@@ -1,129 +1,17 @@
 //! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its job is left.
 
+mod job;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// One job; its processes carry a variable that nobody else's do.
-struct Job {
-    mark: String,
-    args: Vec<String>,
-    variables: Vec<(String, String)>,
-}
-
-impl Job {
-    fn new(args: &[&str]) -> Job {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("MPJDEV_TEST_MARK=job-{}-{number}-", std::process::id());
-        Job { mark, args: args.iter().map(|a| (*a).to_owned()).collect(), variables: Vec::new() }
-    }
-
-    fn with(mut self, name: &str, value: impl Into<String>) -> Job {
-        self.variables.push((name.to_owned(), value.into()));
-        self
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
-        let (name, value) = self.mark.split_once('=').expect("a variable");
-        command.arg("run").args(&self.args).env(name, value).envs(self.variables.iter().cloned());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn start(&self) -> Child {
-        self.command().spawn().expect("it starts")
-    }
-
-    /// Runs it to its end: exit status, standard output, standard error. Nothing is left then.
-    fn run(&self) -> (i32, String, String) {
-        self.run_with(b"")
-    }
-
-    fn run_with(&self, input: &[u8]) -> (i32, String, String) {
-        let mut child = self.command().stdin(Stdio::piped()).spawn().expect("it starts");
-        let mut stdin = child.stdin.take().expect("piped");
-        let input = input.to_vec();
-        let feeder = std::thread::spawn(move || stdin.write_all(&input));
-        let output = self.ended(child);
-        // Whoever reads may have had enough.
-        let _ = feeder.join().expect("no panic");
-        let text = |octets| String::from_utf8(octets).expect("UTF-8");
-        let status = output.status.code().expect("no signal");
-        assert_eq!(self.left(), Vec::<String>::new(), "after status {status}");
-        (status, text(output.stdout), text(output.stderr))
-    }
-
-    /// Its output once it has ended, which it must.
-    fn ended(&self, mut child: Child) -> Output {
-        let out = reader(child.stdout.take().expect("piped"));
-        let err = reader(child.stderr.take().expect("piped"));
-        let begun = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("our child") {
-                break status;
-            }
-            if begun.elapsed() > DEADLINE {
-                let _ = child.kill();
-                panic!("after {DEADLINE:?} still running: {:?}", self.args);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
-        Output { status, stdout: out.join().expect("no panic"), stderr: err.join().expect("no panic") }
-    }
-
-    /// Command lines of the processes of this job that live, zombies too.
-    fn left(&self) -> Vec<String> {
-        self.processes().into_iter().map(|(pid, line)| format!("{pid} {line}")).collect()
-    }
-
-    fn processes(&self) -> Vec<(i32, String)> {
-        let entries = fs::read_dir("/proc").expect("/proc").flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let ours = |pid: &i32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.windows(self.mark.len()).any(|part| part == self.mark.as_bytes())
-        };
-        let line =
-            |pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ");
-        pids.filter(ours).map(|pid| (pid, line(pid))).collect()
-    }
-
-    /// Waits until exactly so many processes whose command line begins so live.
-    fn until(&self, begin: &str, count: usize) -> Vec<i32> {
-        let begun = Instant::now();
-        loop {
-            let found: Vec<_> =
-                self.processes().into_iter().filter(|(_, line)| line.starts_with(begin)).collect();
-            if found.len() == count {
-                return found.into_iter().map(|(pid, _)| pid).collect();
-            }
-            assert!(begun.elapsed() < DEADLINE, "not {count} of {begin}: {:?}", self.left());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// A thread that reads a stream to its end.
-fn reader(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut octets = Vec::new();
-        stream.read_to_end(&mut octets).map(|_| octets).expect("it can be read")
-    })
-}
-
-fn signal(pid: i32, signal: Signal) {
-    kill_process(Pid::from_raw(pid).expect("a process"), signal).expect("it lives");
-}
+use job::{DEADLINE, Job, signal};
 
 /// A folder that is gone with the value.
 struct Folder(PathBuf);
