@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
-    Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper,
+    Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
 };
 
 use super::ending::{Ending, RankEnd, Verdict};
@@ -88,6 +88,8 @@ struct Job {
 /// The machine refuses what a monitor needs.
 pub fn run(plan: Plan) -> io::Result<u8> {
     set_child_subreaper(Some(getpid()))?;
+    // Without a terminal: the ranks are never in its foreground, and what is in the background may be stopped for writing.
+    setsid()?;
     let launcher = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let input = receive_input(&launcher)?;
     let (children, notify) = UnixStream::pair()?;

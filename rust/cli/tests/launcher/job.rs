@@ -1,7 +1,7 @@
 //! A job as a test runs it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -30,10 +30,28 @@ impl Job {
         self
     }
 
-    pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+    /// Tells this job's processes from all others.
+    pub(crate) fn name(&self) -> &str {
+        self.mark.split_once('=').expect("a variable").1
+    }
+
+    /// Its command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let own = [env!("CARGO_BIN_EXE_mpjdev"), "run"];
+        own.into_iter().map(str::to_owned).chain(self.args.iter().cloned()).collect()
+    }
+
+    /// A command in which the job may be run.
+    pub(crate) fn environment(&self, mut command: Command) -> Command {
         let (name, value) = self.mark.split_once('=').expect("a variable");
-        command.arg("run").args(&self.args).env(name, value).envs(self.variables.iter().cloned());
+        command.env(name, value).envs(self.variables.iter().cloned());
+        command
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.environment(Command::new("env"));
+        // Signals that are ignored here, as in a script's background, are not in it.
+        command.arg("--default-signal=HUP,INT,QUIT,TERM,TSTP").args(self.words());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -109,6 +127,28 @@ impl Job {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+
+    /// Waits until a process is in this state, as proc(5) names it.
+    pub(crate) fn until_state(&self, pid: i32, state: char) {
+        let begun = Instant::now();
+        let is = || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        while is() != Some(state) {
+            assert!(begun.elapsed() < DEADLINE, "{pid} is not in state {state}: {:?}", is());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Reads lines until this one has come so many times.
+pub(crate) fn lines_until(out: &mut impl BufRead, line: &str, count: usize) -> String {
+    let mut text = String::new();
+    while text.matches(line).count() < count {
+        assert!(out.read_line(&mut text).expect("a line") > 0, "{text}");
+    }
+    text
 }
 
 /// A thread that reads a stream to its end.

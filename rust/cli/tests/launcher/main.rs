@@ -1,6 +1,7 @@
 //! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its job is left.
 
 mod job;
+mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use job::{DEADLINE, Job, signal};
+use job::{DEADLINE, Job, lines_until, signal};
 
 /// A folder that is gone with the value.
 struct Folder(PathBuf);
@@ -228,10 +229,7 @@ fn signalled(
     signals: &[Signal],
 ) -> (i32, String, String) {
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
-    let mut text = String::new();
-    while text.matches(line).count() < count {
-        assert!(out.read_line(&mut text).expect("a line") > 0, "{text}");
-    }
+    let mut text = lines_until(&mut out, line, count);
     for each in signals {
         signal(child.id() as i32, *each);
     }
