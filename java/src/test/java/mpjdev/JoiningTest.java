@@ -67,9 +67,10 @@ class JoiningTest {
             assertArrayEquals(expected, got);
         }
 
-        /** Shared memory that this process has mapped. */
+        /** Files of shared memory that this process has mapped, each perhaps in parts. */
         private static long segments() throws Exception {
-            return Files.readAllLines(Path.of("/proc/self/maps")).stream().filter(l -> l.contains("mpjdev-")).count();
+            return Files.readAllLines(Path.of("/proc/self/maps")).stream()
+                    .filter(line -> line.contains("memfd:mpjdev-")).map(line -> line.split(" +")[4]).distinct().count();
         }
     }
 
