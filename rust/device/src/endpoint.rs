@@ -82,6 +82,13 @@ pub(crate) struct State {
     pub(crate) lost: Lost,
 }
 
+/// Octets that were sent to one rank against the credit, and those of them that it had matched when it was asked last.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) sent: plain::AtomicU64,
+    pub(crate) matched: plain::AtomicU64,
+}
+
 /// One rank of a job.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -95,8 +102,8 @@ pub struct Endpoint {
     pub(crate) changes: AtomicU64,
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
-    /// Octets sent by destination, against the credit.
-    pub(crate) sent: Box<[CachePadded<plain::AtomicU64>]>,
+    /// What counts against the credit, by destination.
+    pub(crate) sent: Box<[CachePadded<Sent>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// This rank has begun to finish: what a send looks at without the lock.
     pub(crate) finishing: plain::AtomicBool,
@@ -514,7 +521,7 @@ impl Endpoint {
             state.requests.get(id).map(|r| &r.work)
         {
             state.pairs.close(*number);
-            self.sent[*dest as usize].fetch_sub(*charged as u64, Ordering::Relaxed);
+            self.sent[*dest as usize].sent.fetch_sub(*charged as u64, Ordering::Relaxed);
         }
         let waiters = state.requests.complete(id, outcome);
         self.note_change();

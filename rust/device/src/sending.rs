@@ -135,18 +135,21 @@ impl Endpoint {
     #[inline]
     pub(crate) fn take_credit(&self, dest: u32, len: usize) -> bool {
         let len = len as u64 + CREDIT_OVERHEAD;
-        let sent = &self.sent[dest as usize];
-        let before = sent.fetch_add(len, Ordering::Relaxed);
+        let account = &self.sent[dest as usize];
+        let before = account.sent.fetch_add(len, Ordering::Relaxed);
         let credit = self.config.credit;
-        // `matched_by` is asked for only when it matters: it is a line of the receiver's.
-        if before + len <= credit {
+        // What is known will do most of the time: what the receiver says is in a line of the receiver's, which it writes often.
+        if before + len <= account.matched.load(Ordering::Relaxed) + credit {
             return true;
         }
-        let under_way = before.saturating_sub(self.wire.matched_by(dest));
+        // More than was sent cannot be matched, whatever a peer says.
+        let matched = self.wire.matched_by(dest).min(before);
+        account.matched.store(matched, Ordering::Relaxed);
+        let under_way = before.saturating_sub(matched);
         if under_way + len <= credit || under_way <= credit / 4 {
             return true;
         }
-        sent.fetch_sub(len, Ordering::Relaxed);
+        account.sent.fetch_sub(len, Ordering::Relaxed);
         false
     }
 
@@ -156,7 +159,7 @@ impl Endpoint {
             Payload::Whole(message) => self.charge(message),
             physical => physical.held_len(),
         };
-        self.sent[dest as usize].fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
+        self.sent[dest as usize].sent.fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
     /// Queues a packet behind those that wait, and sends what can be sent. `len` are the octets of the logical message

@@ -16,7 +16,7 @@ use super::{BY_REFERENCE, IN_TWO, INLINE, NOTHING, form};
 use crate::transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 /// A queue to one other rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sending {
     pub(super) producer: Producer,
     pub(super) lending: Lending,
@@ -52,7 +52,10 @@ impl ShmWire {
             self.pool.claim(at, len).map_err(no_memory)?;
             self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
         }
-        let sending = place.get_or_init(Mutex::default);
+        let sending = place.get_or_init(|| {
+            let producer = Producer::new(self.queue_lines);
+            Mutex::new(Sending { producer, lending: Lending::default() })
+        });
         Ok(sending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
