@@ -55,14 +55,39 @@ fn all_kinds_of_traffic_are_measured() {
     }
 }
 
-/// Proves that people get a table.
+/// Proves that people get a table, and both get files where they ask for them.
 #[test]
-fn people_get_a_table() {
-    let args = ["pingpong", "--sizes", "1k", "--time", "0", "--no-peer", "--transport", "local"];
+fn people_get_a_table_and_a_picture() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (json, svg) = (folder.join("bench.json"), folder.join("bench.svg"));
+    let mut args = vec!["pingpong", "--sizes", "8,1k", "--time", "0", "--no-peer", "--transport", "local"];
+    args.extend(["--save", json.to_str().expect("UTF-8"), "--svg", svg.to_str().expect("UTF-8")]);
     let (status, out, err) = run(&args);
     assert_eq!((status, err.as_str()), (0, ""));
+    let saved: Value = serde_json::from_slice(&std::fs::read(&json).expect("a file")).expect("JSON");
+    assert_eq!(saved["rows"].as_array().map(Vec::len), Some(4));
+    let picture = std::fs::read_to_string(&svg).expect("a file");
+    assert!(is_well_formed(&picture), "{picture}");
+    assert_eq!(picture.matches("<circle").count(), 2 * 2 + 2);
     assert!(out.lines().next().is_some_and(|head| head.ends_with("size  Rust local  bare line")), "{out}");
     assert!(out.contains("buffer to buffer  1 KiB"), "{out}");
+}
+
+/// Whether every element is ended, in the order of their beginnings.
+fn is_well_formed(xml: &str) -> bool {
+    let mut open = Vec::new();
+    for tag in xml.split('<').skip(1) {
+        let Some((tag, _)) = tag.split_once('>') else { return false };
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
+        if tag.starts_with('/') {
+            if open.pop() != Some(name) {
+                return false;
+            }
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    open.is_empty() && xml.starts_with("<svg ")
 }
 
 /// Proves that wrong usage is named, with status 2 and nothing on standard output.

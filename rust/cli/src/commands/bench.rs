@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::bench::BenchError;
+use crate::bench::chart;
 use crate::bench::contest::{self, Entry, Pace, Stop};
 use crate::bench::figures::{self, Held};
 use crate::bench::order::Case;
@@ -31,7 +32,7 @@ enough of them. Times are medians.
 
   mpjdev bench pingpong
   mpjdev bench figures --time 2
-  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m
+  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Bench {
@@ -78,6 +79,10 @@ pub struct Bench {
     /// Write the JSON to a file too
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+
+    /// Draw time and bandwidth over the size to a file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,6 +122,16 @@ impl What {
             What::Rate | What::Ring => &[8, 1 << 10],
             What::Alltoall => &[8, 1 << 10, 64 << 10],
             What::Figures => &[],
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            What::Pingpong => "One way between two ranks, half of there and back",
+            What::Bandwidth | What::Rate => "One message of a window of 64",
+            What::Alltoall => "A message from every rank to every other",
+            What::Ring => "One hop round a ring of all ranks",
+            What::Figures => "Figures",
         }
     }
 
@@ -162,6 +177,11 @@ impl Bench {
         if let Some(file) = &self.save {
             std::fs::write(file, &json).map_err(BenchError::system(file.display().to_string()))?;
         }
+        if let Some(file) = &self.svg
+            && let Some(picture) = chart::draw(self.what.title(), &whole.rows)
+        {
+            std::fs::write(file, picture).map_err(BenchError::system(file.display().to_string()))?;
+        }
         let text = match self.what {
             _ if self.json => json,
             What::Figures => figures::table(&whole.figures),
@@ -178,10 +198,10 @@ impl Bench {
         if env::var_os(mpjdev_device::control::CONTROL).is_some() {
             return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
         }
-        let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.transport.is_empty();
+        let is_plain =
+            self.ranks.is_none() && self.sizes.is_empty() && self.transport.is_empty() && self.svg.is_none();
         if self.what == What::Figures && !is_plain {
-            let why =
-                "figures have ranks, sizes and a transport of their own: without -n, --sizes, --transport";
+            let why = "figures have ranks, sizes and a transport of their own: without -n, --sizes, --transport, --svg";
             return Err(BenchError::Missing(why.into()));
         }
         let tools = self.tools()?;
