@@ -234,7 +234,15 @@ mod tests {
     fn row(case: Case, octets: u64, names: &[&str]) -> Row {
         let summary = Summary { median: 100.0 + octets as f64, best: 90.0, extra: 0.0, turns: 7 };
         let cells = names.iter().map(|name| Cell { name: (*name).to_owned(), summary });
-        Row { case, octets, ranks: 2, mode: Mode::Fast, line: Some(30.0), contestants: cells.collect() }
+        Row {
+            case,
+            octets,
+            ranks: 2,
+            mode: Mode::Fast,
+            line: Some(30.0),
+            others: None,
+            contestants: cells.collect(),
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
+use super::foreign::Watch;
 use super::line;
 use super::order::{Answer, Case, Order};
 use super::outcome::Sample;
@@ -48,20 +49,25 @@ pub struct Entry {
 /// Set when somebody wants all this to end.
 pub type Stop = AtomicBool;
 
-/// Has all entries take turns; gives the samples of each, in their order.
+/// What came of taking turns.
+#[derive(Debug)]
+pub struct Turns {
+    /// Those of each entry, in their order.
+    pub samples: Vec<Vec<Sample>>,
+    /// How many processors others used meanwhile.
+    pub others: Option<f64>,
+}
+
+/// Has all entries take turns.
 ///
 /// # Errors
 /// A side fails, or it is to stop.
-pub fn contest(
-    sides: &mut [Side],
-    entries: &[Entry],
-    pace: Pace,
-    stop: &Stop,
-) -> Result<Vec<Vec<Sample>>, BenchError> {
+pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -> Result<Turns, BenchError> {
     let times =
         entries.iter().map(|entry| warm_up(sides, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); entries.len()];
     let deadline = Instant::now() + pace.time * entries.len() as u32;
+    let watch = Watch::begin();
     let mut before = line::one_way();
     for turn in 0..TURNS_MAX {
         if turn >= pace.turns && Instant::now() > deadline {
@@ -81,7 +87,7 @@ pub fn contest(
             before = after;
         }
     }
-    Ok(samples)
+    Ok(Turns { samples, others: watch.processors_of_others() })
 }
 
 /// Warms an entry up; gives the times that make a turn.

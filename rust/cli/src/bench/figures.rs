@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::order::Case;
 use super::outcome::{Compared, Mode, Sample, Summary};
-use super::report::{aligned, bare_line, time};
+use super::report::{aligned, bare_line, processors, time};
 
 /// Who takes part in what is held against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +217,8 @@ pub struct Held {
     pub mode: Mode,
     /// Nanoseconds of the bare line.
     pub line: Option<f64>,
+    /// How many processors others used meanwhile.
+    pub others: Option<f64>,
 }
 
 impl Asked {
@@ -262,13 +264,14 @@ impl Asked {
             against: None,
             mode: Mode::Mixed,
             line: None,
+            others: None,
         }
     }
 }
 
 /// A line for each figure, and what is missed once more.
 pub fn table(held: &[Held]) -> String {
-    let head = ["", "asked", "measured", "", "ours", "against", "bare line"];
+    let head = ["", "asked", "measured", "", "ours", "against", "bare line", "others"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for figure in held {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
@@ -287,6 +290,7 @@ pub fn table(held: &[Held]) -> String {
             nanos(figure.ours),
             nanos(figure.against),
             figure.line.map_or(String::new(), |_| bare_line(figure.line, figure.mode)),
+            figure.others.map_or(String::new(), |_| processors(figure.others)),
         ]);
     }
     let count = |verdict| held.iter().filter(|figure| figure.verdict == verdict).count();

@@ -89,8 +89,11 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Its children and theirs.
-fn descendants(process: u32) -> io::Result<BTreeSet<u32>> {
+/// A process's children and theirs.
+///
+/// # Errors
+/// The system does not tell.
+pub fn descendants(process: u32) -> io::Result<BTreeSet<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

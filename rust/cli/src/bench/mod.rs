@@ -10,6 +10,7 @@
 pub mod chart;
 pub mod contest;
 pub mod figures;
+pub mod foreign;
 pub mod line;
 pub mod loops;
 pub mod memory;

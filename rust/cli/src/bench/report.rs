@@ -20,6 +20,8 @@ pub struct Row {
     pub mode: Mode,
     /// Nanoseconds of the bare cache line, one way.
     pub line: Option<f64>,
+    /// How many processors others used meanwhile.
+    pub others: Option<f64>,
     /// What each did.
     pub contestants: Vec<Cell>,
 }
@@ -39,7 +41,13 @@ impl Row {
     pub fn new(case: Case, octets: u64, ranks: u32, names: &[String], compared: Compared) -> Row {
         let cells = names.iter().zip(compared.summaries);
         let cells = cells.filter_map(|(name, summary)| Some(Cell { name: name.clone(), summary: summary? }));
-        Row { case, octets, ranks, mode: compared.mode, line: compared.line, contestants: cells.collect() }
+        let contestants = cells.collect();
+        Row { case, octets, ranks, mode: compared.mode, line: compared.line, others: None, contestants }
+    }
+
+    /// With what others used of the machine.
+    pub fn beside(self, others: Option<f64>) -> Row {
+        Row { others, ..self }
     }
 
     fn find(&self, name: &str) -> Option<&Summary> {
@@ -78,12 +86,12 @@ pub fn table(rows: &[Row], unit: Unit) -> String {
     }
     let mut lines = vec![vec![String::new(), "size".to_owned()]];
     lines[0].extend(names.iter().map(|name| (*name).to_owned()));
-    lines[0].push("bare line".to_owned());
+    lines[0].extend(["bare line", "others"].map(str::to_owned));
     for row in rows {
         let mut line = vec![row.case.title().to_owned(), size(row.octets)];
         let cells = names.iter().map(|name| row.find(name));
         line.extend(cells.map(|cell| cell.map_or("-".to_owned(), |c| unit.show(row.octets, c.median))));
-        line.push(bare_line(row.line, row.mode));
+        line.extend([bare_line(row.line, row.mode), processors(row.others)]);
         lines.push(line);
     }
     aligned(&lines)
@@ -118,6 +126,11 @@ pub fn bare_line(nanos: Option<f64>, mode: Mode) -> String {
         Mode::Mixed => format!("{time}, mixed"),
         Mode::Fast | Mode::Slow => time,
     }
+}
+
+/// What others used of the machine.
+pub fn processors(others: Option<f64>) -> String {
+    others.map_or("unknown".to_owned(), |number| format!("{number:.1} CPU"))
 }
 
 /// Nanoseconds in the unit that suits them, with three digits.
@@ -166,12 +179,16 @@ mod tests {
             ranks: 2,
             mode: Mode::Fast,
             line: Some(30.0),
+            others: Some(0.25),
             contestants: vec![Cell { name: name.into(), summary }],
         };
         let text = table(&[row(8, "one"), row(1024, "two")], Unit::Time);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0], ["size", "one", "two", "bare", "line"]);
-        assert_eq!(lines[1], ["array", "to", "array", "8", "B", "100", "ns", "-", "30.0", "ns"]);
-        assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "30.0", "ns"]);
+        assert_eq!(lines[0], ["size", "one", "two", "bare", "line", "others"]);
+        assert_eq!(
+            lines[1],
+            ["array", "to", "array", "8", "B", "100", "ns", "-", "30.0", "ns", "0.2", "CPU"]
+        );
+        assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "30.0", "ns", "0.2", "CPU"]);
     }
 }

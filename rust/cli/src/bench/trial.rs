@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
-use super::contest::{self, Entry, Pace, Stop};
+use super::contest::{self, Entry, Pace, Stop, Turns};
 use super::figures::{self, Held, Part, TRIALS, Trial, Who};
 use super::memory::held_below;
 use super::order::{Case, Order};
@@ -78,7 +78,8 @@ impl Course<'_> {
             // So many compilers take their time on so few processors.
             pace.warm_up *= 4;
         }
-        let mut turns = contest::contest(sides, &entries, pace, self.stop)?.into_iter();
+        let Turns { samples, others } = contest::contest(sides, &entries, pace, self.stop)?;
+        let mut turns = samples.into_iter();
         let samples: Vec<Vec<Sample>> = trial
             .parts
             .iter()
@@ -86,9 +87,10 @@ impl Course<'_> {
             .collect();
         let with_turns: Vec<Vec<Sample>> = samples.iter().filter(|s| !s.is_empty()).cloned().collect();
         let compared = compare(&with_turns);
-        outcome.rows.extend(rows(&present, sides, &compared));
+        outcome.rows.extend(rows(&present, sides, &compared).into_iter().map(|row| row.beside(others)));
         let compared = spread(compared, &samples);
-        outcome.held.extend(trial.asked.iter().map(|asked| asked.hold(&compared, &samples)));
+        let held = trial.asked.iter().map(|asked| asked.hold(&compared, &samples));
+        outcome.held.extend(held.map(|figure| Held { others, ..figure }));
         Ok(())
     }
 

@@ -28,7 +28,8 @@ use crate::bench::trial::Course;
 All contestants run at the same time and take turns; only one works at any moment. How long a bare cache line takes \
 from one processor to another is measured between turns. Where processors are virtual it may change within seconds, \
 so only turns of the same mode (the line takes less than 100 ns, or more) are compared; 'mixed' says that no mode had \
-enough of them. Times are medians.
+enough of them. Times are medians. The last column says how many processors others used meanwhile: where that is not \
+about 0, ranks had to wait for a processor, and the times say little.
 
   mpjdev bench pingpong
   mpjdev bench figures --time 2
@@ -233,10 +234,10 @@ impl Bench {
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
         let entries: Vec<Entry> = (0..sides.len()).map(|side| Entry { side, case, octets }).collect();
-        let samples = contest::contest(sides, &entries, Pace::of(self.time), stop)?;
+        let turns = contest::contest(sides, &entries, Pace::of(self.time), stop)?;
         let names: Vec<String> = sides.iter().map(|side| side.name().to_owned()).collect();
         let ranks = sides.first().map_or(0, Side::size);
-        Ok(Row::new(case, octets, ranks, &names, compare(&samples)))
+        Ok(Row::new(case, octets, ranks, &names, compare(&turns.samples)).beside(turns.others))
     }
 
     fn tools(&self) -> Result<Tools, BenchError> {

@@ -1,0 +1,88 @@
+//! How busy others keep the machine: what is measured beside them says little.
+
+use std::fs;
+use std::time::Instant;
+
+use super::memory::descendants;
+
+/// Ticks of the system's counters in a second (proc(5): USER_HZ, which is 100 on all machines that this runs on).
+const TICKS: f64 = 100.0;
+/// Counters of the first line of proc(5), stat: user, nice, system, idle, iowait, irq, softirq, steal.
+const IDLE: [usize; 2] = [3, 4];
+const COUNTERS: usize = 8;
+
+/// A moment from which on it is looked at.
+#[derive(Debug)]
+pub struct Watch {
+    begin: Instant,
+    before: Option<Ticks>,
+}
+
+/// Ticks so far.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    /// Of all processors in which they were not idle.
+    busy: u64,
+    /// Of this process and those below it.
+    own: u64,
+}
+
+impl Watch {
+    /// From now on.
+    pub fn begin() -> Watch {
+        Watch { begin: Instant::now(), before: Ticks::now() }
+    }
+
+    /// How many processors others have used since then. None when the system does not tell, and when processes below this one
+    /// have ended, whose ticks are no longer to be had.
+    pub fn processors_of_others(&self) -> Option<f64> {
+        let (before, after) = (self.before?, Ticks::now()?);
+        let own = after.own.checked_sub(before.own)?;
+        let others = after.busy.saturating_sub(before.busy).saturating_sub(own);
+        Some(others as f64 / TICKS / self.begin.elapsed().as_secs_f64())
+    }
+}
+
+impl Ticks {
+    fn now() -> Option<Ticks> {
+        let busy = busy(&fs::read_to_string("/proc/stat").ok()?)?;
+        let mut own = used(&fs::read_to_string("/proc/self/stat").ok()?)?;
+        for process in descendants(std::process::id()).ok()? {
+            own +=
+                used(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default()).unwrap_or(0);
+        }
+        Some(Ticks { busy, own })
+    }
+}
+
+/// Ticks of all processors together that were not idle.
+fn busy(stat: &str) -> Option<u64> {
+    let counters = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(COUNTERS);
+    let counters: Vec<u64> = counters.map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    Some((0..counters.len()).filter(|at| !IDLE.contains(at)).map(|at| counters[at]).sum())
+}
+
+/// Ticks of a process in proc(5), stat: utime and stime, behind a name that may have spaces and brackets.
+fn used(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_ascii_whitespace().skip(11);
+    Some(words.next()?.parse::<u64>().ok()? + words.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_read_from_the_texts_of_the_system() {
+        assert_eq!(busy("cpu  10 20 30 1000 500 1 2 3 99 99\ncpu0 1 1 1 1\n"), Some(66));
+        assert_eq!(used("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0"), Some(42));
+        assert_eq!((busy(""), used("7 (a)")), (None, None));
+    }
+
+    #[test]
+    fn somebody_uses_what_is_used() {
+        let others = Watch::begin().processors_of_others();
+        assert!(others.is_some_and(|processors| processors >= 0.0), "{others:?}");
+    }
+}
