@@ -28,6 +28,10 @@ use super::{limits, tree};
 const PIECE: usize = 64 << 10;
 /// The status for a job that took too long, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
+/// How long a program may go on when its rank's process has died, as a shell does that has waited for it.
+const LOSS_WAIT: Duration = Duration::from_millis(500);
+/// The status when it does.
+const LOST: u8 = 1;
 /// How long the last words may take when nobody reads.
 const LAST_MAX: Duration = Duration::from_millis(200);
 /// The signal of whoever writes for nobody.
@@ -72,6 +76,8 @@ struct Job {
     err: Sink,
     verdict: Verdict,
     roster: Roster,
+    /// Ranks whose process has died behind their program, and until when that may say how by its own end.
+    losses: Vec<(u32, Instant)>,
     closing: Option<Closing>,
     /// The launcher lives.
     is_led: bool,
@@ -108,6 +114,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         out: Sink::new(io::stdout()),
         err: Sink::new(io::stderr()),
         verdict: Verdict::default(),
+        losses: Vec::new(),
         closing: None,
         is_led: true,
         given_up: false,
@@ -197,8 +204,13 @@ impl Job {
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait)];
-        let mut most =
-            deadlines.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+        let losses = self.losses.iter().map(|(_, at)| *at);
+        let mut most = deadlines
+            .into_iter()
+            .flatten()
+            .chain(losses)
+            .min()
+            .map(|at| at.saturating_duration_since(Instant::now()));
         // The threads that write do not tell how far they are, and nobody does who reads descriptors.
         if !(out_free && err_free && self.left() > 0) || self.roster.is_busy() {
             let soon = Duration::from_millis(5);
@@ -219,6 +231,9 @@ impl Job {
         if self.roster.overdue_at(self.plan.init_wait).is_some_and(|at| at <= Instant::now()) {
             self.name_the_late();
         }
+        let now = Instant::now();
+        let over: Vec<_> = self.losses.extract_if(.., |(_, at)| *at <= now).collect();
+        over.into_iter().for_each(|(rank, _)| self.handle_loss(rank));
         if self.next_deadline().is_none_or(|at| Instant::now() < at) {
             return;
         }
@@ -336,14 +351,17 @@ impl Job {
         for rank in gone {
             let is_known = self.roster.process(rank).is_none();
             if !is_known && self.roster.handle_loss(rank) {
-                self.handle_loss(rank);
+                self.losses.push((rank, Instant::now() + LOSS_WAIT));
             }
         }
     }
 
-    /// A rank's process has died that is not our child.
+    /// A rank's process has died, and its program, which would know how, goes on.
     fn handle_loss(&mut self, rank: u32) {
-        if !self.verdict.handle_lost(rank) || self.closing.is_some() {
+        let is_first = self.verdict.handle_lost(rank);
+        // How the program ends says nothing of it any more.
+        self.verdict.handle_own(LOST);
+        if !is_first || self.closing.is_some() {
             return;
         }
         let after = self.begun.elapsed().as_secs_f64();
@@ -355,6 +373,13 @@ impl Job {
 
     /// A rank's program or process has ended.
     fn handle_end(&mut self, rank: u32, pid: Pid, ending: Ending, is_lost: bool) {
+        let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
+        self.losses.retain(|(lost, _)| *lost != rank);
+        let is_lost = is_lost || was_lost;
+        if !ending.is_good() {
+            // Those that died before it are the first.
+            std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
+        }
         let pid = pid.as_raw_nonzero().get();
         let end = RankEnd { rank, pid, ending, after: self.begun.elapsed() };
         let failed = self.verdict.handle_end(rank, ending);

@@ -1,6 +1,7 @@
 //! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of which starts it
 //! again under `mpjdev run`; with one it plays the part that its argument names.
 
+mod kills;
 mod parts;
 
 use std::process::{Command, ExitCode, Output};
@@ -147,7 +148,19 @@ fn ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it() {
     assert_eq!(err, [late, over].concat());
 }
 
-const TESTS: [(&str, fn()); 12] = [
+fn a_rank_that_is_stopped_is_not_dead() {
+    let (status, out, err) = job(2, &["--keep-going"], "stopped");
+    assert_eq!(
+        (status, out.as_str()),
+        (137, "rank 1 has failed: its process was killed by signal 9\n"),
+        "{err}"
+    );
+    assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
+}
+
+const TESTS: [(&str, fn()); 14] = [
+    ("a_rank_that_is_stopped_is_not_dead", a_rank_that_is_stopped_is_not_dead),
+    ("whoever_is_killed_and_whenever_nothing_is_left", kills::whoever_is_killed_and_whenever_nothing_is_left),
     (
         "ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it",
         ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it,

@@ -1,5 +1,7 @@
 //! What a rank does in each test.
 
+pub(crate) mod kills;
+
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,6 +11,8 @@ use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
 
+use kills::until;
+
 /// This process as a rank.
 struct Party {
     world: Comm,
@@ -16,8 +20,12 @@ struct Party {
 }
 
 fn join() -> Result<Party, job::JoinError> {
+    join_with(Config::default())
+}
+
+fn join_with(config: Config) -> Result<Party, job::JoinError> {
     let private = HeapPool::new(1 << 30);
-    let joined = job::join(Config::default(), &private, &mut Patient)?.expect("a launcher");
+    let joined = job::join(config, &private, &mut Patient)?.expect("a launcher");
     Ok(Party { world: joined.world, source: joined.source })
 }
 
@@ -26,6 +34,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "absent" if rank() == 1 => return ExitCode::SUCCESS,
         "late" if rank() % 2 == 1 => until("the job is ended", || false),
+        "kills" => return kills::exchanges(),
         "twice" => return twice(),
         "rounds" => return rounds(),
         _ => {}
@@ -43,6 +52,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "gathers" => party.gathers(),
         "computes" => party.computes(),
         "killed" => party.killed(),
+        "stopped" => return party.stopped(),
         "outlives" | "outlives-and-exits-7" => party.outlives(),
         "outlives-and-leaves" => {
             party.outlives();
@@ -95,15 +105,6 @@ fn rounds() -> ExitCode {
     until("the memory of the rounds is given back", || holds() <= most);
     println!("done");
     ExitCode::SUCCESS
-}
-
-/// Waits for a condition.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Two processes at a time claim to be this rank; one of them is.

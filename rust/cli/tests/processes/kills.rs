@@ -1,0 +1,224 @@
+//! Jobs in which a process is killed at some moment: whoever and whenever it is, the others are told, and nothing is left.
+//!
+//! What is killed and when follows from a fixed seed; the moment is counted in lines that the ranks have written, and a
+//! little more.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+
+use crate::parts::kills::{ROUNDS, until};
+
+/// Jobs in `check` and in `soak`.
+const FEW: u64 = 10;
+const MANY: u64 = 100;
+/// How long a job may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Numbers that follow from a seed (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Launcher,
+    Monitor,
+    /// The process that is this rank.
+    Rank(u32),
+    /// The shell that has started it.
+    Shell(u32),
+}
+
+/// What is to happen in one job.
+#[derive(Debug)]
+struct Plan {
+    ranks: u32,
+    by_shell: bool,
+    keep_going: bool,
+    victim: Victim,
+    /// After so many lines, and so long.
+    lines: u64,
+    pause: Duration,
+}
+
+impl Plan {
+    fn new(seed: u64) -> Plan {
+        let mut numbers = Numbers(seed);
+        let ranks = 2 + numbers.next(4) as u32;
+        let by_shell = numbers.next(2) == 0;
+        let rank = numbers.next(u64::from(ranks)) as u32;
+        let victim = match numbers.next(8) {
+            0 => Victim::Launcher,
+            1 => Victim::Monitor,
+            2 | 3 if by_shell => Victim::Shell(rank),
+            _ => Victim::Rank(rank),
+        };
+        // A third of them at the start, and some when all is over.
+        let all = u64::from(ranks) * (ROUNDS + 2);
+        let lines = if numbers.next(3) == 0 { 0 } else { numbers.next(all + 2) };
+        let pause = Duration::from_micros(numbers.next(if lines == 0 { 30_000 } else { 2_000 }));
+        Plan { ranks, by_shell, keep_going: numbers.next(2) == 0, victim, lines, pause }
+    }
+
+    fn start(&self, folder: &Path) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+        command.args(["run", "-n", &self.ranks.to_string(), "--timeout", "25"]);
+        command.args(self.keep_going.then_some("--keep-going"));
+        if self.by_shell {
+            command.args(["sh", "-c", "\"$0\" \"$1\"; exit $?"]);
+        }
+        let own = std::env::current_exe().expect("this program");
+        command.arg(own).arg("kills").env("TMPDIR", folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it starts")
+    }
+
+    /// The process to kill, when it is there.
+    fn find(&self, launcher: i32) -> Option<i32> {
+        let children = |pid: i32| -> Vec<i32> {
+            let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+        };
+        let monitor = || children(launcher).first().copied();
+        // Ranks are started in their order, by a process that has no other children yet.
+        let program = |rank: u32| {
+            let is_its = |pid: &i32| {
+                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let own = format!("MPJDEV_RANK={rank}");
+                environment.split(|octet| *octet == 0).any(|variable| variable == own.as_bytes())
+            };
+            children(monitor()?).into_iter().find(is_its)
+        };
+        match self.victim {
+            Victim::Launcher => Some(launcher),
+            Victim::Monitor => monitor(),
+            Victim::Rank(rank) if self.by_shell => children(program(rank)?).first().copied(),
+            Victim::Rank(rank) | Victim::Shell(rank) => program(rank),
+        }
+    }
+
+    /// Kills the victim in its moment; false when the job is over before.
+    fn strike(&self, job: &mut Child, out: &mut impl BufRead, text: &mut String) -> bool {
+        for _ in 0..self.lines {
+            if out.read_line(text).expect("UTF-8") == 0 {
+                break;
+            }
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < self.pause {
+            std::hint::spin_loop();
+        }
+        loop {
+            if let Some(pid) = self.find(job.id() as i32).and_then(Pid::from_raw) {
+                return kill_process(pid, Signal::KILL).is_ok();
+            }
+            if job.try_wait().expect("our child").is_some() {
+                return false;
+            }
+            assert!(begun.elapsed() < DEADLINE, "there is no {:?}", self.victim);
+        }
+    }
+
+    /// What the job must have said.
+    fn check(&self, status: Option<i32>, out: &str, err: &str) {
+        // It may have ended well before.
+        if (status, err) == (Some(0), "") {
+            return;
+        }
+        match self.victim {
+            Victim::Launcher => assert_eq!(status, None),
+            Victim::Monitor => {
+                assert_eq!(status, Some(137));
+                assert!(err.contains("the monitor of the job was killed by signal 9 (SIGKILL)"));
+            }
+            Victim::Rank(rank) | Victim::Shell(rank) => {
+                assert_eq!(status, Some(137));
+                assert!(err.contains(&format!("mpjrun: rank {rank} ")));
+                // Nobody was told that another one has failed.
+                let told =
+                    out.lines().filter(|line| line.contains(" has failed") || line.contains(" has ended"));
+                told.for_each(|line| assert!(line.contains(&format!(": rank {rank} has ")), "{line}"));
+            }
+        }
+        if let (Victim::Rank(rank), true) = (self.victim, self.keep_going) {
+            // Everybody else goes on to its end.
+            for other in (0..self.ranks).filter(|other| *other != rank) {
+                assert!(out.lines().any(|line| line == format!("{other}: done")), "rank {other}");
+            }
+        }
+    }
+
+    fn run(&self, folder: &Path) {
+        let mut job = self.start(folder);
+        let begun = Instant::now();
+        let mut out = BufReader::new(job.stdout.take().expect("piped"));
+        let mut err = job.stderr.take().expect("piped");
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).map(|_| text).expect("UTF-8")
+        });
+        let mut text = String::new();
+        let is_struck = self.strike(&mut job, &mut out, &mut text);
+        out.read_to_string(&mut text).expect("UTF-8");
+        let errors = errors.join().expect("no panic");
+        let status = job.wait().expect("our child").code();
+        let result = std::panic::catch_unwind(|| {
+            assert!(begun.elapsed() < DEADLINE, "it took {:?}", begun.elapsed());
+            if is_struck {
+                self.check(status, &text, &errors);
+            } else {
+                assert_eq!((status, errors.as_str()), (Some(0), ""));
+            }
+            nothing_is_left(folder);
+        });
+        if result.is_err() {
+            panic!("{self:?}: status {status:?}, struck {is_struck}\n{text}{errors}");
+        }
+    }
+}
+
+/// This process adopts what a job has left behind, so whoever lives of it is a child of ours.
+fn nothing_is_left(folder: &Path) {
+    until("all processes are gone", || match wait(WaitOptions::NOHANG) {
+        Ok(_) => false,
+        Err(errno) => {
+            assert_eq!(errno, rustix::io::Errno::CHILD);
+            true
+        }
+    });
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(names(folder), Vec::<String>::new());
+    let shared = names(Path::new("/dev/shm"));
+    assert!(!shared.iter().any(|name| name.contains("mpjdev")), "{shared:?}");
+    let sockets = fs::read_to_string("/proc/net/unix").expect("/proc");
+    let ours = |line: &&str| line.contains("@mpjdev") || line.contains(&*folder.to_string_lossy());
+    assert_eq!(sockets.lines().find(ours), None);
+}
+
+pub(crate) fn whoever_is_killed_and_whenever_nothing_is_left() {
+    set_child_subreaper(Some(getpid())).expect("allowed");
+    let folder: PathBuf = std::env::temp_dir().join(format!("mpjdev-kills-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a new folder");
+    let count = if std::env::var_os("MPJDEV_SOAK").is_some() { MANY } else { FEW };
+    for seed in 0..count {
+        Plan::new(seed).run(&folder);
+    }
+    fs::remove_dir(&folder).expect("it is empty");
+    set_child_subreaper(None).expect("allowed");
+}
