@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * <p>Most messages here carry their own description (who, to whom, which, how long), so that one that is mixed up,
  * doubled or cut cannot pass.
  */
-@Timeout(60)
+@Timeout(120)
 class PointToPointTest {
     /** Primary payloads from nothing to far past every internal limit. */
     private static final int[] LENGTHS = {0, 1, 7, 100, 250, 1000, 5000, 100_000};
@@ -469,7 +469,8 @@ class PointToPointTest {
                 }
                 throw new AssertionError("rank " + world.id() + " has waited for nothing");
             } catch (PeerFailedException failed) {
-                assertEquals(3, failed.rank());
+                // Processes are on their own: a barrier may also fail for a rank that has left because of rank 3.
+                assertTrue(failed.rank() == 3 || world.id() == 2 && transport == World.PROCESSES, failed::toString);
             }
         }));
         assertEquals("rank 3", e.getMessage());
