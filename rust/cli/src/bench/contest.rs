@@ -112,7 +112,7 @@ fn adapted(times: u64, nanos: f64, turn: Duration) -> u64 {
 /// Gives the answer and how many of what is counted it is for.
 fn follow(sides: &mut [Side], entry: Entry, times: u64, stop: &Stop) -> Result<(Answer, f64), BenchError> {
     if stop.load(Ordering::Relaxed) {
-        return Err(BenchError::Missing("stopped".to_owned()));
+        return Err(BenchError::Stopped);
     }
     let side = &mut sides[entry.side];
     let answer = side.follow(Order { case: entry.case, octets: entry.octets, times })?;

@@ -41,6 +41,9 @@ pub enum BenchError {
     /// Something that is needed is not on this machine.
     #[error("{0}")]
     Missing(String),
+    /// Somebody wants all this to end.
+    #[error("stopped")]
+    Stopped,
     /// A contestant has ended, or says something else than it should.
     #[error("{side}: {why}")]
     Side {

@@ -24,6 +24,9 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a process.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Names of folders that are tried.
+const NAMES_MAX: u32 = 100;
+
 /// How our ranks reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Transport {
@@ -52,10 +55,18 @@ impl Folder {
     /// # Errors
     /// The system refuses.
     pub fn new() -> Result<Folder, BenchError> {
-        let path = env::temp_dir().join(format!("mpjdev-bench-{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(BenchError::system(path.display().to_string()))?;
-        Ok(Folder(path))
+        let mut number = 0;
+        loop {
+            let path = env::temp_dir().join(format!("mpjdev-bench-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // Of a process of this number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_MAX => {
+                    number += 1
+                }
+                Err(error) => return Err(BenchError::system(path.display().to_string())(error)),
+                Ok(()) => return Ok(Folder(path)),
+            }
+        }
     }
 
     /// Where it is.
@@ -254,6 +265,11 @@ impl Side {
             Some(status) => Err(self.wrong(format!("it ended with {status}"))),
             None => Err(self.wrong(format!("it did not end in {END_PATIENCE:?}"))),
         }
+    }
+
+    /// Ends all of them, and gives what went wrong: what they have measured is good all the same.
+    pub fn end_all(sides: Vec<Side>) -> Vec<BenchError> {
+        sides.into_iter().filter_map(|side| side.end().err()).collect()
     }
 
     fn stop(&mut self) -> Option<ExitStatus> {

@@ -38,6 +38,8 @@ pub struct Outcome {
     pub held: Vec<Held>,
     /// All that took turns.
     pub rows: Vec<Row>,
+    /// Contestants that did not end well.
+    pub complaints: Vec<BenchError>,
 }
 
 impl Course<'_> {
@@ -58,12 +60,12 @@ impl Course<'_> {
                 tell(trial.asked.first().map_or("", |asked| asked.title));
                 self.hold(&mut sides, trial, &mut outcome)?;
             }
-            sides.into_iter().try_for_each(Side::end)?;
+            outcome.complaints.extend(Side::end_all(sides));
         }
         tell(figures::START.title);
         outcome.held.push(self.start()?);
         tell(figures::IDLE.title);
-        outcome.held.extend(self.memory()?);
+        outcome.held.extend(self.memory(&mut outcome.complaints)?);
         Ok(outcome)
     }
 
@@ -117,14 +119,14 @@ impl Course<'_> {
     }
 
     /// What ranks hold that have done nothing, and what every pair takes that exchanges something small.
-    fn memory(&self) -> Result<Vec<Held>, BenchError> {
+    fn memory(&self, complaints: &mut Vec<BenchError>) -> Result<Vec<Held>, BenchError> {
         let ranks = figures::JOB_RANKS;
         let mut side = Side::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
         let look = |side: &Side| held_below(side.process()).map_err(BenchError::system("/proc"));
         let idle = look(&side)?;
         side.follow(Order { case: Case::Alltoall, octets: 8, times: 1 })?;
         let used = look(&side)?;
-        side.end()?;
+        complaints.extend(Side::end_all(vec![side]));
         let kib = |octets: u64, by: u32| octets as f64 / 1024.0 / f64::from(by);
         let pairs = ranks * (ranks - 1);
         Ok(vec![

@@ -158,13 +158,21 @@ struct Whole {
     rows: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     figures: Vec<Held>,
+    /// Contestants that did not end well.
+    #[serde(skip)]
+    complaints: Vec<BenchError>,
 }
 
 impl Bench {
     /// Measures and tells; gives the exit status.
     pub fn run(&self) -> ExitCode {
-        match self.measure().and_then(|whole| self.tell(&whole)) {
-            Ok(()) => ExitCode::SUCCESS,
+        let told = self.measure().and_then(|whole| {
+            self.tell(&whole)?;
+            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev: {complaint}"));
+            Ok(whole.complaints.is_empty())
+        });
+        match told {
+            Ok(well) => ExitCode::from(u8::from(!well)),
             Err(error) => {
                 eprintln!("mpjdev: {error}");
                 ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
@@ -221,7 +229,7 @@ impl Bench {
                 whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
             }
         }
-        sides.into_iter().try_for_each(Side::end)?;
+        whole.complaints = Side::end_all(sides);
         Ok(whole)
     }
 
@@ -229,7 +237,7 @@ impl Bench {
         let programs = self.programs(tools, &[Peer::OpenMpi])?;
         let course = Course { tools, peer: programs.first(), pace: Pace::of(self.time), stop };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
-        Ok(Whole { rows: outcome.rows, figures: outcome.held })
+        Ok(Whole { rows: outcome.rows, figures: outcome.held, complaints: outcome.complaints })
     }
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
