@@ -18,6 +18,7 @@ public final class Mpjrun {
     private final List<String> options = new ArrayList<>();
     private final List<String> jvm = new ArrayList<>(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
+    private final List<String> shell = new ArrayList<>();
     private int seconds;
 
     /** A job of so many ranks. */
@@ -69,22 +70,38 @@ public final class Mpjrun {
         }
     }
 
-    /** Runs a main class in each rank to its end. */
-    public Job run(Class<?> main, String... args) throws Exception {
-        int timeout = seconds > 0 ? seconds : TIMEOUT_SECONDS;
+    /** Starts ranks by this script of the shell, in which the program is {@code "$@"}. */
+    public Mpjrun by(String script) {
+        shell.addAll(List.of("sh", "-c", script, "sh"));
+        return this;
+    }
+
+    /** What starts the job. */
+    List<String> command(Class<?> main, String... args) {
         List<String> command = new ArrayList<>(List.of(System.getProperty("mpjdev.command"), "run", "-n", "" + ranks,
-                "--timeout", "" + timeout));
+                "--timeout", "" + timeout()));
         command.addAll(options);
+        command.addAll(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(jvm);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
         command.addAll(List.of(args));
+        return command;
+    }
+
+    private int timeout() {
+        return seconds > 0 ? seconds : TIMEOUT_SECONDS;
+    }
+
+    /** Runs a main class in each rank to its end. */
+    public Job run(Class<?> main, String... args) throws Exception {
+        List<String> command = command(main, args);
         Path out = Files.createTempFile("mpjdev-test", ".out");
         Path err = Files.createTempFile("mpjdev-test", ".err");
         try {
             Process process = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
                     .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
-            if (!process.waitFor(timeout + DEADLINE_SECONDS - TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+            if (!process.waitFor(timeout() + DEADLINE_SECONDS - TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
                 process.destroy();
                 fail("the job does not end: " + Files.readString(out) + Files.readString(err));
             }
