@@ -255,6 +255,7 @@ impl Message {
     /// # Errors
     /// A damaged header, or lengths that contradict each other. The header words are copied out once; what is
     /// checked is what is used.
+    #[inline]
     pub fn from_physical(
         slab: Slab,
         first_len: usize,
@@ -291,6 +292,7 @@ impl Message {
 ///
 /// # Errors
 /// Fewer octets than 16, or than 16 + p; a damaged header.
+#[inline]
 pub fn parse_first(
     words: &[AtomicU64],
     first_len: usize,
@@ -336,6 +338,7 @@ pub fn parse_logical(octets: &[u8]) -> Result<(PrimaryHeader, SecondaryHeader), 
     Ok((primary, secondary))
 }
 
+#[cold]
 fn lengths(have: usize, need: usize, p: usize) -> BufferError {
     let (have, need) = (have as u64, need as u64);
     let damage = if have < need { Damage::Short { have, need } } else { Damage::Long { have, need } };

@@ -58,6 +58,7 @@ pub fn copy_out(words: &[AtomicU64], offset: usize, dest: &mut [u8]) {
 }
 
 /// Copies `len` octets between two places that start at multiples of 8; whole words are copied.
+#[inline]
 pub fn copy_words(from: &[AtomicU64], from_offset: usize, to: &[AtomicU64], to_offset: usize, len: usize) {
     let n = len.div_ceil(8);
     let source = &from[from_offset / 8..][..n];

@@ -22,11 +22,13 @@ pub(crate) enum Direct {
 }
 
 impl State {
-    /// Whether no message has come that a new receive could take, and no receive is posted that could take one before it.
+    /// Whether no message has come that a new receive could take, no receive is posted that could take one before it, and
+    /// nothing waits to be sent.
     #[inline]
     fn is_idle(&self) -> bool {
         !self.finished
             && self.halves.is_empty()
+            && self.outbox.is_empty()
             && self.matcher.posted_len() == 0
             && self.matcher.unexpected_len() == 0
     }
@@ -34,40 +36,39 @@ impl State {
 
 impl Endpoint {
     /// Polls for the next packet and takes it as this receive's message. Unless it does, the receive is to be posted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive_directly(&self, args: &mut ReceiveArgs) -> Direct {
         let crowded = self.crowded.load(Ordering::Relaxed) > 0;
         if self.config.message_oriented || self.wire.epoch() != 0 || crowded {
             return Direct::Closed;
         }
         let mut pauses = self.config.spins;
-        while !self.wire.is_ready() {
-            if self.queued_count.load(Ordering::Relaxed) != 0 {
-                return Direct::Closed;
+        // The first time without asking whether there is something: that costs as much as taking it.
+        loop {
+            match self.take_first(args) {
+                Direct::Nothing => {}
+                other => return other,
             }
-            if pauses == 0 {
-                return Direct::Nothing;
+            while !self.wire.is_ready() {
+                if pauses == 0 {
+                    return Direct::Nothing;
+                }
+                pauses -= 1;
+                std::hint::spin_loop();
             }
-            pauses -= 1;
-            std::hint::spin_loop();
         }
+    }
+
+    #[inline(always)]
+    fn take_first(&self, args: &mut ReceiveArgs) -> Direct {
         let mut core = self.lock();
-        if !core.state.is_idle() {
+        let Core { inbox, state } = &mut *core;
+        if !state.is_idle() {
             return Direct::Closed;
         }
         self.wire.show_life();
-        self.take_first(&mut core, args).map_or(Direct::Closed, Direct::Taken)
-    }
-
-    #[inline]
-    fn take_first(
-        &self,
-        core: &mut Core,
-        args: &mut ReceiveArgs,
-    ) -> Option<Result<(Envelope, Message), DeviceError>> {
-        let Core { inbox, state } = core;
-        let mut taken = None;
-        inbox.receive(1, &mut |source, header, body| {
+        let mut taken = Direct::Closed;
+        let received = inbox.receive(1, &mut |source, header, body| {
             let envelope = Envelope { context: header.context, source, tag: header.tag };
             if header.kind != Kind::Eager || !args.selector.matches(&envelope) {
                 return self.arrive(state, source, header, body);
@@ -76,9 +77,10 @@ impl Endpoint {
             state.accounts[source as usize].enter(&charge, self.config.credit)?;
             let payload = self.keep(body, args.spare.take());
             self.matched(state, source, &charge);
-            taken = Some(arrived_whole(payload, args.capacity, &envelope).map(|message| (envelope, message)));
+            let message = arrived_whole(payload, args.capacity, &envelope);
+            taken = Direct::Taken(message.map(|message| (envelope, message)));
             Ok(())
         });
-        taken
+        if received == 0 { Direct::Nothing } else { taken }
     }
 }

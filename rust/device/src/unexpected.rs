@@ -224,6 +224,7 @@ impl Endpoint {
 
     /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline. The rank's
     /// lock is held, so this must not wait for whoever frees memory: they may need the lock.
+    #[inline]
     pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
         match body {
             Incoming::Reference(payload) => Ok(payload),
@@ -275,7 +276,7 @@ impl Endpoint {
 }
 
 /// The message of a packet that is all of it.
-#[inline]
+#[inline(always)]
 pub(crate) fn arrived_whole(
     payload: Result<Payload, SlabError>,
     capacity: usize,
@@ -299,6 +300,7 @@ fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Messa
 }
 
 /// A message of its physical messages, checked.
+#[inline]
 pub(crate) fn physical(
     slab: Slab,
     len: usize,
@@ -312,6 +314,7 @@ pub(crate) fn physical(
 }
 
 /// A length error with the sender in it.
+#[cold]
 pub(crate) fn lengths(error: mpjdev_proto::send_policy::LengthError, envelope: &Envelope) -> DeviceError {
     let Envelope { source, tag, .. } = *envelope;
     match error {
