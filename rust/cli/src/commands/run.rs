@@ -28,7 +28,15 @@ the class path.
   mpjrun -n 4 app.jar
 
 Standard input goes to rank 0. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job, asked for \
-twice at once; SIGQUIT, SIGUSR1 and SIGUSR2 are passed on.
+twice at once; SIGQUIT, SIGUSR1 and SIGUSR2 are passed on; SIGTSTP stops it and SIGCONT lets it go on.
+
+Each rank finds in its environment:
+  MPJDEV_RANK       its number, from 0
+  MPJDEV_SIZE       the number of ranks
+  MPJDEV_JOB        the name of the job: mpjdev- and the process that is the parent of its ranks
+  MPJDEV_TRANSPORT  how ranks reach each other, as asked for
+  MPJDEV_CONTROL    the number of an open socket, on which Comm.init gets the memory that the ranks share; \
+/proc/PID/fd shows that as memfd:mpjdev-rank-0 and so on
 
 Exit status: that of the first rank that fails (128 + n for signal n), 124 when the time is over, 2 wrong usage."
 )]

@@ -59,6 +59,21 @@ fn every_rank_gets_its_number_and_its_lines_are_tagged() {
 }
 
 #[test]
+fn what_a_rank_is_told_can_be_read_and_is_documented() {
+    let script = "env | grep ^MPJDEV_ | grep -v MARK; readlink /proc/$$/fd/$MPJDEV_CONTROL";
+    let (status, out, _) = Job::new(&["-n", "1", "sh", "-c", script]).run();
+    let found = lines(&out);
+    let begins =
+        ["MPJDEV_CONTROL=", "MPJDEV_JOB=mpjdev-", "MPJDEV_RANK=0", "MPJDEV_SIZE=1", "MPJDEV_TRANSPORT=auto"];
+    assert_eq!((status, found.len()), (0, begins.len() + 1), "{out}");
+    assert!(found.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{out}");
+    assert!(found[begins.len()].starts_with("socket:["), "{out}");
+    let (_, help, _) = Job::new(&["--help"]).run();
+    let names = begins.iter().filter_map(|begin| begin.split('=').next());
+    names.for_each(|name| assert!(help.contains(name), "{name}: {help}"));
+}
+
+#[test]
 fn a_variable_is_passed_on_by_name_or_given_a_value() {
     let job = Job::new(&["-np", "1", "-x", "GIVEN=a=b", "-x", "KEPT", "sh", "-c", "echo $GIVEN $KEPT"]);
     assert_eq!(job.with("KEPT", "c").run().1, "a=b c\n");
