@@ -32,6 +32,8 @@ const TIMED_OUT: u8 = 124;
 const LOSS_WAIT: Duration = Duration::from_millis(500);
 /// The status when it does.
 const LOST: u8 = 1;
+/// How long that may take to end by itself which ranks have left behind.
+const BEHIND_MAX: Duration = Duration::from_millis(500);
 /// How long the last words may take when nobody reads.
 const LAST_MAX: Duration = Duration::from_millis(200);
 /// The signal of whoever writes for nobody.
@@ -422,6 +424,10 @@ impl Job {
 
     /// Ends and reaps whatever the ranks have left behind, and writes what is left to write.
     fn end(&mut self, launcher: &UnixStream, children: &UnixStream) {
+        let behind = self.left_behind(launcher, children);
+        if behind > 0 {
+            self.say(&format!("what ranks have left behind is ended: {behind} processes"));
+        }
         let left = tree::kill_all(|_, _| {});
         if left > 0 {
             self.say(&format!("{left} processes of the job could not be ended"));
@@ -446,6 +452,23 @@ impl Job {
                 drain(children);
             }
         }
+    }
+
+    /// Lets what the ranks have left behind end by itself for a moment, as a filter does behind a shell; gives how many
+    /// processes go on.
+    fn left_behind(&mut self, launcher: &UnixStream, children: &UnixStream) -> usize {
+        let deadline = Instant::now() + BEHIND_MAX;
+        while self.is_led && self.closing.is_none() {
+            let left = tree::left();
+            if left == 0 || Instant::now() > deadline {
+                return left;
+            }
+            self.wait(launcher, children);
+            self.listen(launcher, children);
+            self.forward();
+            self.keep_time();
+        }
+        0
     }
 
     /// Whether everything that the ranks have written is where it belongs.

@@ -62,6 +62,12 @@ pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
     }
 }
 
+/// Number of processes below this one, after reaping.
+pub fn left() -> usize {
+    reap(|_, _| {});
+    below(getpid().as_raw_nonzero().get(), &parents()).len()
+}
+
 /// Reaps all children that have ended, adopted ones too, without waiting for any.
 pub fn reap(mut reaped: impl FnMut(Pid, Ending)) {
     loop {

@@ -298,7 +298,15 @@ fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_o
 #[test]
 fn what_a_rank_leaves_behind_ends_with_the_job() {
     let job = Job::new(&["-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"]);
-    assert_eq!(job.run().0, 0);
+    let line = "mpjrun: what ranks have left behind is ended: 2 processes\n".to_owned();
+    assert_eq!(job.run(), (0, String::new(), line));
+}
+
+/// As the filter in `program > >(filter)`.
+#[test]
+fn what_a_rank_leaves_behind_may_end_by_itself_for_a_moment() {
+    let job = Job::new(&["-n", "2", "sh", "-c", "(sleep 0.05; echo late) & exit 0"]);
+    assert_eq!(job.run(), (0, "late\nlate\n".to_owned(), String::new()));
 }
 
 #[test]
