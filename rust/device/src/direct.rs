@@ -1,15 +1,16 @@
-//! The short way of a blocking receive: when nothing else is under way, the next packet goes straight to it, and no request
-//! is made.
+//! The short way of a blocking receive: as long as it may be patient, it takes what fits as it comes, and no request is made.
 
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::Envelope;
 
-use crate::endpoint::{Core, Endpoint, ReceiveArgs, State};
+use crate::endpoint::{Core, Endpoint, ReceiveArgs};
 use crate::error::DeviceError;
-use crate::transport::Kind;
-use crate::unexpected::{Charge, arrived_whole};
+use crate::unexpected::{Taker, arrived_whole};
+
+/// Packets for others that are taken in before the lock is let go.
+const OTHERS: usize = 16;
 
 /// How far the short way has led.
 pub(crate) enum Direct {
@@ -17,25 +18,12 @@ pub(crate) enum Direct {
     Taken(Result<(Envelope, Message), DeviceError>),
     /// To the end of polling: nothing has come.
     Nothing,
-    /// Nowhere: it is not open, or what came is something else, and was taken in.
+    /// Nowhere: it is not open.
     Closed,
 }
 
-impl State {
-    /// Whether no message has come that a new receive could take, no receive is posted that could take one before it, and
-    /// nothing waits to be sent.
-    #[inline]
-    fn is_idle(&self) -> bool {
-        !self.finished
-            && self.halves.is_empty()
-            && self.outbox.is_empty()
-            && self.matcher.posted_len() == 0
-            && self.matcher.unexpected_len() == 0
-    }
-}
-
 impl Endpoint {
-    /// Polls for the next packet and takes it as this receive's message. Unless it does, the receive is to be posted.
+    /// Polls for this receive's message. Unless it comes, the receive is to be posted.
     #[inline(always)]
     pub(crate) fn receive_directly(&self, args: &mut ReceiveArgs) -> Direct {
         let crowded = self.crowded.load(Ordering::Relaxed) > 0;
@@ -45,42 +33,54 @@ impl Endpoint {
         let mut pauses = self.config.spins;
         // The first time without asking whether there is something: that costs as much as taking it.
         loop {
-            match self.take_first(args) {
+            match self.take_next(args) {
                 Direct::Nothing => {}
                 other => return other,
             }
-            while !self.wire.is_ready() {
+            // What comes may be for others, without end.
+            loop {
                 if pauses == 0 {
                     return Direct::Nothing;
                 }
                 pauses -= 1;
+                if self.wire.is_ready() {
+                    break;
+                }
                 std::hint::spin_loop();
             }
         }
     }
 
+    /// Takes this receive's message if it is there.
     #[inline(always)]
-    fn take_first(&self, args: &mut ReceiveArgs) -> Direct {
+    fn take_next(&self, args: &mut ReceiveArgs) -> Direct {
         let mut core = self.lock();
         let Core { inbox, state } = &mut *core;
-        if !state.is_idle() {
+        if state.finished {
             return Direct::Closed;
         }
         self.wire.show_life();
-        let mut taken = Direct::Closed;
-        let received = inbox.receive(1, &mut |source, header, body| {
-            let envelope = Envelope { context: header.context, source, tag: header.tag };
-            if header.kind != Kind::Eager || !args.selector.matches(&envelope) {
-                return self.arrive(state, source, header, body);
-            }
-            let charge = Charge::of(&body, None);
-            state.accounts[source as usize].enter(&charge, self.config.credit)?;
-            let payload = self.keep(body, args.spare.take());
-            self.matched(state, source, &charge);
+        if !state.outbox.is_empty() {
+            self.flush(state);
+        }
+        if state.matcher.unexpected_len() > 0
+            && let Some((envelope, message)) = state.matcher.take(&args.selector)
+        {
+            let payload = self.take_unexpected(state, envelope, *message);
             let message = arrived_whole(payload, args.capacity, &envelope);
-            taken = Direct::Taken(message.map(|message| (envelope, message)));
-            Ok(())
-        });
-        if received == 0 { Direct::Nothing } else { taken }
+            return Direct::Taken(message.map(|message| (envelope, message)));
+        }
+        let mut taker = Taker { args, taken: None };
+        for _ in 0..OTHERS {
+            let received = inbox.receive(1, &mut |source, header, body| {
+                self.arrive(state, source, header, body, Some(&mut taker))
+            });
+            match taker.taken {
+                Some(taken) => return Direct::Taken(taken),
+                None if received == 0 => break,
+                None => {}
+            }
+        }
+        Direct::Nothing
     }
 }

@@ -52,7 +52,8 @@ impl Endpoint {
         let Core { inbox, state } = core;
         // More than there can be at one moment need not be taken in: somebody who sends without end must not keep the lock.
         for _ in 0..self.batches {
-            let mut each = |source, header, body: Incoming<'_>| self.arrive(state, source, header, body);
+            let mut each =
+                |source, header, body: Incoming<'_>| self.arrive(state, source, header, body, None);
             if inbox.receive(BATCH, &mut each) < BATCH {
                 break;
             }

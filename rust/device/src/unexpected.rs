@@ -8,7 +8,7 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::check_first;
 
 use crate::config::{CREDIT_OVERHEAD, INLINE_MAX, UNANSWERED_MAX};
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::{Endpoint, ReceiveArgs, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
@@ -78,7 +78,7 @@ pub(crate) struct Charge {
 
 impl Charge {
     #[inline]
-    pub(crate) fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
+    fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
         let (held, here) = match body {
             Incoming::Inline(_, len) => (*len as u64, *len as u64),
             Incoming::Reference(payload) => (payload.held_len() as u64, 0),
@@ -107,7 +107,7 @@ impl Account {
     /// # Errors
     /// Its sender should have waited.
     #[inline]
-    pub(crate) fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
+    fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
         if charge.token.is_some() {
             if self.waiting >= UNANSWERED_MAX {
                 return Err(NotAllowed("more messages that wait to be matched than may"));
@@ -140,17 +140,26 @@ impl Account {
     }
 }
 
+/// A receive that is not posted and takes what fits as it comes.
+#[derive(Debug)]
+pub(crate) struct Taker<'a> {
+    pub(crate) args: &'a mut ReceiveArgs,
+    pub(crate) taken: Option<Result<(Envelope, Message), DeviceError>>,
+}
+
 impl Endpoint {
-    /// Takes in one packet.
+    /// Takes in one packet: for the earliest posted receive that it fits, or else for the taker.
     ///
     /// # Errors
     /// Its sender should have waited; nothing has changed.
+    #[inline]
     pub(crate) fn arrive(
         &self,
         state: &mut State,
         source: u32,
         header: Header,
         body: Incoming<'_>,
+        taker: Option<&mut Taker<'_>>,
     ) -> Result<(), NotAllowed> {
         let envelope = Envelope { context: header.context, source, tag: header.tag };
         let token = match header.kind {
@@ -167,8 +176,12 @@ impl Endpoint {
             self.matched(state, source, &charge);
             return Ok(());
         }
-        match state.matcher.match_arrival(&envelope) {
-            Some((id, _)) => {
+        let posted = match state.matcher.posted_len() {
+            0 => None,
+            _ => state.matcher.match_arrival(&envelope),
+        };
+        match (posted, taker) {
+            (Some((id, _)), _) => {
                 let spare = match state.requests.get(id).map(|r| &mut r.work) {
                     Some(Work::Receive(receive)) => {
                         receive.post = None;
@@ -180,7 +193,14 @@ impl Endpoint {
                 self.matched(state, source, &charge);
                 self.deliver(state, id, envelope, payload);
             }
-            None => {
+            // Last of all: it came after those that are posted.
+            (None, Some(taker)) if taker.taken.is_none() && taker.args.selector.matches(&envelope) => {
+                let payload = self.keep(body, taker.args.spare.take());
+                self.matched(state, source, &charge);
+                let message = arrived_whole(payload, taker.args.capacity, &envelope);
+                taker.taken = Some(message.map(|message| (envelope, message)));
+            }
+            (None, _) => {
                 let payload = self.keep(body, None);
                 state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));
                 self.note_unexpected(state);
@@ -242,7 +262,7 @@ impl Endpoint {
 
     /// Tells the sender of a message that it is matched: its request, or its credit.
     #[inline]
-    pub(crate) fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
+    fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
         // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
         if let Some(token) = charge.token
             && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
