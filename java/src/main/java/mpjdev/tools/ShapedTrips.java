@@ -90,11 +90,12 @@ abstract class ShapedTrips extends Work.WithArray {
         }
     }
 
-    /** Memory outside the heap: whoever sends rewrites every element before, whoever receives adds them all up. */
+    /**
+     * Outside the heap: whoever sends rewrites every element in place, whoever receives adds up a copy. A view of what was
+     * received would keep the sender's memory until the collector of the receiver's JVM finds it.
+     */
     static final class Sum extends ShapedTrips {
-        private final ByteBuffer mine;
-        private final ByteBuffer theirs;
-        private final DoubleBuffer rewritten;
+        private final ByteBuffer copy;
         private final DoubleBuffer received;
         private final int count;
         /** Kept, so that sums are not left out. */
@@ -102,24 +103,22 @@ abstract class ShapedTrips extends Work.WithArray {
 
         Sum(Comm world, int octets) {
             super(world, octets, 0);
-            mine = ByteBuffer.allocateDirect(octets).order(ByteOrder.nativeOrder());
-            theirs = ByteBuffer.allocateDirect(octets).order(ByteOrder.nativeOrder());
-            rewritten = mine.asDoubleBuffer();
-            received = theirs.asDoubleBuffer();
+            copy = ByteBuffer.allocateDirect(octets).order(ByteOrder.nativeOrder());
+            received = copy.asDoubleBuffer();
             count = octets / Double.BYTES;
         }
 
         @Override
         void pack(long round) {
+            DoubleBuffer rewritten = out.view(Type.DOUBLE, count).asDoubleBuffer();
             for (int i = 0; i < count; i++) {
                 rewritten.put(i, round + i);
             }
-            out.write(mine, Type.DOUBLE, 0, count);
         }
 
         @Override
         void unpack() throws BufferReadException {
-            in.read(theirs, Type.DOUBLE, 0, count);
+            in.read(copy, Type.DOUBLE, 0, count);
             double all = 0;
             for (int i = 0; i < count; i++) {
                 all += received.get(i);
