@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mpjdev_buffer::{BufferError, Encoding, Message, PlainSource, ReadBuffer, Type, WriteBuffer};
+use mpjdev_buffer::{BufferError, Encoding, Message, PlainSource, ReadBuffer, Type, ViewedSlab, WriteBuffer};
 use proptest::prelude::*;
 
 use crate::ledger::Ledger;
@@ -226,6 +226,8 @@ fn staging_no_octets_of_secondary_payload_is_fine() {
 #[derive(Clone, Debug)]
 enum Step {
     Write(Vec<i16>),
+    View(Vec<i16>),
+    DropViews,
     Open(Vec<i16>),
     Piece(Vec<i16>),
     Abandon(usize),
@@ -244,6 +246,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let values = || prop::collection::vec(any::<i16>(), 0..9);
     let step = prop_oneof![
         4 => values().prop_map(Step::Write),
+        3 => values().prop_map(Step::View),
+        1 => Just(Step::DropViews),
         1 => values().prop_map(Step::Open),
         3 => values().prop_map(Step::Piece),
         1 => (0..9usize).prop_map(Step::Abandon),
@@ -268,6 +272,7 @@ struct Walk {
     open: Option<(usize, Vec<i16>)>,
     foreign: bool,
     held: Vec<(Message, Vec<u8>)>,
+    views: Vec<Arc<ViewedSlab>>,
 }
 
 impl Walk {
@@ -279,6 +284,7 @@ impl Walk {
             open: None,
             foreign: false,
             held: Vec::new(),
+            views: Vec::new(),
         }
     }
 
@@ -359,6 +365,17 @@ impl Walk {
                 self.emptied();
             }
             Step::Adopt(big, n, apart) => self.adopt(*big, *n, *apart),
+            Step::View(values) => {
+                if let Ok((slab, at)) = self.buffer.stage_view(Type::Short, values.len()) {
+                    self.buffer.commit();
+                    let place = slab.place(at, 2 * values.len());
+                    place.put(self.buffer.encoding(), values.iter().copied());
+                    self.views.push(slab);
+                    self.model.section(values);
+                    self.open = None;
+                }
+            }
+            Step::DropViews => self.views.clear(),
             other => panic!("{other:?} is handled above"),
         }
     }
