@@ -325,7 +325,10 @@ class ViewTest {
         assertEquals("done", new Fork().with("-Dmpjdev.memory=16m").run(Late.class).ok().strip());
     }
 
-    /** Two processes rewrite and sum up 16 MiB in place. */
+    /**
+     * Two processes rewrite and sum up 16 MiB in place, with memory for two such messages each: one is shown while the next
+     * is written.
+     */
     static final class PingPong {
         private static final int OCTETS = 16 << 20;
 
@@ -371,7 +374,7 @@ class ViewTest {
 
     @Test
     void shouldExchangeLargeMessagesInPlaceBetweenProcesses() throws Exception {
-        Mpjrun.Job job = new Mpjrun(2).jvm("-Dmpjdev.memory=256m").run(PingPong.class);
+        Mpjrun.Job job = new Mpjrun(2).jvm("-Dmpjdev.memory=48m").run(PingPong.class);
         assertEquals(0, job.status, job::toString);
         assertEquals("done\ndone\n", job.out);
         assertFalse(job.err.contains("Exception"), job.err);

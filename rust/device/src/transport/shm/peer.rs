@@ -262,6 +262,11 @@ impl SlabMemory for ForeignSlab {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    /// Its owner uses the slab for other messages, in the same mapping.
+    fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.peer.clone())
+    }
 }
 
 impl Drop for ForeignSlab {

@@ -82,6 +82,11 @@ impl SlabMemory for OwnSlab {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    /// The slab serves for other messages, in the same mapping.
+    fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.pool.clone())
+    }
 }
 
 impl Drop for OwnSlab {
