@@ -99,7 +99,7 @@ const SHELL_ENDS: &str = "trap 'exit 0' USR1; \"$0\" \"$1\" & while :; do sleep 
 fn a_rank_lives_as_long_as_its_process_and_not_as_its_program() {
     let (status, out, err) = job_by_shell(2, &[], SHELL_ENDS, "outlives");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: done", "1: done"], ""));
-    let (status, out, err) = job_by_shell(2, &[], SHELL_ENDS, "outlives-and-exits-7");
+    let (status, out, err) = job_by_shell(2, &["--keep-going"], SHELL_ENDS, "outlives-and-exits-7");
     assert_eq!((status, lines(&out)), (7, vec!["0: done", "1: done"]));
     assert!(err.contains("mpjrun: rank ") && err.contains("exited with status 7, "), "{err}");
     let (status, _, err) = job_by_shell(2, &["--keep-going"], SHELL_ENDS, "outlives-and-leaves");
