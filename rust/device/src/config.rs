@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Config {
     /// Cells of a rank's incoming queue, a power of two.
     pub queue_cells: usize,
-    /// Octets of a message that travels inside a queue cell; larger ones go by reference. At most 1024.
+    /// Octets of a message that travels inside a queue cell; larger ones go by reference. At most [`INLINE_MAX`].
     pub inline_max: usize,
     /// Octets of memory that messages of one rank to another may hold before they are matched. Past it, a send waits to be
     /// matched; a single message may be larger.
@@ -16,9 +16,8 @@ pub struct Config {
     pub spins: u32,
     /// Yields before it sleeps.
     pub yields: u32,
-    /// A yield that takes longer has let another thread run: then it sleeps at once. With a processor for every rank that
-    /// thread may be the very one that is waited for, on this processor while another one is idle, and a sleeper is
-    /// woken where there is room.
+    /// A yield that takes longer has let another thread run for long: then it sleeps at once, since a sleeper is woken before
+    /// a thread that yields has its next turn.
     pub yield_max: Duration,
     /// Longest sleep before a waiting thread looks at interrupts and deadlines again.
     pub slice: Duration,
@@ -30,8 +29,8 @@ pub struct Config {
     pub tag_ub: i32,
 }
 
-/// Octets that fit a queue cell at most.
-pub const INLINE_MAX: usize = 1024;
+/// Octets that fit a queue cell at most: a section of 1 KiB with all headers, and some more.
+pub const INLINE_MAX: usize = 1088;
 /// Octets that a message counts for against the credit beside its own.
 pub const CREDIT_OVERHEAD: u64 = 64;
 /// Packets from one rank to another that a queue in shared memory holds at most.
@@ -48,8 +47,8 @@ impl Default for Config {
             inline_max: INLINE_MAX,
             credit: 16 << 20,
             spins: 300,
-            yields: 100,
-            yield_max: Duration::from_micros(3),
+            yields: 2000,
+            yield_max: Duration::from_micros(50),
             slice: Duration::from_millis(20),
             finish_patience: Duration::from_secs(5),
             message_oriented: false,
@@ -70,9 +69,8 @@ impl Config {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         if ranks > processors {
             self.spins = self.spins.min(20);
-            self.yields = self.yields.min(20);
             // Here a long yield is the rule, and cheaper than a sleep.
-            self.yield_max = self.yield_max.max(Duration::from_micros(50));
+            self.yield_max = self.yield_max.max(Duration::from_micros(200));
         }
         self
     }

@@ -21,7 +21,7 @@ in_every_world![
 ];
 
 /// Octets of primary payload around the edges: nothing, one queue cell, one page, 64 KiB.
-const PRIMARY: [usize; 19] = [
+const PRIMARY: [usize; 22] = [
     0,
     8,
     16,
@@ -32,6 +32,9 @@ const PRIMARY: [usize; 19] = [
     1008,
     1016,
     1024,
+    1064,
+    1072,
+    1080,
     4056,
     4064,
     4072,
@@ -49,12 +52,12 @@ fn edges() -> Vec<Letter> {
 
 fn secondary_edges() -> Vec<Letter> {
     let mut letters = Vec::new();
-    // Appended: 1024 octets are what a queue cell takes, one less and one more are not multiples of anything.
-    for (p, s) in [(0, 1), (8, 1), (0, 1007), (0, 1008), (0, 1009), (512, 496), (512, 497), (4000, 70_001)] {
+    // Appended: 1088 octets are what a queue cell takes, one less and one more are not multiples of anything.
+    for (p, s) in [(0, 1), (8, 1), (0, 1071), (0, 1072), (0, 1073), (512, 560), (512, 561), (4000, 70_001)] {
         letters.push(Letter::appended(letters.len() as u64, p, s));
     }
     // Split: by a capacity that is used up, and by one that p + s equal exactly.
-    for (p, s) in [(0, 1), (0, 8), (8, 7), (48, 12), (1008, 1), (1008, 1024), (4072, 100_003), (65_528, 1)] {
+    for (p, s) in [(0, 1), (0, 8), (8, 7), (48, 12), (1072, 1), (1008, 1024), (4072, 100_003), (65_528, 1)] {
         letters.push(Letter::split(letters.len() as u64, p, s));
         letters.push(Letter { seed: letters.len() as u64, primary: p, secondary: s, room: s });
     }

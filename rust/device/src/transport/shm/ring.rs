@@ -15,12 +15,14 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::config::INLINE_MAX;
+
 /// Words of a line.
 pub(super) const LINE: usize = 8;
 /// Words before a record's octets.
 const HEADER: usize = 3;
-/// Octets of a record that a message by reference, or an inline message of 1 KiB with its token, needs at most.
-pub(super) const OCTETS_MAX: usize = 1024 + 8;
+/// Octets of a record at most.
+pub(super) const OCTETS_MAX: usize = INLINE_MAX;
 /// Octets of the largest record whatever is inline: two slabs and a token.
 pub(super) const LEAST_OCTETS: usize = 2 * 16 + 8;
 

@@ -65,7 +65,7 @@ impl ShmWire {
         let bits = || (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         ShmWire {
             rank,
-            inline_max: config.inline_max.min(OCTETS_MAX - 8),
+            inline_max: config.inline_max.min(OCTETS_MAX),
             queue_lines: queue_lines(config),
             peers: (0..ranks).map(|_| OnceLock::new()).collect(),
             sending: (0..ranks).map(|_| OnceLock::new()).collect(),
