@@ -1,7 +1,5 @@
 //! The short way of a blocking receive: as long as it may be patient, it takes what fits as it comes, and no request is made.
 
-use std::sync::atomic::Ordering;
-
 use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::Envelope;
 
@@ -26,8 +24,7 @@ impl Endpoint {
     /// Polls for this receive's message. Unless it comes, the receive is to be posted.
     #[inline(always)]
     pub(crate) fn receive_directly(&self, args: &mut ReceiveArgs) -> Direct {
-        let crowded = self.crowded.load(Ordering::Relaxed) > 0;
-        if self.config.message_oriented || self.wire.epoch() != 0 || crowded {
+        if self.config.message_oriented || self.wire.epoch() != 0 || self.crowd.is_here() {
             return Direct::Closed;
         }
         let mut pauses = self.config.spins;

@@ -25,7 +25,7 @@ use crate::progress::BATCH;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
 use crate::unexpected::{Account, Unexpected};
-use crate::waiting::{Backoff, Patience, Patient, Waiter, deadline_after};
+use crate::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
 
 /// How long a receive that is interrupted between its halves still waits for the second one.
 const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
@@ -111,8 +111,7 @@ pub struct Endpoint {
     pub(crate) fruitless: plain::AtomicU32,
     /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
     pub(crate) missed_help: AtomicBool,
-    /// Waits that go to sleep without yielding, since a yield has lasted as long as somebody else's turn.
-    pub(crate) crowded: plain::AtomicU32,
+    pub(crate) crowd: Crowd,
     /// Batches of packets that are taken in at a time: more packets than all queues hold.
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
@@ -159,7 +158,7 @@ impl Endpoint {
             finishing: plain::AtomicBool::new(false),
             fruitless: plain::AtomicU32::new(0),
             missed_help: AtomicBool::new(false),
-            crowded: plain::AtomicU32::new(0),
+            crowd: Crowd::default(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             config,

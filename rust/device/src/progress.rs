@@ -18,9 +18,6 @@ pub(crate) const BATCH: usize = 256;
 const FRUITLESS: u32 = 64;
 /// Looks in vain after which a wait asks whether it may go on, though there is always something to take in.
 const ROUNDS: u32 = 64;
-/// Waits that do not yield after one whose yield cost somebody else's whole turn: milliseconds, where a sleeper is woken
-/// within microseconds.
-const CROWDED: u32 = 1000;
 
 impl Endpoint {
     /// Goes on, and shows that a thread of this rank has called in.
@@ -83,10 +80,7 @@ impl Endpoint {
         patience: &mut dyn Patience,
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        let crowded = self.crowded.load(Ordering::Relaxed);
-        if crowded > 0 {
-            // Threads of a rank may count one wait twice or not at all, which does no harm.
-            self.crowded.store(crowded - 1, Ordering::Relaxed);
+        if self.crowd.begin_wait() {
             backoff.hurry();
         }
         let begun = deadline.map(|_| Instant::now());
@@ -109,6 +103,7 @@ impl Endpoint {
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
                     self.pass_on(&mut core.state);
+                    backoff.end(&self.crowd);
                     return result.map(|r| r.expect("not none"));
                 }
             }
@@ -117,9 +112,7 @@ impl Endpoint {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
                         self.help_neighbours();
-                        if backoff.yield_now() {
-                            self.crowded.store(CROWDED, Ordering::Relaxed);
-                        }
+                        backoff.yield_now(&self.crowd);
                         // What found no room may find it now.
                         if self.queued_count.load(Ordering::Acquire) > 0 {
                             break;

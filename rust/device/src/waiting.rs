@@ -5,7 +5,8 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
@@ -52,6 +53,50 @@ impl Waiter {
 /// A yield that takes longer has given the processor to a thread that used up its turn there.
 const TURN: Duration = Duration::from_micros(200);
 
+/// Whether others want the processors so much that waits had better not yield: a thread that does gets its next turn when all
+/// others had theirs, milliseconds later, where a sleeper is woken within microseconds. It holds for some waits after a yield
+/// that was so long, for more of them each time that happens again soon, and for fewer when it does not.
+#[derive(Debug, Default)]
+pub(crate) struct Crowd {
+    /// Waits for which it still holds.
+    left: AtomicU32,
+    /// Waits for which it holds next time.
+    next: AtomicU32,
+}
+
+impl Crowd {
+    const FEWEST: u32 = 8;
+    const MOST: u32 = 1024;
+
+    pub(crate) fn is_here(&self) -> bool {
+        self.left.load(Ordering::Relaxed) > 0
+    }
+
+    /// A wait begins. Threads of a rank may count one twice or not at all, which does no harm.
+    pub(crate) fn begin_wait(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
+    }
+
+    /// A yield has cost somebody else's whole turn.
+    fn note_turn(&self) {
+        let waits = self.next.load(Ordering::Relaxed).max(Self::FEWEST);
+        self.left.store(waits, Ordering::Relaxed);
+        self.next.store((waits * 4).min(Self::MOST), Ordering::Relaxed);
+    }
+
+    /// The yields of a wait were all short.
+    fn note_short_yields(&self) {
+        let next = self.next.load(Ordering::Relaxed);
+        if next > 0 {
+            self.next.store(next / 2, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What to do before looking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -66,11 +111,20 @@ pub(crate) struct Backoff {
     pauses: u32,
     yields: u32,
     yield_max: Duration,
+    /// It has yielded, and one of the yields was long.
+    has_yielded: bool,
+    had_turn: bool,
 }
 
 impl Backoff {
     pub(crate) fn new(config: &Config) -> Self {
-        Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
+        Backoff {
+            pauses: config.spins,
+            yields: config.yields,
+            yield_max: config.yield_max,
+            has_yielded: false,
+            had_turn: false,
+        }
     }
 
     /// For a wait that has polled in vain already.
@@ -80,16 +134,26 @@ impl Backoff {
 
     /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
     /// is woken at once, while one that yields gets its turn when all others had theirs.
-    ///
-    /// Gives whether somebody else has had a whole turn: then the next waits had better not yield either.
-    pub(crate) fn yield_now(&mut self) -> bool {
+    pub(crate) fn yield_now(&mut self, crowd: &Crowd) {
         let begun = Instant::now();
         std::thread::yield_now();
         let took = begun.elapsed();
         if took > self.yield_max {
             self.yields = 0;
         }
-        took > TURN
+        self.has_yielded = true;
+        if took > TURN {
+            self.had_turn = true;
+            crowd.note_turn();
+        }
+    }
+
+    /// The wait is over.
+    #[inline]
+    pub(crate) fn end(&self, crowd: &Crowd) {
+        if self.has_yielded && !self.had_turn {
+            crowd.note_short_yields();
+        }
     }
 
     /// Goes to sleep after a few pauses: the processors are wanted by others.
