@@ -115,6 +115,17 @@ pub const TRIALS: &[Trial] = &[
         parts: &[(Ours, Sum, 16 * MIB), (Theirs, Sum, 16 * MIB)],
         asked: &[ratio("16 MiB rewritten and summed up", 0.8, 0, 1)],
     },
+    // Beside the rows above, in which C need not fetch what has not changed.
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Sum, 64 * KIB), (Theirs, Sum, 64 * KIB)],
+        asked: &[Asked { title: "64 KiB rewritten and summed up", of: Of::Ratio(0, 1), most: None }],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Sum, MIB), (Theirs, Sum, MIB)],
+        asked: &[Asked { title: "1 MiB rewritten and summed up", of: Of::Ratio(0, 1), most: None }],
+    },
     Trial {
         ranks: 2,
         parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB)],

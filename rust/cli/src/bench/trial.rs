@@ -42,6 +42,9 @@ pub struct Outcome {
     pub complaints: Vec<BenchError>,
 }
 
+/// How long a JVM with a processor of its own is warmed up: until all that matters is compiled.
+const COMPILED_AFTER: Duration = Duration::from_millis(1500);
+
 impl Course<'_> {
     /// All figures. `tell` is told what is being measured.
     ///
@@ -76,10 +79,9 @@ impl Course<'_> {
         let entries: Vec<Entry> =
             present.iter().map(|part| Entry { side: side(part), case: part.1, octets: part.2 }).collect();
         let mut pace = self.pace;
-        if trial.ranks > side::processors() {
-            // So many compilers take their time on so few processors.
-            pace.warm_up *= 4;
-        }
+        // So many compilers take their time on so few processors.
+        let crowding = trial.ranks.div_ceil(side::processors().max(1));
+        pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
         let Turns { samples, others } = contest::contest(sides, &entries, pace, self.stop)?;
         let mut turns = samples.into_iter();
         let samples: Vec<Vec<Sample>> = trial
