@@ -247,6 +247,49 @@ impl Message {
         })
     }
 
+    /// An empty message in this memory, to be [received into](Self::receive).
+    #[inline]
+    pub fn around(primary: Slab) -> Message {
+        let encoding = Encoding::NATIVE;
+        Message { primary, encoding, primary_len: 0, secondary: None, secondary_len: 0, capacity: 0 }
+    }
+
+    /// The slab of the first physical message.
+    #[inline]
+    pub fn into_slab(self) -> Slab {
+        self.primary
+    }
+
+    /// Octets that the slab of the first physical message has.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.primary.len()
+    }
+
+    /// Becomes the message whose one physical message has been put into the slab, of which there are `first_len` octets.
+    /// `capacity` is the receiving buffer's.
+    ///
+    /// # Errors
+    /// A damaged header, or lengths that contradict each other; this is no message then.
+    #[inline(always)]
+    pub fn receive(&mut self, first_len: usize, capacity: usize) -> Result<(), BufferError> {
+        let (primary, secondary) = parse_first(self.primary.words(), first_len)?;
+        let (p, s) = (primary.primary_len, secondary.secondary_len);
+        if first_len != MESSAGE_OVERHEAD + p + s {
+            return Err(lengths(first_len, MESSAGE_OVERHEAD + p + s, p));
+        }
+        self.encoding = primary.encoding;
+        self.primary_len = p;
+        self.secondary_len = s;
+        self.capacity = capacity;
+        if s > 0 {
+            self.secondary = Some(Secondary::Inline);
+        } else if self.secondary.is_some() {
+            self.secondary = None;
+        }
+        Ok(())
+    }
+
     /// A message of physical messages that a transport received: the first in `slab`, and the second in
     /// `second` when one followed.
     ///

@@ -115,6 +115,17 @@ impl ReadBuffer {
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
+    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else refers to, for the
+    /// message to be [received into](Message::receive); or another message may be put there, or none.
+    #[inline]
+    pub fn landing(&mut self) -> &mut Option<Message> {
+        self.reset();
+        if self.message.as_ref().is_some_and(|message| !message.primary.is_exclusive()) {
+            self.message = None;
+        }
+        &mut self.message
+    }
+
     /// Takes a received message; reading begins at its first section.
     #[inline]
     pub fn adopt(&mut self, message: Message) {

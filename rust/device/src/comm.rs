@@ -7,6 +7,7 @@ use mpjdev_buffer::{Message, SectionHeader, Slab};
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
 
+use crate::direct::Direct;
 use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId};
@@ -155,6 +156,44 @@ impl Comm {
     ) -> Result<(Status, Message), DeviceError> {
         let args = self.receive_args(from, capacity, spare)?;
         let (envelope, message) = self.endpoint.receive(args, patience)?;
+        Ok((self.status(&envelope, &message), message))
+    }
+
+    /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place; none when it has not come
+    /// yet, and what is to be told to [`recv_after`](Self::recv_after). What is at the place before is memory that nobody else
+    /// refers to; after an error it is of no use.
+    ///
+    /// # Errors
+    /// A bad rank or tag: then nothing has changed. The message is too large or damaged: it is gone.
+    #[inline(always)]
+    pub fn recv_directly(
+        &self,
+        from: From,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Result<Result<Status, Direct>, DeviceError> {
+        let selector = self.selector(from)?;
+        match (self.endpoint.receive_directly(selector, capacity, place), place) {
+            (Direct::Taken(taken), Some(message)) => Ok(Ok(self.status(&taken?, message))),
+            (Direct::Taken(taken), None) => Err(taken.err().unwrap_or(DeviceError::NoSuchRequest)),
+            (direct, _) => Ok(Err(direct)),
+        }
+    }
+
+    /// As [`recv`](Self::recv), for a message that was polled for in vain.
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv).
+    pub fn recv_after(
+        &self,
+        direct: &Direct,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Status, Message), DeviceError> {
+        let args = self.receive_args(from, capacity, spare)?;
+        let (envelope, message) = self.endpoint.receive_after(direct, args, patience)?;
         Ok((self.status(&envelope, &message), message))
     }
 

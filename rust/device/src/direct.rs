@@ -1,19 +1,20 @@
 //! The short way of a blocking receive: as long as it may be patient, it takes what fits as it comes, and no request is made.
 
 use mpjdev_buffer::Message;
-use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::envelope::{Envelope, Selector};
 
-use crate::endpoint::{Core, Endpoint, ReceiveArgs};
+use crate::endpoint::{Core, Endpoint};
 use crate::error::DeviceError;
-use crate::unexpected::{Taker, arrived_whole};
+use crate::unexpected::Taker;
 
 /// Packets for others that are taken in before the lock is let go.
 const OTHERS: usize = 16;
 
 /// How far the short way has led.
-pub(crate) enum Direct {
-    /// To the message.
-    Taken(Result<(Envelope, Message), DeviceError>),
+#[derive(Debug)]
+pub enum Direct {
+    /// To the message, or to what is wrong with it: it is gone then.
+    Taken(Result<Envelope, DeviceError>),
     /// To the end of polling: nothing has come.
     Nothing,
     /// Nowhere: it is not open.
@@ -21,16 +22,23 @@ pub(crate) enum Direct {
 }
 
 impl Endpoint {
-    /// Polls for this receive's message. Unless it comes, the receive is to be posted.
+    /// Polls for a message and puts it into its place. Unless it comes, the receive is to be posted. What is at the place before
+    /// is memory that nobody else refers to; after an error it is of no use.
     #[inline(always)]
-    pub(crate) fn receive_directly(&self, args: &mut ReceiveArgs) -> Direct {
+    pub fn receive_directly(
+        &self,
+        selector: Selector,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Direct {
         if self.config.message_oriented || self.wire.epoch() != 0 || self.crowd.is_here() {
             return Direct::Closed;
         }
+        let mut taker = Taker { selector, capacity, place, taken: None };
         let mut pauses = self.config.spins;
         // The first time without asking whether there is something: that costs as much as taking it.
         loop {
-            match self.take_next(args) {
+            match self.take_next(&mut taker) {
                 Direct::Nothing => {}
                 other => return other,
             }
@@ -48,9 +56,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes this receive's message if it is there.
+    /// Takes the message if it is there.
     #[inline(always)]
-    fn take_next(&self, args: &mut ReceiveArgs) -> Direct {
+    fn take_next(&self, taker: &mut Taker<'_>) -> Direct {
         let mut core = self.lock();
         let Core { inbox, state } = &mut *core;
         if state.finished {
@@ -61,23 +69,21 @@ impl Endpoint {
             self.flush(state);
         }
         if state.matcher.unexpected_len() > 0
-            && let Some((envelope, message)) = state.matcher.take(&args.selector)
+            && let Some((envelope, message)) = state.matcher.take(&taker.selector)
         {
-            let payload = self.take_unexpected(state, envelope, *message);
-            let message = arrived_whole(payload, args.capacity, &envelope);
-            return Direct::Taken(message.map(|message| (envelope, message)));
+            taker.take(self.take_unexpected(state, envelope, *message), envelope);
         }
-        let mut taker = Taker { args, taken: None };
         for _ in 0..OTHERS {
+            if let Some(taken) = taker.taken.take() {
+                return Direct::Taken(taken);
+            }
             let received = inbox.receive(1, &mut |source, header, body| {
-                self.arrive(state, source, header, body, Some(&mut taker))
+                self.arrive(state, source, header, body, Some(&mut *taker))
             });
-            match taker.taken {
-                Some(taken) => return Direct::Taken(taken),
-                None if received == 0 => break,
-                None => {}
+            if received == 0 {
+                break;
             }
         }
-        Direct::Nothing
+        taker.taken.take().map_or(Direct::Nothing, Direct::Taken)
     }
 }

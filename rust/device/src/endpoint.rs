@@ -254,11 +254,33 @@ impl Endpoint {
         mut args: ReceiveArgs,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
-        match self.receive_directly(&mut args) {
-            Direct::Taken(received) => received,
-            Direct::Nothing => self.receive_posted(args, Backoff::after_pauses(&self.config), patience),
-            Direct::Closed => self.receive_posted(args, Backoff::new(&self.config), patience),
+        let mut place = args.spare.take().map(Message::around);
+        let direct = self.receive_directly(args.selector, args.capacity, &mut place);
+        match (direct, place) {
+            (Direct::Taken(taken), Some(message)) => taken.map(|envelope| (envelope, message)),
+            (Direct::Taken(taken), None) => Err(taken.err().unwrap_or(DeviceError::NoSuchRequest)),
+            (direct, place) => {
+                args.spare = place.map(Message::into_slab);
+                self.receive_after(&direct, args, patience)
+            }
         }
+    }
+
+    /// Receives a message that has [not been taken](Self::receive_directly).
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive).
+    pub fn receive_after(
+        &self,
+        direct: &Direct,
+        args: ReceiveArgs,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let backoff = match direct {
+            Direct::Nothing => Backoff::after_pauses(&self.config),
+            _ => Backoff::new(&self.config),
+        };
+        self.receive_posted(args, backoff, patience)
     }
 
     fn receive_posted(

@@ -28,6 +28,7 @@ mod waiting;
 
 pub use comm::{Comm, Done, From, Status};
 pub use config::Config;
+pub use direct::Direct;
 pub use endpoint::{Endpoint, Mode};
 pub use error::DeviceError;
 /// Handles for values that Java refers to by number.

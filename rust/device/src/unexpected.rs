@@ -1,14 +1,15 @@
 //! Messages that arrived before their receive, and how an arriving packet finds its way.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab, SlabError};
-use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 
 use crate::config::{CREDIT_OVERHEAD, INLINE_MAX, UNANSWERED_MAX};
-use crate::endpoint::{Endpoint, ReceiveArgs, State};
+use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
@@ -143,8 +144,37 @@ impl Account {
 /// A receive that is not posted and takes what fits as it comes.
 #[derive(Debug)]
 pub(crate) struct Taker<'a> {
-    pub(crate) args: &'a mut ReceiveArgs,
-    pub(crate) taken: Option<Result<(Envelope, Message), DeviceError>>,
+    pub(crate) selector: Selector,
+    pub(crate) capacity: usize,
+    /// Where the message goes. What is there before is memory that nobody else refers to.
+    pub(crate) place: &'a mut Option<Message>,
+    pub(crate) taken: Option<Result<Envelope, DeviceError>>,
+}
+
+impl Taker<'_> {
+    /// Takes a message that is in memory of its own.
+    pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
+        let message = arrived_whole(payload, self.capacity, &envelope);
+        self.taken = Some(message.map(|message| {
+            *self.place = Some(message);
+            envelope
+        }));
+    }
+
+    /// Takes a message that is inline into the memory that is there; false when there is none that it fits.
+    #[inline(always)]
+    fn take_inline(&mut self, words: &[AtomicU64], len: usize, envelope: Envelope) -> bool {
+        let Some(message) = self.place.as_mut().filter(|message| message.room() >= len) else { return false };
+        let damaged = |error| DeviceError::Damaged { error, source_rank: envelope.source, tag: envelope.tag };
+        self.taken = Some(match check_first(len, self.capacity) {
+            Ok(()) => {
+                copy_words(words, 0, message.first_words(), 0, len);
+                message.receive(len, self.capacity).map(|()| envelope).map_err(damaged)
+            }
+            Err(error) => Err(lengths(error, &envelope)),
+        });
+        true
+    }
 }
 
 impl Endpoint {
@@ -194,11 +224,15 @@ impl Endpoint {
                 self.deliver(state, id, envelope, payload);
             }
             // Last of all: it came after those that are posted.
-            (None, Some(taker)) if taker.taken.is_none() && taker.args.selector.matches(&envelope) => {
-                let payload = self.keep(body, taker.args.spare.take());
+            (None, Some(taker)) if taker.taken.is_none() && taker.selector.matches(&envelope) => {
+                let is_taken = match &body {
+                    Incoming::Inline(words, len) => taker.take_inline(words, *len, envelope),
+                    _ => false,
+                };
+                if !is_taken {
+                    taker.take(self.keep(body, None), envelope);
+                }
                 self.matched(state, source, &charge);
-                let message = arrived_whole(payload, taker.args.capacity, &envelope);
-                taker.taken = Some(message.map(|message| (envelope, message)));
             }
             (None, _) => {
                 let payload = self.keep(body, None);

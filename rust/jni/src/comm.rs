@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{Comm, Config, DeviceError, Done, From, Mode, RequestId, Status, deadline_after, job};
+use mpjdev_device::{
+    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, job,
+};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, Received};
@@ -198,12 +200,33 @@ fn start_send(
 pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv(from, capacity, spare, &mut || !env.is_interrupted());
-        let (status, message) = end_receive(buffer, result)?;
-        deliver(buffer, message);
-        Ok(pack(env, &status, out))
+        match recv_in_place(comm, buffer, from)? {
+            Ok(status) => Ok(pack(env, &status, out)),
+            Err(direct) => {
+                let (capacity, spare) = begin_receive(buffer)?;
+                let patience = &mut || !env.is_interrupted();
+                let result = comm.recv_after(&direct, from, capacity, spare, patience);
+                let (status, message) = end_receive(buffer, result)?;
+                deliver(buffer, message);
+                Ok(pack(env, &status, out))
+            }
+        }
     })
+}
+
+/// A receive whose message comes at once: straight into its buffer, which is held that long.
+#[inline(always)]
+fn recv_in_place(comm: &Comm, buffer: i64, from: From) -> Answer<Result<Status, Direct>> {
+    handle::with_idle_buffer(buffer, |b| {
+        let Kind::Read(reader) = &mut b.kind else { return Ok(Err(Direct::Closed)) };
+        let capacity = reader.capacity();
+        let received = comm.recv_directly(from, capacity, reader.landing());
+        if received.is_err() {
+            reader.clear();
+        }
+        received
+    })?
+    .map_err(Failure::from)
 }
 
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
