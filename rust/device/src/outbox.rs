@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::requests::RequestId;
-use crate::transport::{Header, Payload};
+use crate::transport::{Header, Kind, Payload};
 
 /// A packet that waits.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Queued {
     pub(crate) request: Option<RequestId>,
 }
 
-/// What waits, in order per destination. A destination without room costs one try, however much waits for it.
+/// What waits: messages in order per destination, answers before them. A destination without room costs one try, however much waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     /// By destination.
@@ -44,7 +44,11 @@ impl Outbox {
         if queue.is_empty() {
             self.busy.push(packet.dest);
         }
-        queue.push_back(packet);
+        match packet.header.kind {
+            // What its receiver waits for does not wait behind messages that wait for answers themselves.
+            Kind::Matched => queue.push_front(packet),
+            Kind::Eager | Kind::Synchronous => queue.push_back(packet),
+        }
     }
 
     /// Sends as far as `try_send` finds room, and hands what has left to `sent`.

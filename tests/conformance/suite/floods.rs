@@ -6,7 +6,7 @@ use mpjdev_device::Mode;
 
 use crate::harness::{ANY, Job, amount, from};
 use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::worlds::{LOCAL, SHM, World, in_every_world};
 
 in_every_world![
     many_senders_and_a_slow_receiver_use_bounded_memory,
@@ -189,4 +189,30 @@ fn unexpected_split_messages_use_bounded_memory(world: &World) {
             (0..COUNT).for_each(|i| assert_eq!(party.expect(from(0, 1), &letter(i)).source, 0));
         }
     });
+}
+
+/// Both ranks have more messages under way than may wait for an answer, and then hear each other's.
+fn ranks_with_more_sends_than_may_wait_answer_each_other(world: &World) {
+    const COUNT: usize = (1 << 18) + 100;
+    Job::new(world, 2).run(|party| {
+        let (letter, other) = (Letter::plain(1, 16), 1 - party.rank());
+        let message = letter.write(party.source());
+        let sends: Vec<_> = (0..COUNT)
+            .map(|_| party.comm.isend(&message, other as i32, 1, Mode::Synchronous).expect("isend"))
+            .collect();
+        for _ in 0..COUNT {
+            party.expect(from(other, 1), &letter);
+        }
+        party.wait_all(sends);
+    });
+}
+
+#[test]
+fn ranks_with_more_sends_than_may_wait_answer_each_other_as_threads() {
+    ranks_with_more_sends_than_may_wait_answer_each_other(&LOCAL);
+}
+
+#[test]
+fn ranks_with_more_sends_than_may_wait_answer_each_other_over_shared_memory() {
+    ranks_with_more_sends_than_may_wait_answer_each_other(&SHM);
 }
