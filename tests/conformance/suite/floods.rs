@@ -16,6 +16,7 @@ in_every_world![
     ranks_that_flood_each_other_do_not_block_each_other,
     a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps,
     unexpected_split_messages_use_bounded_memory,
+    messages_to_oneself_count_alike_whatever_their_buffers,
 ];
 
 /// The receiver takes a message only when the senders have come to a halt.
@@ -188,6 +189,28 @@ fn unexpected_split_messages_use_bounded_memory(world: &World) {
             party.hear("sent");
             (0..COUNT).for_each(|i| assert_eq!(party.expect(from(0, 1), &letter(i)).source, 0));
         }
+    });
+}
+
+/// Small messages of large buffers first, then as many as nobody could send if those had counted for more.
+fn messages_to_oneself_count_alike_whatever_their_buffers(world: &World) {
+    const COUNT: usize = 2000;
+    let job = Job::new(world, 1).tuned(|config| config.credit = config.credit.min(64 << 10));
+    job.run(|party| {
+        let letter = |i: usize| Letter { room: 4096, ..Letter::plain(i as u64, 16) };
+        for i in 0..COUNT {
+            party.send(&letter(i), 0, 1);
+            party.expect(from(0, 1), &letter(i));
+        }
+        let mut sends = Vec::new();
+        for i in 0..COUNT {
+            sends.push(party.isend(Mode::Standard, &letter(i), 0, 1));
+            let _ = party.comm.iprobe(from(0, 2)).expect("iprobe");
+        }
+        for i in 0..COUNT {
+            party.expect(from(0, 1), &letter(i));
+        }
+        party.wait_all(sends);
     });
 }
 

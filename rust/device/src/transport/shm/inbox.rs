@@ -8,7 +8,7 @@ use super::layout::CONSUMED;
 use super::peer::Source;
 use super::ring::Damaged;
 use super::wire::ShmWire;
-use crate::transport::{Each, Inbox, Incoming};
+use crate::transport::{Each, Inbox, Incoming, Kind, Payload, goes_inline};
 
 /// The receiving side of one rank.
 #[derive(Debug)]
@@ -37,7 +37,16 @@ impl Inbox for ShmInbox {
 
 impl ShmInbox {
     pub(super) fn new(wire: Arc<ShmWire>, ranks: usize) -> ShmInbox {
-        ShmInbox { wire, sources: (0..ranks).map(|_| None).collect() }
+        ShmInbox { wire, sources: (0..ranks).map(|_| None).collect(), turn: 0 }
+    }
+
+    #[inline]
+    fn receive_in_turn(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
+        let n = self.receive_from(source, most, each);
+        if n > 0 {
+            self.turn = if source as usize + 1 < self.sources.len() { source + 1 } else { 0 };
+        }
+        n
     }
 
     fn receive_own(&mut self, most: usize, each: &mut Each<'_>) -> usize {
