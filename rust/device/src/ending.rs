@@ -105,8 +105,7 @@ impl Endpoint {
             Work::Receive(_) => None,
         }));
         self.give_up(core, hopeless);
-        let dropped = core.state.outbox.drop_to(|dest| self.wire.peer(dest) != PeerState::Alive);
-        self.queued_count.fetch_sub(dropped, Ordering::Release);
+        self.drop_queued(&mut core.state, |dest| self.wire.peer(dest) != PeerState::Alive);
     }
 
     /// Why a posted receive that nobody asks for is hopeless: while it is only posted, this rank itself may still send.
@@ -210,8 +209,7 @@ impl Endpoint {
 
     /// What has not left by now never does: it was reported as not delivered.
     fn drop_outbox(&self) {
-        let dropped = self.lock().state.outbox.drop_to(|_| true);
-        self.queued_count.fetch_sub(dropped, Ordering::Release);
+        self.drop_queued(&mut self.lock().state, |_| true);
     }
 
     /// The peers that must call in before this rank's sends are done, and how much life each has shown.

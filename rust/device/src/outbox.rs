@@ -34,6 +34,11 @@ impl Outbox {
         self.busy.is_empty()
     }
 
+    /// Whether nothing waits for this destination.
+    pub(crate) fn is_empty_to(&self, dest: u32) -> bool {
+        self.queues[dest as usize].is_empty()
+    }
+
     /// Destinations that something waits for.
     pub(crate) fn dests(&self) -> impl Iterator<Item = u32> {
         self.busy.iter().copied()

@@ -194,9 +194,20 @@ impl Endpoint {
             && let Some(error) = self.hopeless_send(dest)
         {
             self.give_up(core, vec![(id, error)]);
-            let dropped = core.state.outbox.drop_to(|gone| gone == dest);
-            self.queued_count.fetch_sub(dropped, Ordering::Release);
+            self.drop_queued(&mut core.state, |gone| gone == dest);
         }
+    }
+
+    /// Drops all packets that wait for destinations that `gone` picks.
+    pub(crate) fn drop_queued(&self, state: &mut State, gone: impl Fn(u32) -> bool) {
+        let dropped = state.outbox.drop_to(|dest| {
+            let is_gone = gone(dest);
+            if is_gone {
+                self.wire.forget_room(dest);
+            }
+            is_gone
+        });
+        self.queued_count.fetch_sub(dropped, Ordering::Release);
     }
 
     /// Puts a packet behind those that wait, and sends what can be sent.
@@ -250,6 +261,9 @@ impl Endpoint {
         };
         let Some(packet) = state.outbox.remove(dest, is_its) else { return false };
         self.queued_count.fetch_sub(1, Ordering::Release);
+        if state.outbox.is_empty_to(dest) {
+            self.wire.forget_room(dest);
+        }
         if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
             self.give_credit_back(packet.dest, payload);
         }

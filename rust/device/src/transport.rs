@@ -126,6 +126,11 @@ pub trait Wire: Debug + Send + Sync {
     /// Does not block. A message whose sender waits until it is matched goes by reference, whatever its length.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
 
+    /// Nothing of what found no room at a rank waits for it any more.
+    fn forget_room(&self, dest: u32) {
+        let _ = dest;
+    }
+
     /// Whether messages in this memory go by reference as they are; else they are copied first.
     fn carries(&self, slab: &Slab) -> bool {
         let _ = slab;

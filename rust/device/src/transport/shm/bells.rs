@@ -176,7 +176,7 @@ impl ShmWire {
         fence(SeqCst);
     }
 
-    /// There was room.
+    /// There was room, or it is not needed any more. Under the lock of the queue, as asking is.
     #[inline(always)]
     pub(super) fn note_room(&self, dest: u32) {
         let room = &self.room[dest as usize];

@@ -232,3 +232,37 @@ fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers()
     assert_eq!(send(Mode::Standard), Ok(None));
     assert_eq!(ranks[0].receive(), [80, 5016]);
 }
+
+/// A rank with more messages for another one than its queue holds, of which that one has taken some.
+fn sender_that_waits_for_room() -> (Endpoint, Rank, Vec<crate::requests::RequestId>) {
+    let mut ranks = ranks(2);
+    let mut receiver = ranks.pop().expect("two ranks");
+    let sender = ranks.pop().expect("one rank").into_endpoint(2);
+    let letter = message(sender.source().clone(), 64);
+    let send = || sender.start_send(1, 0, 1, &letter, Mode::Standard).expect("it is alive");
+    let sends = (0..2000).filter_map(|_| send()).collect();
+    sender.leftovers();
+    assert!(!sender.wire.is_ready(), "there is no room");
+    assert_eq!(receiver.receive().len(), 100);
+    assert!(sender.wire.is_ready(), "there is room");
+    (sender, receiver, sends)
+}
+
+#[test]
+fn room_at_a_rank_that_has_finished_is_not_waited_for() {
+    let (sender, mut receiver, _) = sender_that_waits_for_room();
+    receiver.wire.finish();
+    sender.leftovers();
+    receiver.receive();
+    assert!(!sender.wire.is_ready(), "it would look for ever");
+}
+
+#[test]
+fn room_for_messages_that_are_cancelled_is_not_waited_for() {
+    let (sender, mut receiver, sends) = sender_that_waits_for_room();
+    for id in sends {
+        let _ = sender.cancel(id);
+    }
+    receiver.receive();
+    assert!(!sender.wire.is_ready(), "it would look for ever");
+}

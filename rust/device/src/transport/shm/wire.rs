@@ -196,6 +196,13 @@ impl Wire for ShmWire {
         self.send_slowly(dest, header, body)
     }
 
+    fn forget_room(&self, dest: u32) {
+        if let Some(sending) = self.sending[dest as usize].get() {
+            let _sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+            self.note_room(dest);
+        }
+    }
+
     #[inline]
     fn carries(&self, slab: &Slab) -> bool {
         place(slab, &self.pool).is_some()
