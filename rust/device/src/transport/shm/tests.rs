@@ -266,3 +266,19 @@ fn room_for_messages_that_are_cancelled_is_not_waited_for() {
     receiver.receive();
     assert!(!sender.wire.is_ready(), "it would look for ever");
 }
+
+#[test]
+fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
+    let mut ranks = ranks(3);
+    assert!(ranks[2].send(0, 128));
+    let mut octets = Vec::new();
+    for _ in 0..4 {
+        assert!(ranks[1].send(0, 64));
+        ranks[0].inbox.receive(1, &mut |_, _, body| {
+            let Incoming::Inline(_, len) = body else { panic!("it is small") };
+            octets.push(len);
+            Ok(())
+        });
+    }
+    assert_eq!(octets, [80, 144, 80, 80]);
+}
