@@ -132,9 +132,10 @@ impl Account {
             return None;
         }
         self.here -= charge.here;
-        self.matched += charge.credit;
+        // What a peer says of the slabs that it lends may be nonsense, which harms its own credit only.
+        self.matched = self.matched.wrapping_add(charge.credit);
         // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
-        (self.matched - self.told > credit / 4).then(|| {
+        (self.matched.wrapping_sub(self.told) > credit / 4).then(|| {
             self.told = self.matched;
             self.matched
         })

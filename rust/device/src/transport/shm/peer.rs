@@ -22,6 +22,9 @@ use super::{BY_REFERENCE, IN_TWO, INLINE, Job, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
+/// Octets of a physical message at most: lengths and capacities fit 31 bits.
+const LEN_MAX: usize = i32::MAX as usize;
+
 /// Another rank as this one sees it.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -234,7 +237,9 @@ impl Peer {
         let (slot, len) = (rest as u32, (rest >> 32) as usize);
         let end = first.checked_add(count).filter(|end| *end <= self.segment.len());
         match end {
-            Some(end) if first >= slabs_at(self.ranks) && count > LEAD && len <= count - LEAD => {
+            Some(end)
+                if first >= slabs_at(self.ranks) && count > LEAD && len <= (count - LEAD).min(LEN_MAX) =>
+            {
                 let words = ((first + LEAD) / 8, end / 8);
                 let memory = ForeignSlab { peer: self.clone(), words, slot };
                 Ok((Slab::foreign(memory), len))
@@ -326,6 +331,9 @@ impl Source {
         let Source { peer, consumer, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
         let (kind, body) = parse_form(head.form).ok_or(Damaged("the form of a packet"))?;
+        if head.tag < 0 {
+            return Err(Damaged("the tag of a packet"));
+        }
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
         // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
         if kind == Kind::Eager && body == INLINE {

@@ -282,3 +282,14 @@ fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
     }
     assert_eq!(octets, [80, 144, 80, 80]);
 }
+
+#[test]
+fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
+    let mut ranks = ranks(2);
+    let header = Header { tag: -1, ..Header::default() };
+    let letter = message(ranks[1].pool.clone(), 64);
+    assert!(ranks[1].wire.try_send(0, header, Outgoing::Message(&letter)));
+    assert_eq!(ranks[0].receive(), []);
+    let why = "the shared memory of rank 1 is damaged: the tag of a packet".to_owned();
+    assert_eq!(ranks[0].wire.abort(), Some((0, why)));
+}
