@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::comm::Comm;
 use crate::config::Config;
@@ -231,8 +232,8 @@ impl Waiting<'_> {
         let slice = Timespec::try_from(self.slice).unwrap_or_default();
         loop {
             let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
-            // An error is a signal, or shows when reading.
-            if let Ok(0) = poll(&mut fds, Some(&slice)) {
+            // Reading blocks, so it is begun only when there is something: a signal may have come instead.
+            if let Ok(0) | Err(Errno::INTR) = poll(&mut fds, Some(&slice)) {
                 if !self.patience.goes_on() {
                     return Err(JoinError::Interrupted);
                 }
