@@ -28,6 +28,8 @@ pub struct Message {
     pub(crate) secondary: Option<Secondary>,
     pub(crate) secondary_len: usize,
     pub(crate) capacity: usize,
+    /// The first section's header, where that came beside the memory.
+    pub(crate) first: Option<[u8; 8]>,
 }
 
 impl Message {
@@ -62,6 +64,7 @@ impl Message {
         self.primary_len = 0;
         self.secondary_len = 0;
         self.capacity = capacity;
+        self.first = None;
     }
 
     /// The same message as one that a buffer of this capacity has received.
@@ -203,7 +206,8 @@ impl Message {
         if self.primary_len == 0 {
             return None;
         }
-        SectionHeader::parse(load_word(self.primary.words(), PRIMARY_HEADER_LEN), self.encoding).ok()
+        let octets = self.first.unwrap_or_else(|| load_word(self.primary.words(), PRIMARY_HEADER_LEN));
+        SectionHeader::parse(octets, self.encoding).ok()
     }
 
     fn primary_header(&self) -> PrimaryHeader {
@@ -244,6 +248,7 @@ impl Message {
             secondary: apart,
             secondary_len: s,
             capacity,
+            first: None,
         })
     }
 
@@ -251,7 +256,15 @@ impl Message {
     #[inline]
     pub fn around(primary: Slab) -> Message {
         let encoding = Encoding::NATIVE;
-        Message { primary, encoding, primary_len: 0, secondary: None, secondary_len: 0, capacity: 0 }
+        Message {
+            primary,
+            encoding,
+            primary_len: 0,
+            secondary: None,
+            secondary_len: 0,
+            capacity: 0,
+            first: None,
+        }
     }
 
     /// The slab of the first physical message.
@@ -282,12 +295,45 @@ impl Message {
         self.primary_len = p;
         self.secondary_len = s;
         self.capacity = capacity;
+        self.first = None;
         if s > 0 {
             self.secondary = Some(Secondary::Inline);
         } else if self.secondary.is_some() {
             self.secondary = None;
         }
         Ok(())
+    }
+
+    /// The headers that a receiver wants at once: primary, secondary, first section's (zero without a section).
+    #[inline]
+    pub fn header_words(&self) -> [[u8; 8]; 3] {
+        let words = self.primary.words();
+        let first = if self.primary_len > 0 { load_word(words, PRIMARY_HEADER_LEN) } else { [0; 8] };
+        [load_word(words, 0), load_word(words, PRIMARY_HEADER_LEN + self.primary_len), first]
+    }
+
+    /// A message of one physical message that a transport received with its [headers](Self::header_words) beside it, so that the
+    /// slab need not be looked at.
+    ///
+    /// # Errors
+    /// As for [`from_physical`](Self::from_physical).
+    pub fn from_headed(
+        slab: Slab,
+        first_len: usize,
+        [primary, secondary, first]: [[u8; 8]; 3],
+        capacity: usize,
+    ) -> Result<Message, BufferError> {
+        let primary = PrimaryHeader::parse(primary).map_err(|d| d.at(0))?;
+        let (encoding, p) = (primary.encoding, primary.primary_len);
+        let at = PRIMARY_HEADER_LEN + p;
+        let s = SecondaryHeader::parse(secondary, encoding).map_err(|d| d.at(at))?.secondary_len;
+        let whole = MESSAGE_OVERHEAD + p + s;
+        if first_len != whole || whole > slab.len() {
+            return Err(lengths(first_len.min(slab.len()), whole, p));
+        }
+        let (secondary, secondary_len) = if s > 0 { (Some(Secondary::Inline), s) } else { (None, 0) };
+        let first = (p > 0).then_some(first);
+        Ok(Message { primary: slab, encoding, primary_len: p, secondary, secondary_len, capacity, first })
     }
 
     /// A message of physical messages that a transport received: the first in `slab`, and the second in
@@ -327,6 +373,7 @@ impl Message {
             secondary,
             secondary_len: s,
             capacity,
+            first: None,
         })
     }
 }

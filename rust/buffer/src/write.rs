@@ -509,6 +509,7 @@ impl WriteBuffer {
             secondary: None,
             secondary_len: 0,
             capacity: self.capacity,
+            first: None,
         });
         Ok(())
     }

@@ -43,6 +43,8 @@ pub enum Payload {
     Whole(Message),
     /// One physical message: the first so many octets of a slab.
     Physical(Slab, usize),
+    /// One physical message, and its headers beside it.
+    Headed(Slab, usize, [[u8; 8]; 3]),
     /// A logical message in two: what would be its two physical messages.
     Parts((Slab, usize), (Slab, usize)),
 }
@@ -52,7 +54,7 @@ impl Payload {
     pub fn len(&self) -> usize {
         match self {
             Payload::Whole(message) => message.logical_len(),
-            Payload::Physical(_, len) => *len,
+            Payload::Physical(_, len) | Payload::Headed(_, len, _) => *len,
             Payload::Parts(first, second) => first.1 + second.1,
         }
     }
@@ -61,7 +63,7 @@ impl Payload {
     pub fn held_len(&self) -> usize {
         match self {
             Payload::Whole(message) => message.held_len(),
-            Payload::Physical(slab, _) => slab.len(),
+            Payload::Physical(slab, _) | Payload::Headed(slab, ..) => slab.len(),
             Payload::Parts(first, second) => first.0.len() + second.0.len(),
         }
     }
@@ -70,7 +72,9 @@ impl Payload {
     pub fn into_physical(self) -> (Slab, usize) {
         match self {
             Payload::Whole(message) => (message.first_slab().clone(), message.first_len()),
-            Payload::Physical(slab, len) | Payload::Parts((slab, len), _) => (slab, len),
+            Payload::Physical(slab, len) | Payload::Headed(slab, len, _) | Payload::Parts((slab, len), _) => {
+                (slab, len)
+            }
         }
     }
 

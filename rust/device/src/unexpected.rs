@@ -27,7 +27,7 @@ impl Unexpected {
     pub(crate) fn needs_capacity(&self) -> usize {
         let first_len = match &self.payload {
             Ok(Payload::Whole(message)) => message.first_len(),
-            Ok(Payload::Physical(_, len) | Payload::Parts((_, len), _)) => *len,
+            Ok(Payload::Physical(_, len) | Payload::Headed(_, len, _) | Payload::Parts((_, len), _)) => *len,
             Err(_) => 0,
         };
         first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
@@ -340,6 +340,14 @@ pub(crate) fn arrived_whole(
     match payload? {
         Payload::Whole(message) => whole(message, capacity, envelope),
         Payload::Physical(slab, len) => physical(slab, len, None, capacity, envelope),
+        Payload::Headed(slab, len, headers) => {
+            check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
+            Message::from_headed(slab, len, headers, capacity).map_err(|error| DeviceError::Damaged {
+                error,
+                source_rank: envelope.source,
+                tag: envelope.tag,
+            })
+        }
         Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
     }
 }

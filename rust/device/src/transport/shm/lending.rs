@@ -1,5 +1,8 @@
 //! Slabs that another rank reads until it returns them.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use mpjdev_buffer::Slab;
 use mpjdev_sys::memory::LINE;
 
@@ -17,9 +20,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Where the slab is, in one word: its first line, and how many there are.
-    pub(super) fn place(&self) -> u64 {
-        (self.chunk.offset / LINE) as u64 | ((self.chunk.len / LINE) as u64) << 32
+    /// Puts where the slab is into two words: its first line and how many there are, the octets and the number of the loan.
+    pub(super) fn put(&self, slot: u32, to: &[AtomicU64]) {
+        to[0].store((self.chunk.offset / LINE) as u64 | ((self.chunk.len / LINE) as u64) << 32, Relaxed);
+        to[1].store((self.len as u64) << 32 | u64::from(slot), Relaxed);
     }
 }
 
@@ -69,9 +73,9 @@ impl Lending {
         Ok(())
     }
 
-    /// Lends the slabs of a packet and gives their numbers. What bounds them is the credit, and the sender's requests.
-    pub(super) fn lend(&mut self, parts: &[Part]) -> Vec<u32> {
-        parts.iter().map(|part| self.put(part.slab.clone())).collect()
+    /// Lends a slab and gives its number. What bounds them is the credit, and the sender's requests.
+    pub(super) fn lend(&mut self, part: &Part) -> u32 {
+        self.put(part.slab.clone())
     }
 
     fn put(&mut self, slab: Slab) -> u32 {
@@ -91,6 +95,13 @@ impl Lending {
     pub(super) fn inherit(&mut self) {
         self.slots.clear();
         self.free.clear();
+    }
+
+    /// Ends the loan of a slab whose packet has not left.
+    pub(super) fn take_unless(&mut self, sent: &Result<bool, Damaged>, slot: u32) {
+        if *sent != Ok(true) {
+            drop(self.take(slot));
+        }
     }
 
     /// Ends the loan of one slab.

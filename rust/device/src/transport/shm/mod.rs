@@ -66,6 +66,7 @@ const NOTHING: u8 = 0;
 const INLINE: u8 = 1;
 const BY_REFERENCE: u8 = 2;
 const IN_TWO: u8 = 3;
+const HEADED: u8 = 4;
 
 fn form(kind: Kind, body: u8) -> ring::Form {
     let kind = match kind {
@@ -83,7 +84,7 @@ fn parse_form(form: ring::Form) -> Option<(Kind, u8)> {
         2 => Kind::Matched,
         _ => return None,
     };
-    (form & 15 <= IN_TWO).then_some((kind, form & 15))
+    (form & 15 <= HEADED).then_some((kind, form & 15))
 }
 
 /// Makes a rank's segment, with `len` octets of slabs, of which no page is taken yet. Its messages take memory from the pool

@@ -12,7 +12,7 @@ use super::lending::{Lending, Part};
 use super::pool::place;
 use super::ring::{Damaged, Head, LINE, Producer};
 use super::wire::ShmWire;
-use super::{BY_REFERENCE, IN_TWO, INLINE, NOTHING, form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, form};
 use crate::transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 /// A queue to one other rank.
@@ -26,7 +26,9 @@ pub(super) struct Sending {
 enum Parcel<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
-    Lent(Part, Option<Part>),
+    Lent(Part),
+    Headed(Part, [[u8; 8]; 3]),
+    InTwo(Part, Part),
 }
 
 /// Why a packet cannot leave.
@@ -82,15 +84,17 @@ impl ShmWire {
                 if kind == Kind::Eager && goes_inline(message, self.inline_max) {
                     return Some(Parcel::Inline(message.first_words(), message.first_len()));
                 }
-                let second = match message.second_slab() {
-                    Some(slab) => Some(self.part(slab, message.secondary_len())?),
-                    None => None,
-                };
-                Parcel::Lent(self.part(message.first_slab(), message.first_len())?, second)
+                let first = self.part(message.first_slab(), message.first_len())?;
+                match message.second_slab() {
+                    Some(slab) => Parcel::InTwo(first, self.part(slab, message.secondary_len())?),
+                    None => Parcel::Headed(first, message.header_words()),
+                }
             }
-            Outgoing::Payload(Payload::Physical(slab, len)) => Parcel::Lent(self.part(slab, *len)?, None),
+            Outgoing::Payload(Payload::Physical(slab, len) | Payload::Headed(slab, len, _)) => {
+                Parcel::Lent(self.part(slab, *len)?)
+            }
             Outgoing::Payload(Payload::Parts(first, second)) => {
-                Parcel::Lent(self.part(&first.0, first.1)?, Some(self.part(&second.0, second.1)?))
+                Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
             }
         })
     }
@@ -151,22 +155,40 @@ impl ShmWire {
                 put_token(to);
                 copy_words(words, 0, &to[token_len / 8..], 0, len);
             })?,
-            Parcel::Lent(first, second) => {
+            Parcel::Lent(part) => {
                 lending.make_room(peer)?;
-                let parts: Vec<Part> = [Some(first), second].into_iter().flatten().collect();
-                let slots = lending.lend(&parts);
-                let body = if parts.len() == 2 { IN_TWO } else { BY_REFERENCE };
-                let sent = producer.push(ring, head(body, 16 * parts.len()), consumed, |to| {
+                let slot = lending.lend(&part);
+                let sent = producer.push(ring, head(BY_REFERENCE, 16), consumed, |to| {
                     put_token(to);
-                    for (i, (part, slot)) in parts.iter().zip(&slots).enumerate() {
-                        let to = &to[token_len / 8 + 2 * i..];
-                        to[0].store(part.place(), Relaxed);
-                        to[1].store((part.len as u64) << 32 | u64::from(*slot), Relaxed);
+                    part.put(slot, &to[token_len / 8..]);
+                });
+                lending.take_unless(&sent, slot);
+                sent?
+            }
+            Parcel::Headed(part, headers) => {
+                lending.make_room(peer)?;
+                let slot = lending.lend(&part);
+                let sent = producer.push(ring, head(HEADED, 40), consumed, |to| {
+                    put_token(to);
+                    let to = &to[token_len / 8..];
+                    part.put(slot, to);
+                    for (to, header) in to[2..5].iter().zip(headers) {
+                        to.store(u64::from_ne_bytes(header), Relaxed);
                     }
                 });
-                if sent != Ok(true) {
-                    slots.into_iter().for_each(|slot| drop(lending.take(slot)));
-                }
+                lending.take_unless(&sent, slot);
+                sent?
+            }
+            Parcel::InTwo(first, second) => {
+                lending.make_room(peer)?;
+                let slots = (lending.lend(&first), lending.lend(&second));
+                let sent = producer.push(ring, head(IN_TWO, 32), consumed, |to| {
+                    put_token(to);
+                    first.put(slots.0, &to[token_len / 8..]);
+                    second.put(slots.1, &to[token_len / 8 + 2..]);
+                });
+                lending.take_unless(&sent, slots.0);
+                lending.take_unless(&sent, slots.1);
                 sent?
             }
         };

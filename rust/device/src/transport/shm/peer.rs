@@ -18,7 +18,7 @@ use super::layout::{
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
-use super::{BY_REFERENCE, IN_TWO, INLINE, Job, NOTHING, parse_form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, Job, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
@@ -356,6 +356,10 @@ impl Source {
             (BY_REFERENCE, 16) => {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Physical(slab, len))
+            }
+            (HEADED, 40) => {
+                let (slab, len) = peer.slab(octets[0], octets[1])?;
+                Incoming::Reference(Payload::Headed(slab, len, [2, 3, 4].map(|i| octets[i].to_ne_bytes())))
             }
             (IN_TWO, 32) => {
                 let first = peer.slab(octets[0], octets[1])?;

@@ -23,8 +23,8 @@ pub(super) const LINE: usize = 8;
 const HEADER: usize = 3;
 /// Octets of a record at most.
 pub(super) const OCTETS_MAX: usize = INLINE_MAX;
-/// Octets of the largest record whatever is inline: two slabs and a token.
-pub(super) const LEAST_OCTETS: usize = 2 * 16 + 8;
+/// Octets of the largest record whatever is inline: a slab, three headers and a token.
+pub(super) const LEAST_OCTETS: usize = 16 + 3 * 8 + 8;
 
 /// What a record is, in eight bits of its own: kind and form of a packet. [`SKIP`] is no packet.
 pub(super) type Form = u8;
