@@ -4,6 +4,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
+import mpjdev.core.Freeing;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 
@@ -42,7 +43,7 @@ public class Buffer implements AutoCloseable {
 
     Buffer(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, Native::close);
+        resource = new Resource(this, handle, Freeing.BUFFER);
     }
 
     static long newWriter(int capacity, ByteOrder order) {

@@ -2,6 +2,7 @@ package mpjdev;
 
 import java.lang.ref.Reference;
 import mpjdev.core.Failure;
+import mpjdev.core.Freeing;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 import mpjdev.core.Waiting;
@@ -40,7 +41,7 @@ public class Comm {
 
     Comm(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, Native::freeComm);
+        resource = new Resource(this, handle, Freeing.COMM);
     }
 
     private Comm() {

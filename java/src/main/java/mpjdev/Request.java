@@ -3,6 +3,7 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.util.concurrent.TimeUnit;
 import mpjdev.core.Failure;
+import mpjdev.core.Freeing;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 import mpjdev.core.Waiting;
@@ -42,7 +43,7 @@ public class Request {
         if (handle == 0) {
             request.status = Status.sent();
         } else {
-            request.pending = new Resource(request, handle, Native::freeRequest);
+            request.pending = new Resource(request, handle, Freeing.REQUEST);
         }
         return request;
     }

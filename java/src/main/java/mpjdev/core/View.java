@@ -46,7 +46,7 @@ public final class View {
 
     private static ByteBuffer held(ByteBuffer octets, long[] said) {
         try {
-            new Resource(octets, said[VIEW], Native::freeView);
+            new Resource(octets, said[VIEW], Freeing.VIEW);
         } catch (Throwable e) {
             Native.freeView(said[VIEW]);
             throw e;
