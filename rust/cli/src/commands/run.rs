@@ -37,6 +37,8 @@ Each rank finds in its environment:
   MPJDEV_TRANSPORT  how ranks reach each other, as asked for
   MPJDEV_CONTROL    the number of an open socket, on which Comm.init gets the memory that the ranks share; \
 /proc/PID/fd shows that as memfd:mpjdev-rank-0 and so on
+  MPJDEV_LIBRARY    the native library of mpjrun's own jar, as CRC-32:PATH, so that no rank needs to unpack it; a rank \
+whose jar has another one says so and unpacks its own
 
 Exit status: that of the first rank that fails (128 + n for signal n), 124 when the time is over, 2 wrong usage."
 )]
@@ -125,6 +127,7 @@ impl Run {
         Ok(Plan {
             ranks: self.ranks,
             program: resolve(&self.program, &Machine).map_err(|e| e.to_string())?,
+            jar: own_jar(),
             job: format!("mpjdev-{}", std::process::id()),
             tag_output: self.tag_output,
             bind: matches!(self.bind, Bind::Core),

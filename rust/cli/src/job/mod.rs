@@ -5,6 +5,7 @@
 
 pub mod ending;
 pub mod launcher;
+pub mod library;
 pub mod limits;
 pub mod lines;
 pub mod monitor;

@@ -18,6 +18,7 @@ use rustix::process::{
 };
 
 use super::ending::{Ending, RankEnd, Verdict};
+use super::library::{LIBRARY, Library};
 use super::lines::Lines;
 use super::output::Sink;
 use super::plan::Plan;
@@ -69,6 +70,8 @@ struct Closing {
 #[derive(Debug)]
 struct Job {
     plan: Plan,
+    /// What all ranks load.
+    library: Option<Library>,
     /// How many files a rank may open.
     limit: Option<u64>,
     begun: Instant,
@@ -108,6 +111,8 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     let limit = limits::raise(plan.ranks)?;
     let mut job = Job {
         roster: Roster::new(plan.ranks),
+        // Without it each rank unpacks its own, or says why it cannot.
+        library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
         limit,
         begun: Instant::now(),
@@ -148,6 +153,7 @@ impl Job {
         command.arg0("mpjdev").arg(super::STUB).args([getpid().to_string(), place, limits::word(self.limit)]);
         command.args(&self.plan.program);
         command.envs(self.plan.environment(rank));
+        command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         let line = self.roster.line_to(rank)?;
         command.env(mpjdev_device::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));

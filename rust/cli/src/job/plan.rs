@@ -1,6 +1,7 @@
 //! What is to be run: the launcher's command line, worked out.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A job as its monitor gets it.
@@ -10,6 +11,8 @@ pub struct Plan {
     pub ranks: u32,
     /// The program with its arguments.
     pub program: Vec<OsString>,
+    /// Our own jar, which has the native library.
+    pub jar: Option<PathBuf>,
     /// Names the job, for people who look at processes and environments.
     pub job: String,
     /// `[rank] ` before each line.

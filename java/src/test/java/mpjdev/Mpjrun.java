@@ -19,6 +19,8 @@ public final class Mpjrun {
     private final List<String> jvm = new ArrayList<>(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
     private final List<String> shell = new ArrayList<>();
+    private String launcher = System.getProperty("mpjdev.command");
+    private String classPath = System.getProperty("java.class.path");
     private int seconds;
 
     /** A job of so many ranks. */
@@ -35,6 +37,18 @@ public final class Mpjrun {
     /** Options of each rank's JVM, behind those that all have. */
     public Mpjrun jvm(String... more) {
         jvm.addAll(List.of(more));
+        return this;
+    }
+
+    /** Another launcher than the one that was built. */
+    public Mpjrun launcher(Path command) {
+        launcher = command.toString();
+        return this;
+    }
+
+    /** Another class path than this JVM's. */
+    public Mpjrun classPath(String path) {
+        classPath = path;
         return this;
     }
 
@@ -78,13 +92,13 @@ public final class Mpjrun {
 
     /** What starts the job. */
     List<String> command(Class<?> main, String... args) {
-        List<String> command = new ArrayList<>(List.of(System.getProperty("mpjdev.command"), "run", "-n", "" + ranks,
+        List<String> command = new ArrayList<>(List.of(launcher, "run", "-n", "" + ranks,
                 "--timeout", "" + timeout()));
         command.addAll(options);
         command.addAll(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(jvm);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+        command.addAll(List.of("-cp", classPath, main.getName()));
         command.addAll(List.of(args));
         return command;
     }

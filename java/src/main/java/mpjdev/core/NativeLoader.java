@@ -9,20 +9,25 @@ import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * Finds and loads the native library: an explicit path and nothing else, or the copy inside the jar.
+ * Finds and loads the native library: an explicit path and nothing else, what {@code mpjrun} has unpacked, or the copy
+ * inside the jar.
  *
- * <p>{@code -Dmpjdev.library=FILE} names the library. Otherwise it is unpacked into a fresh directory that only
- * this user can enter, below {@code -Dmpjdev.tmpdir} or the temporary directory, loaded, and unlinked at once: the
- * mapping survives, and nothing is left behind even after {@code kill -9}.
+ * <p>{@code -Dmpjdev.library=FILE} names the library. Otherwise it is the {@link SharedLibrary} of the job. Where that is
+ * missing or another one, ours is unpacked into a fresh directory that only this user can enter, below
+ * {@code -Dmpjdev.tmpdir} or the temporary directory, loaded, and unlinked at once: the mapping survives, and nothing is
+ * left behind even after {@code kill -9}.
  */
 final class NativeLoader {
     static final String LIBRARY_PROPERTY = "mpjdev.library";
     static final String DIRECTORY_PROPERTY = "mpjdev.tmpdir";
 
-    /** Set by us: where the library was unpacked. */
+    /** Set by us: where the library was unpacked, by us or by the launcher. */
     private static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
 
     private static final String FILE = System.mapLibraryName("mpjdev");
+
+    /** What the JVM says when another class loader has the library. */
+    private static final String ELSEWHERE = "already loaded in another classloader";
 
     private NativeLoader() {}
 
@@ -34,6 +39,9 @@ final class NativeLoader {
             return;
         }
         String resource = "/META-INF/native/" + platform() + "/" + FILE;
+        if (loadShared(resource.substring(1))) {
+            return;
+        }
         try (InputStream in = NativeLoader.class.getResourceAsStream(resource)) {
             if (in == null) {
                 throw new UnsatisfiedLinkError("mpjdev has no native library for this platform: " + resource
@@ -47,6 +55,31 @@ final class NativeLoader {
             error.initCause(e);
             throw error;
         }
+    }
+
+    /** Loads what the launcher has unpacked, or says why not and gives false. */
+    private static boolean loadShared(String entry) {
+        SharedLibrary shared = SharedLibrary.find(System.getenv(SharedLibrary.VARIABLE), entry);
+        String why = shared.why;
+        if (shared.path != null) {
+            synchronized (System.getProperties()) {
+                try {
+                    System.load(shared.path);
+                    System.setProperty(UNPACKED_PROPERTY, shared.path);
+                    return true;
+                } catch (UnsatisfiedLinkError e) {
+                    why = String.valueOf(e.getMessage());
+                    if (why.contains(ELSEWHERE)) {
+                        throw explained(e);
+                    }
+                }
+            }
+        }
+        // The others of the job would say the same.
+        if (why != null && "0".equals(System.getenv("MPJDEV_RANK"))) {
+            System.err.println("mpjdev: each rank unpacks its own native library instead of taking mpjrun's: " + why);
+        }
+        return false;
     }
 
     private static void unpackAndLoad(InputStream in) throws IOException {
@@ -71,6 +104,10 @@ final class NativeLoader {
     private static Path directory() throws IOException {
         FileAttribute<?> mine = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
         String before = System.getProperty(UNPACKED_PROPERTY);
+        if (before != null && before.startsWith("/proc/")) {
+            // The launcher's, which is another one: two engines in a process is what must not be.
+            throw new UnsatisfiedLinkError(explain(ELSEWHERE));
+        }
         if (before != null) {
             return Files.createDirectory(Path.of(before), mine);
         }
@@ -84,10 +121,14 @@ final class NativeLoader {
         try {
             System.load(file.toString());
         } catch (UnsatisfiedLinkError e) {
-            UnsatisfiedLinkError explained = new UnsatisfiedLinkError(explain(String.valueOf(e.getMessage())));
-            explained.initCause(e);
-            throw explained;
+            throw explained(e);
         }
+    }
+
+    private static UnsatisfiedLinkError explained(UnsatisfiedLinkError e) {
+        UnsatisfiedLinkError explained = new UnsatisfiedLinkError(explain(String.valueOf(e.getMessage())));
+        explained.initCause(e);
+        return explained;
     }
 
     /**
@@ -97,7 +138,7 @@ final class NativeLoader {
      * @return the text for people
      */
     static String explain(String text) {
-        if (text.contains("already loaded in another classloader")) {
+        if (text.contains(ELSEWHERE)) {
             return "mpjdev is already loaded by another class loader of this process: there is one engine per process, so"
                     + " put mpjdev.jar where both loaders' parent finds it";
         }

@@ -1,0 +1,104 @@
+//! The native library for all ranks of a job: taken out of our own jar once, instead of by each of them.
+
+use std::env::consts::ARCH;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::getpid;
+
+/// Variable that names it to the ranks: CRC-32 of its octets in eight hexadecimal digits, a colon, and its path.
+pub const LIBRARY: &str = "MPJDEV_LIBRARY";
+
+/// No library is as large.
+const LEN_MAX: u64 = 64 << 20;
+/// Octets that are unpacked at a time.
+const PIECE: usize = 64 << 10;
+
+/// The library, in memory that nobody can change; gone with this process.
+#[derive(Debug)]
+pub struct Library {
+    file: OwnedFd,
+    crc: u32,
+}
+
+impl Library {
+    /// The one in this jar for this machine.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged; the system refuses.
+    pub fn unpack(jar: &Path) -> io::Result<Library> {
+        let mut archive = zip::ZipArchive::new(File::open(jar)?)?;
+        let mut entry = archive.by_name(&format!("META-INF/native/linux-{ARCH}/libmpjdev.so"))?;
+        if entry.size() > LEN_MAX {
+            return Err(io::Error::other("the library is too large"));
+        }
+        let crc = entry.crc32();
+        let file = memfd_create("libmpjdev.so", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let mut to = BufWriter::with_capacity(PIECE, File::from(file));
+        // One more than there may be, so that the end is seen, where all octets are held against the sum.
+        io::copy(&mut entry.by_ref().take(LEN_MAX + 1), &mut to)?;
+        let file = to.into_inner()?;
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+        Ok(Library { file: file.into(), crc })
+    }
+
+    /// The value of [`LIBRARY`]. The path is good for every process of this user, however it has been started.
+    pub fn word(&self) -> OsString {
+        format!("{:08x}:/proc/{}/fd/{}", self.crc, getpid(), self.file.as_raw_fd()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    /// A jar with one file in it.
+    fn jar(name: &str, octets: &[u8]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        writer.start_file(name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(octets).unwrap();
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn unpacked(jar: &[u8]) -> io::Result<Library> {
+        let file = memfd_create("test.jar", MemfdFlags::CLOEXEC)?;
+        File::from(file.try_clone()?).write_all(jar)?;
+        Library::unpack(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
+    }
+
+    fn own() -> String {
+        format!("META-INF/native/linux-{ARCH}/libmpjdev.so")
+    }
+
+    #[test]
+    fn the_word_says_where_the_library_is_and_nobody_can_change_it() {
+        let octets: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+        let library = unpacked(&jar(&own(), &octets)).unwrap();
+        let word = library.word().into_string().unwrap();
+        let (crc, path) = word.split_once(':').unwrap();
+        assert_eq!(u32::from_str_radix(crc, 16).unwrap(), library.crc);
+        assert_eq!((crc.len(), std::fs::read(path).unwrap()), (8, octets));
+        let mut file = File::options().write(true).open(path).unwrap();
+        assert!(file.write_all(b"x").is_err() && file.set_len(0).is_err());
+        drop(library);
+        assert!(!Path::new(path).exists());
+    }
+
+    #[test]
+    fn a_jar_without_it_or_with_a_damaged_one_gives_none() {
+        assert!(unpacked(&jar("META-INF/native/linux-sparc/libmpjdev.so", b"x")).is_err());
+        assert!(unpacked(b"no jar").is_err());
+        let mut damaged = jar(&own(), &[7; 9000]);
+        let at = 30 + own().len();
+        damaged[at] ^= 0xff;
+        assert!(unpacked(&damaged).is_err());
+    }
+}
