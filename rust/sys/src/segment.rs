@@ -12,11 +12,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs,
+    ftruncate,
 };
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::thread::{Timespec, futex};
+
+/// The file system of reserved huge pages, as the system numbers them (`HUGETLBFS_MAGIC`).
+const HUGETLBFS: u64 = 0x9584_58f6;
 
 /// A mapping of a shared file.
 #[derive(Debug)]
@@ -67,6 +71,10 @@ impl Segment {
         let wanted = seals(writers);
         if !fcntl_get_seals(file)?.contains(wanted) {
             return Err(io::Error::other("a shared segment is not sealed"));
+        }
+        // In reserved huge pages there may be none left at the first look, which is a fault.
+        if fstatfs(file)?.f_type as u64 == HUGETLBFS {
+            return Err(io::Error::other("a shared segment is in reserved huge pages"));
         }
         let protection = match writers {
             Writers::Owner => ProtFlags::READ,
@@ -260,6 +268,20 @@ mod tests {
         let (_own, file) = Segment::create("test", 4096, Writers::All).expect("memory");
         assert!(Segment::open(file.as_fd(), 4096, Writers::Owner).is_err());
         assert!(Segment::open(file.as_fd(), 4096, Writers::All).is_ok());
+    }
+
+    #[test]
+    fn a_file_in_reserved_huge_pages_is_refused() {
+        const LEN: usize = 1 << 30;
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+        let Ok(huge) = rustix::fs::memfd_create("test", flags) else {
+            println!("SKIPPED reserved huge pages: the system knows none");
+            return;
+        };
+        ftruncate(&huge, LEN as u64).expect("a length");
+        fcntl_add_seals(&huge, seals(Writers::Owner)).expect("seals");
+        let error = Segment::open(huge.as_fd(), LEN, Writers::Owner).expect_err("touching it may be a fault");
+        assert!(error.to_string().contains("huge pages"), "{error}");
     }
 
     #[test]
