@@ -46,6 +46,8 @@ pub struct ReadBuffer {
     sections_read: usize,
     open: Option<Open>,
     staged: Staged,
+    /// That of the last receive.
+    round: u32,
 }
 
 impl ReadBuffer {
@@ -64,6 +66,7 @@ impl ReadBuffer {
             sections_read: 0,
             open: None,
             staged: Staged::Nothing,
+            round: 0,
         })
     }
 
@@ -115,12 +118,21 @@ impl ReadBuffer {
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
-    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else refers to, for the
-    /// message to be [received into](Message::receive); or another message may be put there, or none.
+    /// As [`take_spare`](Self::take_spare), but for memory from before `round` was another one.
     #[inline]
-    pub fn landing(&mut self) -> &mut Option<Message> {
+    pub fn take_spare_of(&mut self, round: u32) -> Option<Slab> {
+        let is_same = std::mem::replace(&mut self.round, round) == round;
+        self.take_spare().filter(|_| is_same)
+    }
+
+    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else refers to, and not
+    /// from before `round` was another one, for the message to be [received into](Message::receive); or another message may be
+    /// put there, or none.
+    #[inline]
+    pub fn landing(&mut self, round: u32) -> &mut Option<Message> {
         self.reset();
-        if self.message.as_ref().is_some_and(|message| !message.primary.is_exclusive()) {
+        let is_same = std::mem::replace(&mut self.round, round) == round;
+        if self.message.as_ref().is_some_and(|message| !is_same || !message.primary.is_exclusive()) {
             self.message = None;
         }
         &mut self.message

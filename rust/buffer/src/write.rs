@@ -59,6 +59,8 @@ pub struct WriteBuffer {
     /// Octets behind `stream_len` may belong to a message sent before: they must not be written over.
     stream_cut: bool,
     viewed: Viewed,
+    /// That of the last clear.
+    round: u32,
 }
 
 impl WriteBuffer {
@@ -83,6 +85,7 @@ impl WriteBuffer {
             stream_foreign: false,
             stream_cut: false,
             viewed: Viewed::default(),
+            round: 0,
         })
     }
 
@@ -115,13 +118,13 @@ impl WriteBuffer {
     /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.clear_keeping(false);
+        self.clear_keeping(false, self.round);
     }
 
     /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from memory that no other
-    /// process sees.
+    /// process sees. No memory is kept from before `round` was another one.
     #[inline(always)]
-    pub fn clear_keeping(&mut self, shared_only: bool) {
+    pub fn clear_keeping(&mut self, shared_only: bool, round: u32) {
         self.sections = 0;
         self.open = None;
         self.staged = Staged::Nothing;
@@ -130,18 +133,23 @@ impl WriteBuffer {
             Some(m)
                 if m.secondary.is_none()
                     && self.stream.is_none()
+                    && self.round == round
                     && m.primary.is_reusable(1, shared_only)
                     && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD =>
             {
                 m.restart(self.order, self.capacity);
             }
-            _ => self.clear_slowly(shared_only),
+            _ => self.clear_slowly(shared_only, round),
         }
     }
 
     /// The way when there is a secondary payload, memory that is not kept, or a view.
     #[cold]
-    fn clear_slowly(&mut self, shared_only: bool) {
+    fn clear_slowly(&mut self, shared_only: bool, round: u32) {
+        if std::mem::replace(&mut self.round, round) != round {
+            (self.message, self.stream) = (None, None);
+            self.viewed.forget(false);
+        }
         if shared_only {
             self.viewed.forget(true);
         }

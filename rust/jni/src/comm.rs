@@ -220,7 +220,7 @@ fn recv_in_place(comm: &Comm, buffer: i64, from: From) -> Answer<Result<Status, 
     handle::with_idle_buffer(buffer, |b| {
         let Kind::Read(reader) = &mut b.kind else { return Ok(Err(Direct::Closed)) };
         let capacity = reader.capacity();
-        let received = comm.recv_directly(from, capacity, reader.landing());
+        let received = comm.recv_directly(from, capacity, reader.landing(handle::round()));
         if received.is_err() {
             reader.clear();
         }
@@ -242,10 +242,11 @@ pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) 
 fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
     handle::with_idle_buffer(buffer, |b| {
         b.pending = Some(Pending::Awaited);
-        match &mut b.kind {
-            Kind::Write(w) => (w.capacity(), w.take_spare()),
-            Kind::Read(r) => (r.capacity(), r.take_spare()),
-        }
+        let capacity = match &b.kind {
+            Kind::Write(w) => w.capacity(),
+            Kind::Read(r) => r.capacity(),
+        };
+        (capacity, handle::take_spare(&mut b.kind))
     })
 }
 

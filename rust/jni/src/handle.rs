@@ -316,11 +316,29 @@ fn change(to: Shared) {
     drop(before);
 }
 
-/// Empties a buffer. Memory that it has from before this process was a rank, or from when shared memory was used up, is left,
-/// since its messages would be copied at each send.
+/// Empties a buffer. Memory that it has from before this process became this rank, or from when shared memory was used up, is
+/// left, since its messages would be copied at each send, and what the process shared as an earlier rank would be kept.
 #[inline(always)]
 pub(crate) fn clear(writer: &mut WriteBuffer) {
-    writer.clear_keeping(IS_SHARED.load(Relaxed));
+    writer.clear_keeping(IS_SHARED.load(Relaxed), round());
+}
+
+/// Which of the process's ranks it is: another number after each.
+#[inline(always)]
+pub(crate) fn round() -> u32 {
+    CHANGES.load(Relaxed)
+}
+
+/// Empties a buffer for a receive; gives its memory when nobody else refers to it and it may stay.
+#[inline(always)]
+pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
+    match kind {
+        Kind::Write(w) => {
+            clear(w);
+            w.take_spare()
+        }
+        Kind::Read(r) => r.take_spare_of(round()),
+    }
 }
 
 /// Where messages take memory from at the moment they need it: a buffer may be older than the rank.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use mpjdev_buffer::{Encoding, Slab, SlabError, SlabMemory, SlabSource, WriteBuffer};
+use mpjdev_buffer::{Encoding, ReadBuffer, Slab, SlabError, SlabMemory, SlabSource, WriteBuffer};
 
 #[derive(Debug)]
 struct Memory(Vec<AtomicU64>);
@@ -58,10 +58,10 @@ fn a_buffer_leaves_private_memory_when_it_is_cleared() {
         source.has_shared.store(true, SeqCst);
         buffer.clear();
         assert!(write(&mut buffer, with_objects), "a plain clear keeps its memory");
-        buffer.clear_keeping(true);
+        buffer.clear_keeping(true, 0);
         assert!(!write(&mut buffer, with_objects));
         let takes = source.takes.load(SeqCst);
-        buffer.clear_keeping(true);
+        buffer.clear_keeping(true, 0);
         assert!(!write(&mut buffer, with_objects));
         assert_eq!(source.takes.load(SeqCst), takes, "shared memory is kept");
     }
@@ -77,10 +77,32 @@ fn a_captured_message_stays_as_it_is_when_its_buffer_leaves() {
     let mut before = vec![0; message.logical_len()];
     message.copy_logical(0, &mut before);
     source.has_shared.store(true, SeqCst);
-    buffer.clear_keeping(true);
+    buffer.clear_keeping(true, 0);
     buffer.write(&[1i8; 20]).expect("it fits");
     let mut after = vec![0; message.logical_len()];
     message.copy_logical(0, &mut after);
     assert_eq!(before, after);
     assert!(message.first_slab().is_private());
+}
+
+/// Proves that memory of an earlier round is kept neither for what is written nor for what is received.
+#[test]
+fn buffers_leave_the_memory_of_an_earlier_round() {
+    for with_objects in [false, true] {
+        let source = Arc::new(Source::default());
+        let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
+        for (round, takes) in [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3)] {
+            buffer.clear_keeping(false, round);
+            write(&mut buffer, with_objects);
+            assert_eq!(source.takes.load(SeqCst), takes << usize::from(with_objects), "in round {round}");
+        }
+    }
+    let source = Arc::new(Source::default());
+    let mut reader = ReadBuffer::new(source.clone(), 64).expect("a capacity");
+    for (round, keeps) in [(0, true), (1, false), (1, true), (2, false)] {
+        let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
+        reader.adopt(buffer.finish().expect("memory").clone());
+        drop(buffer);
+        assert_eq!(reader.take_spare_of(round).is_some(), keeps, "in round {round}");
+    }
 }
