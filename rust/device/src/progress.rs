@@ -8,7 +8,7 @@ use mpjdev_sys::sync::fence;
 
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
-use crate::requests::{RequestId, Work};
+use crate::requests::RequestId;
 use crate::transport::Incoming;
 use crate::waiting::{Backoff, Patience, Step, Waiter};
 
@@ -223,12 +223,10 @@ impl Endpoint {
         if !self.wire.has_helpers() {
             return;
         }
-        let sends = state.requests.pending().filter_map(|(_, request)| match request.work {
-            Work::Send { dest, .. } => Some(dest),
-            Work::Receive(_) => None,
-        });
+        // A send that is under way has not left or is not answered; there may be very many.
+        let unanswered = (0..).zip(&state.unanswered).filter(|(_, count)| **count > 0).map(|(dest, _)| dest);
         let mut dests: Vec<u32> =
-            sends.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
+            unanswered.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
         dests.sort_unstable();
         dests.dedup();
         dests.into_iter().for_each(|dest| self.wire.call(dest));
