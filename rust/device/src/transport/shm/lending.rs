@@ -12,14 +12,14 @@ use super::pool::Chunk;
 use super::ring::Damaged;
 
 /// One slab of a packet: the first `len` octets of it.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) slab: Slab,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    pub(super) slab: &'a Slab,
     pub(super) chunk: Chunk,
     pub(super) len: usize,
 }
 
-impl Part {
+impl Part<'_> {
     /// Puts where the slab is into two words: its first line and how many there are, the octets and the number of the loan.
     pub(super) fn put(&self, slot: u32, to: &[AtomicU64]) {
         to[0].store((self.chunk.offset / LINE) as u64 | ((self.chunk.len / LINE) as u64) << 32, Relaxed);
@@ -74,7 +74,7 @@ impl Lending {
     }
 
     /// Lends a slab and gives its number. What bounds them is the credit, and the sender's requests.
-    pub(super) fn lend(&mut self, part: &Part) -> u32 {
+    pub(super) fn lend(&mut self, part: &Part<'_>) -> u32 {
         self.put(part.slab.clone())
     }
 

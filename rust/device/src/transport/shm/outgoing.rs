@@ -26,9 +26,9 @@ pub(super) struct Sending {
 enum Parcel<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
-    Lent(Part),
-    Headed(Part, [[u8; 8]; 3]),
-    InTwo(Part, Part),
+    Lent(Part<'a>),
+    Headed(Part<'a>, [[u8; 8]; 3]),
+    InTwo(Part<'a>, Part<'a>),
 }
 
 /// Why a packet cannot leave.
@@ -99,8 +99,8 @@ impl ShmWire {
         })
     }
 
-    fn part(&self, slab: &Slab, len: usize) -> Option<Part> {
-        Some(Part { slab: slab.clone(), chunk: place(slab, &self.pool)?, len })
+    fn part<'a>(&self, slab: &'a Slab, len: usize) -> Option<Part<'a>> {
+        Some(Part { slab, chunk: place(slab, &self.pool)?, len })
     }
 
     /// The short way of a small message to a rank that was sent to before; none when it is not open, and when the queue has

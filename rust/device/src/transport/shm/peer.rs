@@ -48,6 +48,8 @@ struct Returning {
     /// Its memory is taken.
     is_there: bool,
     count: u64,
+    /// How many of them the owner had taken back when it was asked last.
+    taken: u64,
     /// Those that found no room.
     waiting: VecDeque<u32>,
 }
@@ -216,9 +218,12 @@ impl Peer {
             return;
         }
         returning.is_there = true;
-        let taken = self.about_me(TAKEN_BACK).load(Acquire);
+        if returning.count.wrapping_sub(returning.taken) + returning.waiting.len() as u64 > RETURNS_MAX as u64
+        {
+            returning.taken = self.about_me(TAKEN_BACK).load(Acquire);
+        }
         let before = returning.count;
-        while returning.count.wrapping_sub(taken) < RETURNS_MAX as u64
+        while returning.count.wrapping_sub(returning.taken) < RETURNS_MAX as u64
             && let Some(slot) = returning.waiting.pop_front()
         {
             let at = ring / 8 + returning.count as usize % RETURNS_MAX;
