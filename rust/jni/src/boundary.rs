@@ -514,6 +514,7 @@ natives! {
     "send" Java_mpjdev_core_Native_send = crate::comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
     "isend" Java_mpjdev_core_Native_isend = crate::comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
     "recv" Java_mpjdev_core_Native_recv = crate::comm::recv, (comm: long, buffer: long, source: int, tag: int, out: received) -> long;
+    "recvFrom" Java_mpjdev_core_Native_recvFrom = crate::comm::recv_from, (comm: long, buffer: long, source: int, tag: int) -> long;
     "irecv" Java_mpjdev_core_Native_irecv = crate::comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
     "probe" Java_mpjdev_core_Native_probe = crate::comm::probe, (comm: long, source: int, tag: int, out: received) -> long;
     "iprobe" Java_mpjdev_core_Native_iprobe = crate::comm::iprobe, (comm: long, source: int, tag: int, out: received) -> long;

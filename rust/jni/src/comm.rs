@@ -66,13 +66,19 @@ fn mode(synchronous: bool) -> Mode {
     if synchronous { Mode::Synchronous } else { Mode::Standard }
 }
 
+/// Size, and type and count of the first section, in one number.
 #[inline(always)]
-fn pack(env: &mut Env, status: &Status, out: Received) -> i64 {
+fn detail(status: &Status) -> i64 {
     let (element, count) = match status.first {
         Some(first) => (i64::from(first.element.code()), (first.count as i64).min(COUNT_MAX)),
         None => (NO_TYPE, 0),
     };
-    out.set(env, (status.size as i64) << 32 | element << 28 | count);
+    (status.size as i64) << 32 | element << 28 | count
+}
+
+#[inline(always)]
+fn pack(env: &mut Env, status: &Status, out: Received) -> i64 {
+    out.set(env, detail(status));
     i64::from(status.source) << 32 | i64::from(status.tag)
 }
 
@@ -198,19 +204,28 @@ fn start_send(
 // ---- Receiving
 
 pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
+    let status = receive(env, comm, buffer, source, tag)?;
+    Ok(pack(env, &status, out))
+}
+
+/// As [`recv`], where source and tag are known: what else there is to tell fits what is given back.
+pub(crate) fn recv_from(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
+    Ok(detail(&receive(env, comm, buffer, source, tag)?))
+}
+
+#[inline(always)]
+fn receive(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer<Status> {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        match recv_in_place(comm, buffer, from)? {
-            Ok(status) => Ok(pack(env, &status, out)),
-            Err(direct) => {
-                let (capacity, spare) = begin_receive(buffer)?;
-                let patience = &mut || !env.is_interrupted();
-                let result = comm.recv_after(&direct, from, capacity, spare, patience);
-                let (status, message) = end_receive(buffer, result)?;
-                deliver(buffer, message);
-                Ok(pack(env, &status, out))
-            }
-        }
+        let direct = match recv_in_place(comm, buffer, from)? {
+            Ok(status) => return Ok(status),
+            Err(direct) => direct,
+        };
+        let (capacity, spare) = begin_receive(buffer)?;
+        let result = comm.recv_after(&direct, from, capacity, spare, &mut || !env.is_interrupted());
+        let (status, message) = end_receive(buffer, result)?;
+        deliver(buffer, message);
+        Ok(status)
     })
 }
 

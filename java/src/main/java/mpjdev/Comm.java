@@ -365,6 +365,11 @@ public class Comm {
         }
         Status status = new Status();
         try {
+            if (src >= 0 && tag >= 0) {
+                long detail = Native.recvFrom(handle(), buf.handle(), src, tag);
+                buf.arrived();
+                return status.received(src, tag, detail, buf);
+            }
             long result = Native.recv(handle(), buf.handle(), src, tag, status);
             buf.arrived();
             return status.received(result, buf);

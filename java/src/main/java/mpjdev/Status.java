@@ -53,6 +53,18 @@ public class Status extends Received {
     /** The status of a receive that has put its message into this buffer. */
     final Status received(long sourceAndTag, Buffer buffer) {
         put(sourceAndTag);
+        return counted(buffer);
+    }
+
+    /** The same where source and tag were known before. */
+    final Status received(int knownSource, int knownTag, long detail, Buffer buffer) {
+        source = knownSource;
+        tag = knownTag;
+        set(detail);
+        return counted(buffer);
+    }
+
+    private Status counted(Buffer buffer) {
         return receivedCount() < COUNT_MAX ? this : new Large(this, buffer);
     }
 

@@ -212,6 +212,9 @@ public final class Native {
      * @return source &lt;&lt; 32 | tag */
     public static native long recv(long comm, long buffer, int source, int tag, Received out);
 
+    /** As {@link #recv}, of one source and with one tag; gives what {@link Received#set} takes. */
+    public static native long recvFrom(long comm, long buffer, int source, int tag);
+
     public static native long irecv(long comm, long buffer, int source, int tag);
 
     public static native long probe(long comm, int source, int tag, Received out);

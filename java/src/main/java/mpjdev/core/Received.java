@@ -43,6 +43,15 @@ public class Received {
         return (int) detail & COUNT_MAX;
     }
 
+    /**
+     * Puts in what a native call has returned.
+     *
+     * @param returned size, type and count
+     */
+    protected final void set(long returned) {
+        detail = returned;
+    }
+
     /** Says that there is no section and no size. */
     protected final void setNothing() {
         detail = (long) NO_TYPE << 28;

@@ -1,7 +1,5 @@
 package mpjdev.tools;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
 import mpjdev.BufferReadException;
 import mpjdev.Comm;
@@ -90,21 +88,14 @@ abstract class ShapedTrips extends Work.WithArray {
         }
     }
 
-    /**
-     * Outside the heap: whoever sends rewrites every element in place, whoever receives adds up a copy. A view of what was
-     * received would keep the sender's memory until the collector of the receiver's JVM finds it.
-     */
+    /** Outside the heap, through views: whoever sends rewrites every element, whoever receives adds them all up. */
     static final class Sum extends ShapedTrips {
-        private final ByteBuffer copy;
-        private final DoubleBuffer received;
         private final int count;
         /** Kept, so that sums are not left out. */
         private double sum;
 
         Sum(Comm world, int octets) {
             super(world, octets, 0);
-            copy = ByteBuffer.allocateDirect(octets).order(ByteOrder.nativeOrder());
-            received = copy.asDoubleBuffer();
             count = octets / Double.BYTES;
         }
 
@@ -118,7 +109,7 @@ abstract class ShapedTrips extends Work.WithArray {
 
         @Override
         void unpack() throws BufferReadException {
-            in.read(copy, Type.DOUBLE, 0, count);
+            DoubleBuffer received = in.view(Type.DOUBLE, count).asDoubleBuffer();
             double all = 0;
             for (int i = 0; i < count; i++) {
                 all += received.get(i);
