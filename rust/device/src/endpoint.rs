@@ -158,7 +158,7 @@ impl Endpoint {
             finishing: plain::AtomicBool::new(false),
             fruitless: plain::AtomicU32::new(0),
             missed_help: AtomicBool::new(false),
-            crowd: Crowd::default(),
+            crowd: Crowd::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             config,

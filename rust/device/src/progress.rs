@@ -80,7 +80,7 @@ impl Endpoint {
         patience: &mut dyn Patience,
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        if self.crowd.begin_wait() {
+        if self.crowd.is_here() {
             backoff.hurry();
         }
         let begun = deadline.map(|_| Instant::now());
@@ -103,7 +103,6 @@ impl Endpoint {
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
                     self.pass_on(&mut core.state);
-                    backoff.end(&self.crowd);
                     return result.map(|r| r.expect("not none"));
                 }
             }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 // What no thread waits for stays `std`'s, which spares the model checker its interleavings.
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
@@ -54,46 +54,58 @@ impl Waiter {
 const TURN: Duration = Duration::from_micros(200);
 
 /// Whether others want the processors so much that waits had better not yield: a thread that does gets its next turn when all
-/// others had theirs, milliseconds later, where a sleeper is woken within microseconds. It holds for some waits after a yield
-/// that was so long, for more of them each time that happens again soon, and for fewer when it does not.
-#[derive(Debug, Default)]
+/// others had theirs, milliseconds later, where a sleeper is woken within microseconds. It holds for a while after a yield that
+/// was so long, and for longer when the next one comes soon behind that. By time and not by waits: where ranks wait for one
+/// another, waits take long as long as it holds.
+#[derive(Debug)]
 pub(crate) struct Crowd {
-    /// Waits for which it still holds.
-    left: AtomicU32,
-    /// Waits for which it holds next time.
-    next: AtomicU32,
+    made: Instant,
+    /// Microseconds after that until which it holds; 0 when it does not.
+    until: AtomicU64,
+    /// Until when it was to hold the last time, and how long.
+    last: AtomicU64,
+    held: AtomicU64,
 }
 
 impl Crowd {
-    const FEWEST: u32 = 8;
-    const MOST: u32 = 1024;
+    /// The longest is long enough for one more long yield behind it to matter little.
+    const SHORTEST_MICROS: u64 = 1000;
+    const LONGEST_MICROS: u64 = 64_000;
+    /// Somebody's whole turn.
+    const SOON_MICROS: u64 = 4000;
 
-    pub(crate) fn is_here(&self) -> bool {
-        self.left.load(Ordering::Relaxed) > 0
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Crowd { made: Instant::now(), until: zero(), last: zero(), held: zero() }
     }
 
-    /// A wait begins. Threads of a rank may count one twice or not at all, which does no harm.
-    pub(crate) fn begin_wait(&self) -> bool {
-        let left = self.left.load(Ordering::Relaxed);
-        if left > 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
+    #[inline(always)]
+    pub(crate) fn is_here(&self) -> bool {
+        self.until.load(Ordering::Relaxed) != 0 && self.still_holds()
+    }
+
+    #[cold]
+    fn still_holds(&self) -> bool {
+        let holds = self.micros() < self.until.load(Ordering::Relaxed);
+        if !holds {
+            self.until.store(0, Ordering::Relaxed);
         }
-        left > 0
+        holds
     }
 
     /// A yield has cost somebody else's whole turn.
     fn note_turn(&self) {
-        let waits = self.next.load(Ordering::Relaxed).max(Self::FEWEST);
-        self.left.store(waits, Ordering::Relaxed);
-        self.next.store((waits * 4).min(Self::MOST), Ordering::Relaxed);
+        let now = self.micros();
+        let held = self.held.load(Ordering::Relaxed);
+        let is_soon = held > 0 && now < self.last.load(Ordering::Relaxed) + held + Self::SOON_MICROS;
+        let holds = if is_soon { (2 * held).min(Self::LONGEST_MICROS) } else { Self::SHORTEST_MICROS };
+        self.held.store(holds, Ordering::Relaxed);
+        self.last.store(now + holds, Ordering::Relaxed);
+        self.until.store(now + holds, Ordering::Relaxed);
     }
 
-    /// The yields of a wait were all short.
-    fn note_short_yields(&self) {
-        let next = self.next.load(Ordering::Relaxed);
-        if next > 0 {
-            self.next.store(next / 2, Ordering::Relaxed);
-        }
+    fn micros(&self) -> u64 {
+        self.made.elapsed().as_micros() as u64
     }
 }
 
@@ -111,20 +123,11 @@ pub(crate) struct Backoff {
     pauses: u32,
     yields: u32,
     yield_max: Duration,
-    /// It has yielded, and one of the yields was long.
-    has_yielded: bool,
-    had_turn: bool,
 }
 
 impl Backoff {
     pub(crate) fn new(config: &Config) -> Self {
-        Backoff {
-            pauses: config.spins,
-            yields: config.yields,
-            yield_max: config.yield_max,
-            has_yielded: false,
-            had_turn: false,
-        }
+        Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
     }
 
     /// For a wait that has polled in vain already.
@@ -141,18 +144,8 @@ impl Backoff {
         if took > self.yield_max {
             self.yields = 0;
         }
-        self.has_yielded = true;
         if took > TURN {
-            self.had_turn = true;
             crowd.note_turn();
-        }
-    }
-
-    /// The wait is over.
-    #[inline]
-    pub(crate) fn end(&self, crowd: &Crowd) {
-        if self.has_yielded && !self.had_turn {
-            crowd.note_short_yields();
         }
     }
 
