@@ -60,7 +60,7 @@ fn every_rank_gets_its_number_and_its_lines_are_tagged() {
 
 #[test]
 fn what_a_rank_is_told_can_be_read_and_is_documented() {
-    let script = "env | grep ^MPJDEV_ | grep -v MARK; readlink /proc/$$/fd/$MPJDEV_CONTROL";
+    let script = "env | grep ^MPJDEV_ | grep -v -e MARK -e SOAK; readlink /proc/$$/fd/$MPJDEV_CONTROL";
     let (status, out, _) = Job::new(&["-n", "1", "sh", "-c", script]).run();
     let found = lines(&out);
     let begins =
