@@ -154,9 +154,14 @@ impl Comm {
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
-        let args = self.receive_args(from, capacity, spare)?;
-        let (envelope, message) = self.endpoint.receive(args, patience)?;
-        Ok((self.status(&envelope, &message), message))
+        let mut place = spare.map(Message::around);
+        match (self.recv_directly(from, capacity, &mut place)?, place) {
+            (Ok(status), Some(message)) => Ok((status, message)),
+            (Ok(_), None) => Err(DeviceError::NoSuchRequest),
+            (Err(direct), place) => {
+                self.recv_after(&direct, from, capacity, place.map(Message::into_slab), patience)
+            }
+        }
     }
 
     /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place; none when it has not come

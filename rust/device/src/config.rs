@@ -63,8 +63,8 @@ impl Config {
         Config { queue_cells: 2, inline_max: 16, credit: 1, tag_ub: 32_767, ..Config::default() }
     }
 
-    /// For a job of this many ranks in one process: with more ranks than processors, waiting goes to sleep almost
-    /// at once.
+    /// For a job of this many ranks on this machine: with more ranks than processors, polling keeps the one from running that is
+    /// waited for, so waits yield almost at once.
     pub fn for_ranks(mut self, ranks: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         if ranks > processors {

@@ -245,31 +245,10 @@ impl Endpoint {
         id
     }
 
-    /// Receives a message.
-    ///
-    /// # Errors
-    /// The receive failed; interrupted: then it is withdrawn, unless its message is there, which is then given.
-    pub fn receive(
-        &self,
-        mut args: ReceiveArgs,
-        patience: &mut dyn Patience,
-    ) -> Result<(Envelope, Message), DeviceError> {
-        let mut place = args.spare.take().map(Message::around);
-        let direct = self.receive_directly(args.selector, args.capacity, &mut place);
-        match (direct, place) {
-            (Direct::Taken(taken), Some(message)) => taken.map(|envelope| (envelope, message)),
-            (Direct::Taken(taken), None) => Err(taken.err().unwrap_or(DeviceError::NoSuchRequest)),
-            (direct, place) => {
-                args.spare = place.map(Message::into_slab);
-                self.receive_after(&direct, args, patience)
-            }
-        }
-    }
-
     /// Receives a message that has [not been taken](Self::receive_directly).
     ///
     /// # Errors
-    /// As for [`receive`](Self::receive).
+    /// The receive failed; interrupted: then it is withdrawn, unless its message is there, which is then given.
     pub fn receive_after(
         &self,
         direct: &Direct,

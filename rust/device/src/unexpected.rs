@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_buffer::{Message, Slab, SlabError};
+use mpjdev_buffer::{BufferError, Message, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 
@@ -166,11 +166,10 @@ impl Taker<'_> {
     #[inline(always)]
     fn take_inline(&mut self, words: &[AtomicU64], len: usize, envelope: Envelope) -> bool {
         let Some(message) = self.place.as_mut().filter(|message| message.room() >= len) else { return false };
-        let damaged = |error| DeviceError::Damaged { error, source_rank: envelope.source, tag: envelope.tag };
         self.taken = Some(match check_first(len, self.capacity) {
             Ok(()) => {
                 copy_words(words, 0, message.first_words(), 0, len);
-                message.receive(len, self.capacity).map(|()| envelope).map_err(damaged)
+                message.receive(len, self.capacity).map(|()| envelope).map_err(damaged(&envelope))
             }
             Err(error) => Err(lengths(error, &envelope)),
         });
@@ -342,11 +341,7 @@ pub(crate) fn arrived_whole(
         Payload::Physical(slab, len) => physical(slab, len, None, capacity, envelope),
         Payload::Headed(slab, len, headers) => {
             check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
-            Message::from_headed(slab, len, headers, capacity).map_err(|error| DeviceError::Damaged {
-                error,
-                source_rank: envelope.source,
-                tag: envelope.tag,
-            })
+            Message::from_headed(slab, len, headers, capacity).map_err(damaged(envelope))
         }
         Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
     }
@@ -372,8 +367,14 @@ pub(crate) fn physical(
     envelope: &Envelope,
 ) -> Result<Message, DeviceError> {
     check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
-    let damaged = |error| DeviceError::Damaged { error, source_rank: envelope.source, tag: envelope.tag };
-    Message::from_physical(slab, len, second, capacity).map_err(damaged)
+    Message::from_physical(slab, len, second, capacity).map_err(damaged(envelope))
+}
+
+/// Damage with the sender in it.
+#[inline]
+fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
+    let Envelope { source, tag, .. } = *envelope;
+    move |error| DeviceError::Damaged { error, source_rank: source, tag }
 }
 
 /// A length error with the sender in it.

@@ -81,12 +81,12 @@ impl Crowd {
 
     #[inline(always)]
     pub(crate) fn is_here(&self) -> bool {
-        self.until.load(Ordering::Relaxed) != 0 && self.still_holds()
+        self.until.load(Ordering::Relaxed) != 0 && self.still_holds(self.micros())
     }
 
     #[cold]
-    fn still_holds(&self) -> bool {
-        let holds = self.micros() < self.until.load(Ordering::Relaxed);
+    fn still_holds(&self, now: u64) -> bool {
+        let holds = now < self.until.load(Ordering::Relaxed);
         if !holds {
             self.until.store(0, Ordering::Relaxed);
         }
@@ -94,8 +94,7 @@ impl Crowd {
     }
 
     /// A yield has cost somebody else's whole turn.
-    fn note_turn(&self) {
-        let now = self.micros();
+    fn note_turn(&self, now: u64) {
         let held = self.held.load(Ordering::Relaxed);
         let is_soon = held > 0 && now < self.last.load(Ordering::Relaxed) + held + Self::SOON_MICROS;
         let holds = if is_soon { (2 * held).min(Self::LONGEST_MICROS) } else { Self::SHORTEST_MICROS };
@@ -145,7 +144,7 @@ impl Backoff {
             self.yields = 0;
         }
         if took > TURN {
-            crowd.note_turn();
+            crowd.note_turn(crowd.micros());
         }
     }
 
@@ -194,4 +193,28 @@ impl<F: FnMut() -> bool> Patience for F {
 /// The end of a wait that may take so long from now on; none when that is further than clocks count.
 pub fn deadline_after(time: Duration) -> Option<Instant> {
     Instant::now().checked_add(time)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_holds_for_longer_only_when_the_next_long_yield_comes_soon() {
+        let crowd = Crowd::new();
+        assert!(!crowd.is_here());
+        let mut now = 10_000;
+        for holds in [1, 2, 4, 8, 16, 32, 64, 64] {
+            crowd.note_turn(now);
+            now += holds * 1000;
+            assert!(crowd.still_holds(now - 1), "{holds} ms");
+            assert!(!crowd.still_holds(now), "{holds} ms");
+            assert!(!crowd.is_here(), "it is over for good");
+            // The wait behind it has yielded for a whole turn once more.
+            now += 3000;
+        }
+        now += 2 * Crowd::LONGEST_MICROS;
+        crowd.note_turn(now);
+        assert!(crowd.still_holds(now + 999) && !crowd.still_holds(now + 1000), "long ago counts no more");
+    }
 }

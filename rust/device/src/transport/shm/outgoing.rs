@@ -26,8 +26,8 @@ pub(super) struct Sending {
 enum Parcel<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
-    Lent(Part<'a>),
-    Headed(Part<'a>, [[u8; 8]; 3]),
+    /// With its headers, where what is lent is a whole message.
+    Lent(Part<'a>, Option<[[u8; 8]; 3]>),
     InTwo(Part<'a>, Part<'a>),
 }
 
@@ -87,11 +87,11 @@ impl ShmWire {
                 let first = self.part(message.first_slab(), message.first_len())?;
                 match message.second_slab() {
                     Some(slab) => Parcel::InTwo(first, self.part(slab, message.secondary_len())?),
-                    None => Parcel::Headed(first, message.header_words()),
+                    None => Parcel::Lent(first, Some(message.header_words())),
                 }
             }
             Outgoing::Payload(Payload::Physical(slab, len) | Payload::Headed(slab, len, _)) => {
-                Parcel::Lent(self.part(slab, *len)?)
+                Parcel::Lent(self.part(slab, *len)?, None)
             }
             Outgoing::Payload(Payload::Parts(first, second)) => {
                 Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
@@ -155,25 +155,16 @@ impl ShmWire {
                 put_token(to);
                 copy_words(words, 0, &to[token_len / 8..], 0, len);
             })?,
-            Parcel::Lent(part) => {
+            Parcel::Lent(part, headers) => {
                 lending.make_room(peer)?;
                 let slot = lending.lend(&part);
-                let sent = producer.push(ring, head(BY_REFERENCE, 16), consumed, |to| {
-                    put_token(to);
-                    part.put(slot, &to[token_len / 8..]);
-                });
-                lending.take_unless(&sent, slot);
-                sent?
-            }
-            Parcel::Headed(part, headers) => {
-                lending.make_room(peer)?;
-                let slot = lending.lend(&part);
-                let sent = producer.push(ring, head(HEADED, 40), consumed, |to| {
+                let (body, len) = if headers.is_some() { (HEADED, 40) } else { (BY_REFERENCE, 16) };
+                let sent = producer.push(ring, head(body, len), consumed, |to| {
                     put_token(to);
                     let to = &to[token_len / 8..];
                     part.put(slot, to);
-                    for (to, header) in to[2..5].iter().zip(headers) {
-                        to.store(u64::from_ne_bytes(header), Relaxed);
+                    for (to, header) in to[2..].iter().zip(headers.iter().flatten()) {
+                        to.store(u64::from_ne_bytes(*header), Relaxed);
                     }
                 });
                 lending.take_unless(&sent, slot);
