@@ -41,7 +41,7 @@ public final class Wait {
     }
 
     /** Runs a job whose transport sends a message of objects as one or as two. */
-    static <E extends Exception> void job(boolean messageOriented, int ranks, Comm.Task<E> task) throws E {
+    public static <E extends Exception> void job(boolean messageOriented, int ranks, Comm.Task<E> task) throws E {
         String before = System.getProperty("mpjdev.messageOriented");
         System.setProperty("mpjdev.messageOriented", Boolean.toString(messageOriented));
         try {

@@ -1,6 +1,7 @@
 package mpjdev.conformance;
 
 import mpjdev.Comm;
+import mpjdev.Wait;
 
 /** A job of ranks on some transport. */
 enum World {
@@ -16,21 +17,7 @@ enum World {
         if (this == PROCESSES) {
             Processes.run(ranks, task);
         } else {
-            runThreads(ranks, task);
-        }
-    }
-
-    private <E extends Exception> void runThreads(int ranks, Comm.Task<E> task) throws E {
-        String before = System.getProperty("mpjdev.messageOriented");
-        System.setProperty("mpjdev.messageOriented", Boolean.toString(this == LOCAL_MESSAGE_ORIENTED));
-        try {
-            Comm.runThreads(ranks, task);
-        } finally {
-            if (before == null) {
-                System.clearProperty("mpjdev.messageOriented");
-            } else {
-                System.setProperty("mpjdev.messageOriented", before);
-            }
+            Wait.job(this == LOCAL_MESSAGE_ORIENTED, ranks, task);
         }
     }
 }
