@@ -5,5 +5,6 @@ pub mod collective;
 pub mod context;
 pub mod envelope;
 mod hashing;
+pub mod impi;
 pub mod matching;
 pub mod send_policy;

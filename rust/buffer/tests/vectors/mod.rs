@@ -1,7 +1,7 @@
-//! Reads the golden vectors: `NAME.hex` and `NAME.txt` as tests/golden/MANIFEST.md describes them.
+//! Reads the golden vectors of messages: `NAME.hex` and `NAME.txt` as tests/golden/MANIFEST.md describes them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mpjdev_buffer::{Encoding, Type};
 
@@ -48,19 +48,24 @@ pub(crate) struct Vector {
     pub(crate) error: Option<Expected>,
 }
 
-/// All vectors, in the order of their names.
+/// All vectors of messages, in the order of their names.
 pub(crate) fn all() -> Vec<Vector> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    // Above whichever crate reads them.
+    let mut above =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/golden"));
+    let folder = above.find(|folder| folder.is_dir()).expect("the folder of golden vectors");
+    let is_packets =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("impi-"));
     let mut names: Vec<_> = fs::read_dir(&folder)
         .expect("the folder of golden vectors")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|e| e == "hex"))
+        .filter(|path| path.extension().is_some_and(|e| e == "hex") && !is_packets(path))
         .collect();
     names.sort();
-    names.into_iter().map(read).collect()
+    names.into_iter().map(load).collect()
 }
 
-fn read(path: PathBuf) -> Vector {
+fn load(path: PathBuf) -> Vector {
     let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
     let mut vector = Vector {
         name: path.file_stem().expect("a name").to_string_lossy().into_owned(),

@@ -1,0 +1,133 @@
+//! What can be wrong about a pair: its settings, its driver, its peer.
+
+use thiserror::Error;
+
+use super::Proc;
+use super::flow::{FlowError, MarksError};
+use super::packet::PacketType;
+use super::receiving::ArrivalId;
+
+/// Settings with which a pair cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SettingsError {
+    /// No data would fit a packet.
+    #[error("maxdatalen is 0")]
+    Maxdatalen,
+    /// Nothing could be sent.
+    #[error("sends_max is 0")]
+    SendsMax,
+    /// Nothing could flow.
+    #[error(transparent)]
+    Marks(#[from] MarksError),
+    /// Two ends could wait for each other's ProtoAcks.
+    #[error("arrivals_max {arrivals_max} is less than 4 times hiwater, {hiwater}")]
+    ArrivalsMax {
+        /// Most messages and answers that the peer makes us keep.
+        arrivals_max: usize,
+        /// Most packets without a ProtoAck.
+        hiwater: u32,
+    },
+}
+
+/// A message that is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// As many sends are kept as may be: try again when one is complete.
+    #[error("{sends_max} sends are waiting already")]
+    Full {
+        /// The limit.
+        sends_max: usize,
+    },
+    /// The process has finished, or the channel is lost.
+    #[error("no more sends are taken")]
+    Finished,
+}
+
+/// The driver names a message that does not wait for what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no such arrival: {0:?}")]
+pub struct NoSuchArrival(pub ArrivalId);
+
+/// What a peer has done that no peer does; after it the channel is closed (IMPI 17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ProtocolError {
+    /// The packet is from another process.
+    #[error("packet src is {}, expected {}", name(.found), name(.expected))]
+    Src {
+        /// What the packet says.
+        found: Proc,
+        /// The remote process of the pair.
+        expected: Proc,
+    },
+    /// The packet is for another process.
+    #[error("packet dest is {}, expected {}", name(.found), name(.expected))]
+    Dest {
+        /// What the packet says.
+        found: Proc,
+        /// The local process of the pair.
+        expected: Proc,
+    },
+    /// More data in a packet than was agreed on.
+    #[error("packet len {len} is above maxdatalen, {maxdatalen}")]
+    Len {
+        /// What the packet says.
+        len: u32,
+        /// The limit.
+        maxdatalen: u32,
+    },
+    /// More data in a packet than in its message.
+    #[error("packet len {len} is above its msglen, {msglen}")]
+    LenAboveMsglen {
+        /// What the packet says.
+        len: u32,
+        /// Of the whole message, says the packet.
+        msglen: u64,
+    },
+    /// Data of a message that nobody asked for, or that is complete.
+    #[error("packet drqid {drqid:#x} names no message that goes on")]
+    Drqid {
+        /// What the packet says.
+        drqid: u64,
+    },
+    /// A message whose length changes on the way.
+    #[error("packet msglen {found} is not the {expected} that its message began with")]
+    Msglen {
+        /// What the packet says.
+        found: u64,
+        /// What the first packet said.
+        expected: u64,
+    },
+    /// A long message goes on with nothing: it would never end.
+    #[error("packet len is 0 in the middle of message {drqid:#x}")]
+    Empty {
+        /// The message.
+        drqid: u64,
+    },
+    /// More data than the message has.
+    #[error("{received} octets and packet len {len} are above msglen, {msglen}")]
+    Sum {
+        /// Octets that have come before.
+        received: u64,
+        /// What the packet says.
+        len: u32,
+        /// Of the whole message.
+        msglen: u64,
+    },
+    /// An answer that nothing waits for.
+    #[error("no message with srqid {srqid:#x} waits for {kind:?}")]
+    Answer {
+        /// SyncAck, CancelYes or CancelNo.
+        kind: PacketType,
+        /// What the packet says.
+        srqid: u64,
+    },
+    /// Too many packets, or too many ProtoAcks.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+}
+
+/// A process for people to read.
+fn name(proc: &Proc) -> String {
+    let host_id: String = proc.host_id.iter().map(|octet| format!("{octet:02x}")).collect();
+    format!("{host_id}/{}", proc.pid)
+}

@@ -1,0 +1,291 @@
+//! The messages that come from one process: those that the peer may still name, and long ones on their way (IMPI 8.3, 8.6).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use super::packet::{Packet, PacketType};
+use super::pair::{Control, Event};
+use super::pair_error::{NoSuchArrival, ProtocolError};
+
+/// Names a message that has come, to the driver and, as drqid, to the peer: place and generation, never an address
+/// (IMPI 18, 7). It is looked up and compared, so an id that is stale or made up names nothing. After 2^32 messages a
+/// stale one might name another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArrivalId(NonZeroU64);
+
+/// Places of a table that is empty and gives its storage back.
+const SLOTS_KEPT: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Receiving {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Messages here; the others of `slots` are free.
+    len: usize,
+    /// Of them, those that no receive has matched.
+    buffered: usize,
+    /// Of them, those that are matched and not drained.
+    wanted: usize,
+    /// Generation of the latest message.
+    generation: u32,
+    /// By srqid the latest message that came with it, if no receive has matched it. An id is used again only when its
+    /// request has ended, so the earlier ones are not meant any more, whatever happens to the latest (IMPI 8.6, rule 4).
+    latest: BTreeMap<u64, ArrivalId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    inbound: Option<Inbound>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inbound {
+    srqid: u64,
+    msglen: u64,
+    /// Octets that have come.
+    received: u64,
+    is_synchronous: bool,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No receive has matched it.
+    Buffered,
+    /// Long and matched, its SyncAck waits for the flow: the peer cannot know its drqid.
+    Matched { drained: bool },
+    /// Long, its SyncAck has left.
+    Open { drained: bool },
+}
+
+impl ArrivalId {
+    fn new(place: u32, generation: u32) -> Self {
+        let generation =
+            NonZeroU64::from(std::num::NonZeroU32::new(generation).unwrap_or(std::num::NonZeroU32::MIN));
+        Self((generation.saturating_mul(PLACES)) | u64::from(place))
+    }
+
+    /// The drqid of this message.
+    pub const fn drqid(self) -> u64 {
+        self.0.get()
+    }
+
+    const fn place(self) -> usize {
+        self.0.get() as u32 as usize
+    }
+
+    const fn generation(self) -> u32 {
+        (self.0.get() >> 32) as u32
+    }
+}
+
+/// 2^32, the number of places that an id can name.
+const PLACES: NonZeroU64 = NonZeroU64::new(1 << 32).unwrap();
+
+impl Receiving {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            len: 0,
+            buffered: 0,
+            wanted: 0,
+            generation: 0,
+            latest: BTreeMap::new(),
+        }
+    }
+
+    /// Messages that no receive has matched.
+    pub(super) fn buffered_len(&self) -> usize {
+        self.buffered
+    }
+
+    /// Long messages whose rest goes nowhere.
+    pub(super) fn drained_len(&self) -> usize {
+        self.len - self.buffered - self.wanted
+    }
+
+    /// Whether nothing that is matched is still to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.len == self.buffered
+    }
+
+    /// Keeps a message that has begun.
+    pub(super) fn insert(&mut self, packet: &Packet) -> ArrivalId {
+        self.generation = self.generation.wrapping_add(1).max(1);
+        self.len += 1;
+        self.buffered += 1;
+        let inbound = Inbound {
+            srqid: packet.srqid,
+            msglen: packet.msglen,
+            received: u64::from(packet.len),
+            is_synchronous: packet.kind == PacketType::DataSync,
+            phase: Phase::Buffered,
+        };
+        let slot = Slot { generation: self.generation, inbound: Some(inbound) };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.slots[place as usize] = slot;
+                place
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let id = ArrivalId::new(place, self.generation);
+        self.latest.insert(packet.srqid, id);
+        id
+    }
+
+    fn get(&mut self, id: ArrivalId) -> Option<&mut Inbound> {
+        let slot = self.slots.get_mut(id.place())?;
+        if slot.generation == id.generation() { slot.inbound.as_mut() } else { None }
+    }
+
+    fn remove(&mut self, id: ArrivalId) {
+        if let Some(slot) = self.slots.get_mut(id.place()) {
+            slot.inbound = None;
+            self.free.push(id.place() as u32);
+            self.len -= 1;
+        }
+        if self.len == 0 && self.slots.len() > SLOTS_KEPT {
+            self.slots = Vec::new();
+            self.free = Vec::new();
+        }
+    }
+
+    pub(super) fn is_buffered(&mut self, id: ArrivalId) -> bool {
+        self.get(id).is_some_and(|inbound| inbound.phase == Phase::Buffered)
+    }
+
+    /// A receive has taken it; the answer, if its sender waits for one.
+    pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Control>, NoSuchArrival> {
+        let inbound = self.get(id).ok_or(NoSuchArrival(id))?;
+        if inbound.phase != Phase::Buffered {
+            return Err(NoSuchArrival(id));
+        }
+        let Inbound { srqid, is_synchronous, .. } = *inbound;
+        let is_long = inbound.received < inbound.msglen;
+        if is_long {
+            inbound.phase = Phase::Matched { drained: false };
+            self.wanted += 1;
+        } else {
+            self.remove(id);
+        }
+        self.buffered -= 1;
+        if self.latest.get(&srqid) == Some(&id) {
+            self.latest.remove(&srqid);
+        }
+        // The drqid of a short message means nothing; LAM sends 0 (IMPI 8.2).
+        let drqid = if is_long { id.drqid() } else { 0 };
+        Ok(is_synchronous.then_some(Control { kind: PacketType::SyncAck, srqid, drqid }))
+    }
+
+    /// The rest of a matched long message goes nowhere; false if there is none.
+    pub(super) fn drain(&mut self, id: ArrivalId) -> bool {
+        match self.get(id).map(|inbound| &mut inbound.phase) {
+            Some(Phase::Matched { drained } | Phase::Open { drained }) if !*drained => *drained = true,
+            _ => return false,
+        }
+        self.wanted -= 1;
+        true
+    }
+
+    /// The SyncAck of a long message has left: from now on its rest may come.
+    pub(super) fn syncack_left(&mut self, drqid: u64) {
+        let inbound = NonZeroU64::new(drqid).and_then(|id| self.get(ArrivalId(id)));
+        if let Some(inbound) = inbound
+            && let Phase::Matched { drained } = inbound.phase
+        {
+            inbound.phase = Phase::Open { drained };
+        }
+    }
+
+    /// A part of a long message that is not its first; its len is at most maxdatalen. Lengths alone decide: parts that are
+    /// not full are taken (LAM warns of them, IMPI 8.3), since there is nothing that would go wrong with them.
+    pub(super) fn handle_continuation(&mut self, packet: &Packet) -> Result<Event, ProtocolError> {
+        let Packet { drqid, len, .. } = *packet;
+        let id = NonZeroU64::new(drqid).map(ArrivalId).ok_or(ProtocolError::Drqid { drqid })?;
+        let inbound = self.get(id).ok_or(ProtocolError::Drqid { drqid })?;
+        let Phase::Open { drained } = inbound.phase else { return Err(ProtocolError::Drqid { drqid }) };
+        let Inbound { msglen, received, .. } = *inbound;
+        if packet.msglen != msglen {
+            return Err(ProtocolError::Msglen { found: packet.msglen, expected: msglen });
+        }
+        if len == 0 {
+            return Err(ProtocolError::Empty { drqid });
+        }
+        if u64::from(len) > msglen - received {
+            return Err(ProtocolError::Sum { received, len, msglen });
+        }
+        inbound.received += u64::from(len);
+        let last = inbound.received == msglen;
+        if last {
+            self.remove(id);
+            self.wanted -= usize::from(!drained);
+        }
+        if drained {
+            return Ok(Event::Nothing);
+        }
+        Ok(Event::Continued { arrival: id, offset: received, len, last })
+    }
+
+    /// Takes out the message that a cancel request with this srqid means, if no receive has matched it.
+    pub(super) fn withdraw(&mut self, srqid: u64) -> Option<ArrivalId> {
+        let id = self.latest.remove(&srqid)?;
+        self.buffered -= 1;
+        self.remove(id);
+        Some(id)
+    }
+
+    /// Forgets all; gives the matched ones that the driver waits for, and those that no receive has matched, both ascending.
+    pub(super) fn take_all(&mut self) -> (Vec<ArrivalId>, Vec<ArrivalId>) {
+        let (mut receives, mut unmatched) = (Vec::new(), Vec::new());
+        for (place, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            let id = ArrivalId::new(place as u32, slot.generation);
+            match slot.inbound.map(|inbound| inbound.phase) {
+                Some(Phase::Buffered) => unmatched.push(id),
+                Some(Phase::Matched { drained: false } | Phase::Open { drained: false }) => receives.push(id),
+                _ => {}
+            }
+        }
+        receives.sort_unstable();
+        unmatched.sort_unstable();
+        self.latest.clear();
+        self.buffered = 0;
+        self.free.clear();
+        self.len = 0;
+        self.wanted = 0;
+        (receives, unmatched)
+    }
+
+    pub(super) fn syncacks_queued(&self) -> usize {
+        let matched = |slot: &&Slot| slot.inbound.is_some_and(|i| matches!(i.phase, Phase::Matched { .. }));
+        self.slots.iter().filter(matched).count()
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.len + self.free.len(), self.slots.len());
+        let (mut buffered, mut latest, mut drained) = (0, 0, 0);
+        for (place, slot) in self.slots.iter().enumerate() {
+            let Some(inbound) = slot.inbound else { continue };
+            assert!(inbound.received <= inbound.msglen, "{inbound:?}");
+            let is_partial = inbound.received < inbound.msglen;
+            match inbound.phase {
+                Phase::Buffered => {
+                    let id = ArrivalId::new(place as u32, slot.generation);
+                    buffered += 1;
+                    latest += usize::from(self.latest.get(&inbound.srqid) == Some(&id));
+                }
+                Phase::Matched { drained: is_drained } | Phase::Open { drained: is_drained } => {
+                    assert!(is_partial && inbound.is_synchronous, "{inbound:?}");
+                    drained += usize::from(is_drained);
+                }
+            }
+        }
+        assert_eq!((buffered, drained), (self.buffered, self.drained_len()));
+        assert_eq!(latest, self.latest.len());
+    }
+}

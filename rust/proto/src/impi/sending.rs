@@ -1,0 +1,310 @@
+//! The messages that one process sends to one other: in order, in packets, to their end (IMPI 8.2, 8.3).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::packet::{Packet, PacketType};
+use super::pair::Event;
+use super::pair_error::{ProtocolError, SendError};
+
+/// How a send completes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// When its octets are handed over: standard, buffered and ready mode (IMPI 8.2).
+    #[default]
+    Standard,
+    /// When a receive has matched it as well.
+    Synchronous,
+}
+
+/// Octets of an announced message in its first packet. Not none: the one packet behind it would look like a short message.
+pub const ANNOUNCED_LEN: u32 = 8;
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Send {
+    /// Context id.
+    pub cid: u64,
+    /// Rank of the sender in the communicator; the draft does not carry it.
+    pub lsrank: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Octets of the message.
+    pub msglen: u64,
+    /// How it completes.
+    pub mode: Mode,
+    /// Whether no more than its first [`ANNOUNCED_LEN`] octets leave before it is matched, however short it is: as a long message
+    /// with a short first packet. Not in the text (IMPI 8.3 fills the first packet); between ranks of ours, which keep within
+    /// each other's memory so.
+    pub announced: bool,
+    /// Whether a short standard message can be taken back once it has left. Its token stays in use until
+    /// [`Pair::forget`](super::pair::Pair::forget). Means nothing for other messages, which can be until they are matched.
+    pub cancellable: bool,
+    /// The driver's name for the message and its octets, and the srqid of messages that the peer has to name: not 0,
+    /// and unlike those of all other sends until this one is complete and, if its cancel was asked for, answered. Best is
+    /// a number that never comes again: a peer may not have matched an earlier message of the same srqid yet, and could
+    /// take a cancel request for that one's.
+    pub token: u64,
+}
+
+impl Send {
+    /// Whether its octets leave in more than one packet, most of them when it is matched.
+    fn is_long(&self, maxdatalen: u32) -> bool {
+        self.msglen > u64::from(maxdatalen) || (self.announced && self.msglen > u64::from(ANNOUNCED_LEN))
+    }
+}
+
+/// Octets of a message that follow a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Of the send.
+    pub token: u64,
+    /// Where in the message they begin.
+    pub offset: u64,
+    /// How many there are; 0 in a message of none.
+    pub len: u32,
+    /// Whether all octets of the message have been handed over with these.
+    pub last: bool,
+}
+
+/// Sends of one pair.
+#[derive(Debug)]
+pub(super) struct Sending {
+    maxdatalen: u32,
+    sends_max: usize,
+    /// Messages whose first packet has not left, in order.
+    queue: VecDeque<Send>,
+    /// Messages whose first packet has left and whose token is still in use.
+    active: BTreeMap<u64, Active>,
+    /// Those of them that are long and matched, in the order of their SyncAcks.
+    tails: VecDeque<u64>,
+    /// Whether the rest of a long message is next, if both a first packet and such a rest wait.
+    is_tails_turn: bool,
+    /// Messages whose first packet has left.
+    seqnum: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Active {
+    send: Send,
+    seqnum: u64,
+    /// Octets handed over.
+    offset: u64,
+    pub(super) phase: Phase,
+    pub(super) cancel: Cancel,
+}
+
+/// How far a message has come whose first packet has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Short and standard: all is done, but it can be cancelled.
+    Eager,
+    /// A SyncAck must come.
+    Unmatched,
+    /// Long and matched: the rest leaves.
+    Tail { drqid: u64 },
+    /// All is done, but for the answer to a cancel request.
+    Done,
+}
+
+/// How far its cancel request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancel {
+    Never,
+    /// It waits for the flow.
+    Queued,
+    /// It has left.
+    Asked,
+    /// CancelNo has come.
+    Refused,
+}
+
+impl Active {
+    pub(super) fn is_answer_due(&self) -> bool {
+        matches!(self.cancel, Cancel::Queued | Cancel::Asked)
+    }
+
+    /// Whether its token is free.
+    pub(super) fn is_over(&self) -> bool {
+        self.phase == Phase::Done && !self.is_answer_due()
+    }
+
+    /// Whether the driver waits for something of it.
+    fn is_pending(&self) -> bool {
+        self.phase != Phase::Eager || self.is_answer_due()
+    }
+}
+
+impl Sending {
+    pub(super) fn new(maxdatalen: u32, sends_max: usize) -> Self {
+        Self {
+            maxdatalen,
+            sends_max,
+            queue: VecDeque::new(),
+            active: BTreeMap::new(),
+            tails: VecDeque::new(),
+            is_tails_turn: false,
+            seqnum: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queue.is_empty() || !self.tails.is_empty()
+    }
+
+    /// Whether no send is pending.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && !self.active.values().any(Active::is_pending)
+    }
+
+    pub(super) fn push(&mut self, send: Send) -> Result<(), SendError> {
+        if self.queue.len() + self.active.len() >= self.sends_max {
+            return Err(SendError::Full { sends_max: self.sends_max });
+        }
+        self.queue.push_back(send);
+        Ok(())
+    }
+
+    /// Fills in the only packet of a short message that waits for nothing.
+    #[inline]
+    pub(super) fn fill_now(&mut self, packet: &mut Packet, send: &Send) {
+        self.seqnum += 1;
+        fill(packet, send, self.seqnum);
+        packet.len = send.msglen as u32;
+    }
+
+    /// Fills in the next packet with data; what follows it.
+    pub(super) fn poll(&mut self, packet: &mut Packet) -> Option<Body> {
+        let is_tail = !self.tails.is_empty() && (self.queue.is_empty() || self.is_tails_turn);
+        self.is_tails_turn = !is_tail;
+        if is_tail { self.poll_tail(packet) } else { self.poll_first(packet) }
+    }
+
+    fn poll_first(&mut self, packet: &mut Packet) -> Option<Body> {
+        let send = self.queue.pop_front()?;
+        self.seqnum += 1;
+        fill(packet, &send, self.seqnum);
+        let is_long = send.is_long(self.maxdatalen);
+        packet.len = match (send.announced, is_long) {
+            (true, true) => ANNOUNCED_LEN.min(self.maxdatalen),
+            (false, true) => self.maxdatalen,
+            (_, false) => send.msglen as u32,
+        };
+        let phase = if is_long || send.mode == Mode::Synchronous {
+            packet.kind = PacketType::DataSync;
+            Some(Phase::Unmatched)
+        } else {
+            send.cancellable.then_some(Phase::Eager)
+        };
+        if let Some(phase) = phase {
+            packet.srqid = send.token;
+            let (seqnum, offset) = (self.seqnum, u64::from(packet.len));
+            let active = Active { send, seqnum, offset, phase, cancel: Cancel::Never };
+            let before = self.active.insert(send.token, active);
+            debug_assert!(send.token != 0 && before.is_none(), "token {} is in use", send.token);
+        }
+        Some(Body { token: send.token, offset: 0, len: packet.len, last: !is_long })
+    }
+
+    fn poll_tail(&mut self, packet: &mut Packet) -> Option<Body> {
+        let token = *self.tails.front()?;
+        let active = self.active.get_mut(&token)?;
+        let Phase::Tail { drqid } = active.phase else { return None };
+        fill(packet, &active.send, active.seqnum);
+        let offset = active.offset;
+        let rest = active.send.msglen - offset;
+        packet.len = u32::try_from(rest).map_or(self.maxdatalen, |rest| rest.min(self.maxdatalen));
+        packet.srqid = token;
+        packet.drqid = drqid;
+        active.offset += u64::from(packet.len);
+        let last = active.offset == active.send.msglen;
+        if last {
+            active.phase = Phase::Done;
+            self.tails.pop_front();
+            self.remove_if_over(token);
+        }
+        Some(Body { token, offset, len: packet.len, last })
+    }
+
+    /// A receive has matched the message with this id.
+    pub(super) fn handle_syncack(&mut self, srqid: u64, drqid: u64) -> Result<Event, ProtocolError> {
+        let active = self.active.get_mut(&srqid).filter(|active| active.phase == Phase::Unmatched);
+        let Some(active) = active else {
+            return Err(ProtocolError::Answer { kind: PacketType::SyncAck, srqid });
+        };
+        if active.offset < active.send.msglen {
+            active.phase = Phase::Tail { drqid };
+            self.tails.push_back(srqid);
+        } else {
+            active.phase = Phase::Done;
+            self.remove_if_over(srqid);
+        }
+        Ok(Event::Matched { token: srqid })
+    }
+
+    pub(super) fn remove_if_over(&mut self, token: u64) {
+        if self.active.get(&token).is_some_and(Active::is_over) {
+            self.active.remove(&token);
+        }
+    }
+
+    /// Takes a message out whose first packet has not left.
+    pub(super) fn remove_queued(&mut self, token: u64) -> bool {
+        let place = self.queue.iter().position(|send| send.token == token);
+        place.is_some_and(|place| self.queue.remove(place).is_some())
+    }
+
+    pub(super) fn active(&mut self, token: u64) -> Option<&mut Active> {
+        self.active.get_mut(&token)
+    }
+
+    pub(super) fn remove(&mut self, token: u64) {
+        self.active.remove(&token);
+    }
+
+    /// Forgets all, and gives the tokens of those that were pending, ascending.
+    pub(super) fn take_all(&mut self) -> Vec<u64> {
+        self.tails.clear();
+        let active = std::mem::take(&mut self.active);
+        let active = active.into_iter().filter(|(_, active)| active.is_pending()).map(|(token, _)| token);
+        let mut tokens: Vec<u64> = active.chain(self.queue.drain(..).map(|send| send.token)).collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    pub(super) fn cancels_queued(&self) -> usize {
+        self.active.values().filter(|active| active.cancel == Cancel::Queued).count()
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert!(self.queue.len() + self.active.len() <= self.sends_max);
+        for (token, active) in &self.active {
+            let is_long = active.send.is_long(self.maxdatalen);
+            let is_partial = active.offset < active.send.msglen;
+            assert_eq!(*token, active.send.token);
+            assert!(active.offset <= active.send.msglen && !active.is_over(), "{active:?}");
+            let first_len = if active.send.announced { 1 } else { u64::from(self.maxdatalen) };
+            assert!(active.offset >= active.send.msglen.min(first_len), "{active:?}");
+            let is_sound = match active.phase {
+                Phase::Eager => !is_long && active.cancel != Cancel::Refused,
+                Phase::Unmatched => is_long == is_partial,
+                Phase::Tail { .. } => is_long && is_partial,
+                Phase::Done => !is_partial && active.is_answer_due(),
+            };
+            assert!(is_sound, "{active:?}");
+            let is_tail = matches!(active.phase, Phase::Tail { .. });
+            assert_eq!(self.tails.iter().filter(|tail| *tail == token).count(), usize::from(is_tail));
+        }
+        assert!(self.tails.iter().all(|tail| self.active.contains_key(tail)));
+    }
+}
+
+/// What all packets of a message say alike (IMPI 8.3).
+#[inline]
+fn fill(packet: &mut Packet, send: &Send, seqnum: u64) {
+    packet.msglen = send.msglen;
+    packet.lsrank = send.lsrank;
+    packet.tag = send.tag;
+    packet.cid = send.cid;
+    packet.seqnum = seqnum;
+}

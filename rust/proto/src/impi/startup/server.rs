@@ -1,0 +1,510 @@
+//! The server's machine (IMPI 5.2 to 5.8).
+
+mod exchange;
+mod fault;
+
+pub use fault::{Failure, Fault, Ranks};
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::layout::{
+    AUTH_KEY, AUTH_KEY_LEN, CLIENT_AUTH_LEN, CLIENTS_MAX, CMD_LEN, COLL_LEN, Cmd, Command, IMPI_LEN, Label,
+};
+use super::reader::Reader;
+use super::{Auth, Key, SettingsError};
+use crate::impi::Dialect;
+use exchange::{Emission, Exchange};
+
+/// What a server is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerSettings {
+    /// Clients of the job, 1 to 32.
+    pub clients: u32,
+    /// What they all speak.
+    pub dialect: Dialect,
+    /// How they may authenticate themselves; not empty.
+    pub auth: Auth,
+    /// What nobody waits for any longer.
+    pub limits: Limits,
+}
+
+/// Times in milliseconds, and a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For a connection to say its rank.
+    pub join_ms: u64,
+    /// From the start until the job runs; none is no limit.
+    pub form_ms: Option<u64>,
+    /// From the last client's joining until the job runs.
+    pub exchange_ms: u64,
+    /// For the other clients to finish after one was lost.
+    pub grace_ms: u64,
+    /// Connections that have not said their rank, at a time.
+    pub strangers_max: usize,
+}
+
+/// The startup server of one job, over connections that its driver numbers, each number once.
+///
+/// The calling order: [`poll_output`](Self::poll_output) until it gives `None`, carrying out each; then wait for a
+/// connection, octets, the end of a stream or [`next_deadline`](Self::next_deadline), hand that in with the `handle_*` of
+/// its name, and begin again. [`ServerEvent::Over`] is the last output, and nobody is to be connected behind it. Times are milliseconds of any clock that does not go
+/// back. Inputs of connections that are closed are ignored.
+///
+/// ```text
+///   connection:  AUTH ---> (key) ---> IMPI ---> client of that rank ---> COLL ... DONE ---> FINI
+///   job:         Gathering --------------------> Exchanging -------------> Running -------> over
+///                           all have joined        DONE to all    FINI or loss of each
+/// ```
+///
+/// What goes wrong before a connection has said its rank closes that connection; what goes wrong on a client before the
+/// job runs ends the job for all; a client that is lost later is named, and the others may finish (IMPI 5.7).
+///
+/// Bounds: the connections that have not joined are counted; of the octets of all COLL data together at most
+/// [`COLL_TOTAL_MAX`](super::layout::COLL_TOTAL_MAX) are taken; outputs are of the same octets, shared by all clients.
+#[derive(Debug)]
+pub struct Server {
+    settings: ServerSettings,
+    phase: Phase,
+    connections: BTreeMap<u64, Connection>,
+    /// The clients that have joined, by rank.
+    members: Vec<Option<Member>>,
+    exchange: Exchange,
+    outputs: VecDeque<Output>,
+    /// When the job must run; later, when the others must have finished.
+    deadline_ms: Option<u64>,
+    lost: Vec<(u32, Fault)>,
+}
+
+/// What the driver carries out, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Output {
+    /// Send these octets.
+    Send {
+        /// Where.
+        conn: u64,
+        /// The octets, shared by all that get the same.
+        octets: Arc<[u8]>,
+    },
+    /// Close the connection at once; what is still to be sent on it is lost.
+    Close {
+        /// Which.
+        conn: u64,
+        /// What was wrong with it; none when it has finished or the job is over.
+        fault: Option<Fault>,
+    },
+    /// Something that people may want to know.
+    Event(ServerEvent),
+}
+
+/// What has happened to the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A connection is a client now.
+    Joined {
+        /// Which.
+        conn: u64,
+        /// Its rank.
+        rank: u32,
+    },
+    /// All clients have joined.
+    Formed,
+    /// All have the tables; the job runs.
+    Running,
+    /// A client has ended well.
+    Finished {
+        /// Its rank.
+        rank: u32,
+    },
+    /// A client has gone without FINI while the job ran.
+    Lost {
+        /// Its rank.
+        rank: u32,
+        /// What was wrong.
+        fault: Fault,
+    },
+    /// The job is over, well or not. All connections are closed.
+    Over(Result<(), Failure>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Gathering,
+    Exchanging,
+    Running,
+    Over,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stage: Stage,
+    reader: Reader,
+    /// The command whose payload is awaited.
+    begun: Option<Cmd>,
+    /// When it must have said its rank.
+    deadline_ms: u64,
+}
+
+/// What a connection has to say next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Auth,
+    /// The key, without a command.
+    Key,
+    Impi,
+    /// What the job's phase says.
+    Joined(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    conn: u64,
+    has_ended: bool,
+}
+
+impl Server {
+    /// A server without connections, at this time.
+    ///
+    /// # Errors
+    /// A number of clients that no job has, or no method of authentication.
+    pub fn new(settings: ServerSettings, now_ms: u64) -> Result<Server, SettingsError> {
+        let ServerSettings { clients, auth, limits, .. } = settings;
+        if !(1..=CLIENTS_MAX).contains(&clients) {
+            let (field, value) = ("the number of clients", clients.into());
+            return Err(SettingsError::OutOfRange { field, value, min: 1, max: CLIENTS_MAX.into() });
+        }
+        if auth.is_empty() {
+            return Err(SettingsError::NoAuth);
+        }
+        Ok(Server {
+            phase: Phase::Gathering,
+            connections: BTreeMap::new(),
+            members: vec![None; clients as usize],
+            exchange: Exchange::new(clients),
+            outputs: VecDeque::new(),
+            deadline_ms: limits.form_ms.map(|form_ms| now_ms.saturating_add(form_ms)),
+            lost: Vec::new(),
+            settings,
+        })
+    }
+
+    /// The next thing to carry out.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do; none is never.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        let strangers = self.connections.values().filter(|connection| connection.is_stranger());
+        strangers.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
+    }
+
+    /// Takes in a new connection under a number that no other has had.
+    pub fn handle_connected(&mut self, now_ms: u64, conn: u64) {
+        let Limits { join_ms, strangers_max, .. } = self.settings.limits;
+        let strangers = self.connections.values().filter(|connection| connection.is_stranger()).count();
+        if self.phase != Phase::Gathering {
+            self.close(conn, Some(Fault::Full { clients: self.settings.clients }));
+        } else if strangers >= strangers_max {
+            self.close(conn, Some(Fault::Crowded { strangers }));
+        } else {
+            let deadline_ms = now_ms.saturating_add(join_ms);
+            let reader = Reader::new(CMD_LEN);
+            self.connections
+                .insert(conn, Connection { stage: Stage::Auth, reader, begun: None, deadline_ms });
+        }
+    }
+
+    /// Takes in octets of a connection, in any pieces.
+    pub fn handle_octets(&mut self, now_ms: u64, conn: u64, mut octets: &[u8]) {
+        while let Some(connection) = self.connections.get_mut(&conn)
+            && let Some(piece) = connection.reader.take(&mut octets)
+        {
+            if let Err(fault) = self.handle_piece(now_ms, conn, &piece) {
+                self.handle_fault(now_ms, conn, fault);
+            }
+        }
+    }
+
+    /// Takes in the end of a connection's octets, or that it cannot be used any more.
+    pub fn handle_eof(&mut self, now_ms: u64, conn: u64) {
+        self.handle_fault(now_ms, conn, Fault::Closed);
+    }
+
+    /// Takes in that it is so late.
+    pub fn handle_timeout(&mut self, now_ms: u64) {
+        let is_late = |connection: &Connection| connection.is_stranger() && connection.deadline_ms <= now_ms;
+        let late: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| is_late(connection))
+            .map(|(conn, _)| *conn)
+            .collect();
+        let after_ms = self.settings.limits.join_ms;
+        late.into_iter().for_each(|conn| self.handle_fault(now_ms, conn, Fault::Silent { after_ms }));
+        if self.deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms) {
+            self.handle_overdue();
+        }
+    }
+
+    /// The job's own deadline has come.
+    fn handle_overdue(&mut self) {
+        match self.phase {
+            Phase::Gathering => {
+                let missing = (0..).zip(&self.members).filter(|(_, member)| member.is_none());
+                let missing = Ranks(missing.map(|(rank, _)| rank).collect());
+                self.end(Err(Failure::NotFormed { missing }));
+            }
+            Phase::Exchanging => {
+                let silent = Ranks(self.exchange.waiting_for());
+                self.end(Err(Failure::NotStarted { silent }));
+            }
+            Phase::Running => self.end_running(),
+            Phase::Over => {}
+        }
+    }
+
+    fn handle_piece(&mut self, now_ms: u64, conn: u64, piece: &[u8]) -> Result<(), Fault> {
+        let Some(connection) = self.connections.get_mut(&conn) else { return Ok(()) };
+        // Whatever is left out below begins with a command.
+        connection.reader.want(CMD_LEN);
+        let stage = connection.stage;
+        if stage == Stage::Key {
+            connection.stage = Stage::Impi;
+            return self.check_key(piece);
+        }
+        if let Some(cmd) = connection.begun.take() {
+            return self.handle_payload(now_ms, conn, stage, cmd.command, piece);
+        }
+        let cmd = Cmd::parse(*piece.first_chunk().expect("as long as was asked for"))?;
+        connection.begun = Some(cmd);
+        connection.reader.want(cmd.len as usize);
+        self.check(stage, cmd)
+    }
+
+    /// Whether a command has its place here, before its payload is waited for.
+    fn check(&mut self, stage: Stage, cmd: Cmd) -> Result<(), Fault> {
+        let Cmd { command, len } = cmd;
+        let expected = self.expected(stage);
+        if !expected.contains(&command) {
+            return Err(Fault::Unexpected { command, expected });
+        }
+        let dialect = self.settings.dialect;
+        let has_len = match command {
+            Command::Auth => len as usize == auth_len(dialect),
+            Command::Impi => len as usize == IMPI_LEN,
+            Command::Coll => len as usize >= COLL_LEN,
+            Command::Done | Command::Fini => len == 0,
+        };
+        match (command, stage) {
+            (Command::Coll, Stage::Joined(rank)) if has_len => {
+                self.exchange.admit(rank, len as usize - COLL_LEN)
+            }
+            _ if has_len => Ok(()),
+            (Command::Auth, _) if [CLIENT_AUTH_LEN, AUTH_KEY_LEN].contains(&(len as usize)) => {
+                Err(Fault::OtherDialect { dialect })
+            }
+            _ => Err(Fault::Len { command, len }),
+        }
+    }
+
+    /// The commands that may come now.
+    fn expected(&self, stage: Stage) -> &'static [Command] {
+        match (stage, self.phase) {
+            (Stage::Auth | Stage::Key, _) => &[Command::Auth],
+            (Stage::Impi, _) => &[Command::Impi],
+            (Stage::Joined(rank), Phase::Exchanging) if !self.exchange.is_done(rank) => {
+                &[Command::Coll, Command::Done]
+            }
+            (Stage::Joined(_), Phase::Running) => &[Command::Fini],
+            (Stage::Joined(_), _) => &[],
+        }
+    }
+
+    fn handle_payload(
+        &mut self,
+        now_ms: u64,
+        conn: u64,
+        stage: Stage,
+        command: Command,
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        match (stage, command) {
+            (Stage::Auth, _) => self.handle_auth(conn, payload),
+            (Stage::Impi, _) => self.handle_rank(now_ms, conn, payload),
+            (Stage::Joined(rank), Command::Coll) => {
+                let (label, data) = payload.split_first_chunk().expect("checked");
+                self.exchange.push(rank, Label(i32::from_be_bytes(*label)), data)?;
+                self.emit();
+                Ok(())
+            }
+            (Stage::Joined(rank), Command::Done) => {
+                self.exchange.done(rank);
+                self.emit();
+                Ok(())
+            }
+            (Stage::Joined(rank), _) => {
+                self.outputs.push_back(Output::Event(ServerEvent::Finished { rank }));
+                self.retire(rank, None);
+                Ok(())
+            }
+            (Stage::Key, _) => Ok(()),
+        }
+    }
+
+    /// AUTH: a mask to choose from, or the draft's key (IMPI 5.2).
+    fn handle_auth(&mut self, conn: u64, payload: &[u8]) -> Result<(), Fault> {
+        let Some(connection) = self.connections.get_mut(&conn) else { return Ok(()) };
+        let Some(mask) = payload.first_chunk().filter(|_| payload.len() == CLIENT_AUTH_LEN) else {
+            connection.stage = Stage::Impi;
+            return if self.settings.auth.none { Ok(()) } else { self.check_key(payload) };
+        };
+        let offered_mask = u32::from_be_bytes(*mask);
+        let which = self.settings.auth.strongest(offered_mask).ok_or(Fault::NoMethod { offered_mask })?;
+        let len = if which == AUTH_KEY { AUTH_KEY_LEN } else { 0 };
+        if which == AUTH_KEY {
+            connection.reader.want(len);
+            connection.stage = Stage::Key;
+        } else {
+            connection.stage = Stage::Impi;
+        }
+        let octets = [which.to_be_bytes(), (len as u32).to_be_bytes()].concat().into();
+        self.outputs.push_back(Output::Send { conn, octets });
+        Ok(())
+    }
+
+    fn check_key(&self, octets: &[u8]) -> Result<(), Fault> {
+        let said = octets.first_chunk().map(|octets| Key(u64::from_be_bytes(*octets)));
+        match (said, self.settings.auth.key) {
+            (Some(said), Some(key)) if key.is(said) => Ok(()),
+            _ => Err(Fault::WrongKey),
+        }
+    }
+
+    /// IMPI: the connection is a client from now on, the last one completes the job (IMPI 5.3).
+    fn handle_rank(&mut self, now_ms: u64, conn: u64, payload: &[u8]) -> Result<(), Fault> {
+        let rank = i32::from_be_bytes(*payload.first_chunk().expect("checked"));
+        let clients = self.settings.clients;
+        let place = usize::try_from(rank).ok().and_then(|rank| self.members.get_mut(rank));
+        match place {
+            None => return Err(Fault::Rank { rank, clients }),
+            Some(Some(_)) => return Err(Fault::RankTaken { rank: rank as u32 }),
+            Some(member) => *member = Some(Member { conn, has_ended: false }),
+        }
+        let rank = rank as u32;
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.stage = Stage::Joined(rank);
+        }
+        self.outputs.push_back(Output::Event(ServerEvent::Joined { conn, rank }));
+        if self.members.iter().all(Option::is_some) {
+            self.form(now_ms);
+        }
+        Ok(())
+    }
+
+    /// All have joined: nobody else may, and each is told so.
+    fn form(&mut self, now_ms: u64) {
+        let clients = self.settings.clients;
+        self.phase = Phase::Exchanging;
+        let end_ms = now_ms.saturating_add(self.settings.limits.exchange_ms);
+        self.deadline_ms = Some(self.deadline_ms.map_or(end_ms, |form_ms| form_ms.min(end_ms)));
+        self.outputs.push_back(Output::Event(ServerEvent::Formed));
+        let strangers = self.connections.iter().filter(|(_, connection)| connection.is_stranger());
+        let strangers: Vec<u64> = strangers.map(|(conn, _)| *conn).collect();
+        strangers.into_iter().for_each(|conn| self.close(conn, Some(Fault::Full { clients })));
+        self.send_all(Cmd::emit(Command::Impi, &[&clients.to_be_bytes()]));
+    }
+
+    /// Sends what is complete (IMPI 5.4).
+    fn emit(&mut self) {
+        while let Some(emission) = self.exchange.pop() {
+            match emission {
+                Emission::Coll(octets) => self.send_all(octets),
+                Emission::Done => {
+                    self.send_all(Cmd::emit(Command::Done, &[]));
+                    self.phase = Phase::Running;
+                    self.deadline_ms = None;
+                    self.outputs.push_back(Output::Event(ServerEvent::Running));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send_all(&mut self, octets: Vec<u8>) {
+        let octets: Arc<[u8]> = octets.into();
+        for member in self.members.iter().flatten() {
+            self.outputs.push_back(Output::Send { conn: member.conn, octets: Arc::clone(&octets) });
+        }
+    }
+
+    /// Something is wrong with a connection.
+    fn handle_fault(&mut self, now_ms: u64, conn: u64, fault: Fault) {
+        let Some(connection) = self.connections.get(&conn) else { return };
+        match (connection.stage, self.phase) {
+            (Stage::Joined(rank), Phase::Running) => {
+                self.lost.push((rank, fault.clone()));
+                self.outputs.push_back(Output::Event(ServerEvent::Lost { rank, fault: fault.clone() }));
+                let end_ms = now_ms.saturating_add(self.settings.limits.grace_ms);
+                self.deadline_ms = self.deadline_ms.or(Some(end_ms));
+                self.retire(rank, Some(fault));
+            }
+            (Stage::Joined(rank), _) => {
+                self.close(conn, Some(fault.clone()));
+                self.end(Err(Failure::Client { rank, fault }));
+            }
+            _ => self.close(conn, Some(fault)),
+        }
+    }
+
+    /// A client of the running job has ended, one way or the other; perhaps it was the last.
+    fn retire(&mut self, rank: u32, fault: Option<Fault>) {
+        if let Some(member) = &mut self.members[rank as usize] {
+            member.has_ended = true;
+            let conn = member.conn;
+            self.close(conn, fault);
+        }
+        if self.members.iter().flatten().all(|member| member.has_ended) {
+            self.end_running();
+        }
+    }
+
+    fn end_running(&mut self) {
+        let left =
+            (0..).zip(&self.members).filter(|(_, member)| member.is_some_and(|member| !member.has_ended));
+        let unfinished = Ranks(left.map(|(rank, _)| rank).collect());
+        let lost = std::mem::take(&mut self.lost);
+        self.end(if lost.is_empty() { Ok(()) } else { Err(Failure::Lost { lost, unfinished }) });
+    }
+
+    fn close(&mut self, conn: u64, fault: Option<Fault>) {
+        self.connections.remove(&conn);
+        self.outputs.push_back(Output::Close { conn, fault });
+    }
+
+    fn end(&mut self, outcome: Result<(), Failure>) {
+        while let Some((conn, _)) = self.connections.pop_first() {
+            self.close(conn, None);
+        }
+        self.phase = Phase::Over;
+        self.deadline_ms = None;
+        self.outputs.push_back(Output::Event(ServerEvent::Over(outcome)));
+    }
+}
+
+impl Connection {
+    /// Whether it has not said its rank.
+    fn is_stranger(&self) -> bool {
+        !matches!(self.stage, Stage::Joined(_))
+    }
+}
+
+/// Octets of the AUTH payload (IMPI 5.2).
+fn auth_len(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::Final => CLIENT_AUTH_LEN,
+        Dialect::Draft => AUTH_KEY_LEN,
+    }
+}

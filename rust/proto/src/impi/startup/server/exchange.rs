@@ -1,0 +1,106 @@
+//! The COLL algorithm (IMPI 5.4): concatenate what the clients say under the same label.
+
+use std::collections::VecDeque;
+
+use super::fault::Fault;
+use crate::impi::startup::layout::{COLL_TOTAL_MAX, Cmd, Command, Label};
+
+/// Labels of a client at most. A choice of ours; the specification has 14.
+const LABELS_MAX: u32 = 1024;
+
+/// What the clients have said and not yet been told.
+///
+/// Each client has its pending items: labels with data, then DONE, which is larger than every label. When every client has
+/// one, the smallest is complete.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    clients: Vec<Said>,
+    /// Octets of data admitted so far, of all clients.
+    total_len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Said {
+    items: VecDeque<(Label, Vec<u8>)>,
+    last_label: Label,
+    labels: u32,
+    is_done: bool,
+}
+
+/// What all clients are sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Emission {
+    /// A whole COLL message.
+    Coll(Vec<u8>),
+    /// All are done; the last.
+    Done,
+}
+
+impl Exchange {
+    pub(super) fn new(clients: u32) -> Exchange {
+        Exchange { clients: (0..clients).map(|_| Said::default()).collect(), total_len: 0 }
+    }
+
+    /// Makes room for data that a client announces, before they come.
+    pub(super) fn admit(&mut self, rank: u32, data_len: usize) -> Result<(), Fault> {
+        let said = &mut self.clients[rank as usize];
+        let total_len = self.total_len.saturating_add(data_len);
+        if total_len > COLL_TOTAL_MAX {
+            return Err(Fault::TooMuch { total_len });
+        }
+        if said.labels == LABELS_MAX {
+            return Err(Fault::TooManyLabels { max: LABELS_MAX });
+        }
+        said.labels += 1;
+        self.total_len = total_len;
+        Ok(())
+    }
+
+    /// Takes in an item; labels ascend.
+    pub(super) fn push(&mut self, rank: u32, label: Label, data: &[u8]) -> Result<(), Fault> {
+        let said = &mut self.clients[rank as usize];
+        if label <= said.last_label {
+            return Err(Fault::Label { label, before: said.last_label });
+        }
+        said.last_label = label;
+        said.items.push_back((label, data.to_vec()));
+        Ok(())
+    }
+
+    pub(super) fn done(&mut self, rank: u32) {
+        self.clients[rank as usize].is_done = true;
+    }
+
+    pub(super) fn is_done(&self, rank: u32) -> bool {
+        self.clients[rank as usize].is_done
+    }
+
+    /// Those whom the others wait for.
+    pub(super) fn waiting_for(&self) -> Vec<u32> {
+        let silent = (0..).zip(&self.clients).filter(|(_, said)| said.items.is_empty() && !said.is_done);
+        silent.map(|(rank, _)| rank).collect()
+    }
+
+    /// What is complete next.
+    pub(super) fn pop(&mut self) -> Option<Emission> {
+        if !self.clients.iter().all(|said| said.is_done || !said.items.is_empty()) {
+            return None;
+        }
+        let least = self.clients.iter().filter_map(|said| said.items.front()).map(|(label, _)| *label).min();
+        let Some(label) = least else { return Some(Emission::Done) };
+        let mut mask = 0u32;
+        let mut parts = Vec::new();
+        for (rank, said) in self.clients.iter_mut().enumerate() {
+            if said.items.front().is_some_and(|(own, _)| *own == label)
+                && let Some((_, data)) = said.items.pop_front()
+            {
+                mask |= 1 << rank;
+                parts.push(data);
+            }
+        }
+        let (label, mask) = (label.0.to_be_bytes(), mask.to_be_bytes());
+        let payload: Vec<&[u8]> =
+            [&label[..], &mask].into_iter().chain(parts.iter().map(Vec::as_slice)).collect();
+        Some(Emission::Coll(Cmd::emit(Command::Coll, &payload)))
+    }
+}

@@ -1,0 +1,183 @@
+//! Conversations of a real peer, with our machine in the place of either end.
+
+use std::collections::{HashMap, VecDeque};
+
+use mpjdev_proto::impi::Dialect;
+use mpjdev_proto::impi::packet::{Packet, PacketType};
+use mpjdev_proto::impi::pair::{Event, Pair, Settings};
+use mpjdev_proto::impi::sending::{Mode, Send};
+
+use crate::script::SETTINGS;
+use crate::vectors::{self, Vector};
+
+/// A vector and what its hosts had agreed on.
+struct Conversation {
+    vector: Vector,
+    maxdatalen: u32,
+    ackmark: u32,
+    hiwater: u32,
+    /// Messages with this tag were all begun before the first had left.
+    ahead: Option<i32>,
+}
+
+impl Conversation {
+    fn of_lam(name: &str) -> Self {
+        Self { vector: vectors::read(name), maxdatalen: 65536, ackmark: 10, hiwater: 20, ahead: None }
+    }
+
+    fn machine(&self, host: u32) -> Pair {
+        let mut packets = self.vector.packets.iter();
+        let own = packets.find(|d| d.from == host && d.packet.kind != PacketType::Fini).unwrap().packet;
+        let Self { maxdatalen, ackmark, hiwater, .. } = *self;
+        let (ours, theirs) = (own.src, own.dest);
+        let dialect = Dialect::Final;
+        Pair::new(Settings { dialect, ours, theirs, maxdatalen, ackmark, hiwater, ..SETTINGS }).unwrap()
+    }
+
+    /// Lets our machine be this host and send, after each packet of the other one, all that it can. Receives are there
+    /// before their messages. `exact`: nothing leaves earlier than in the capture. Gives what leaves beyond it.
+    fn replay(&self, host: u32, exact: bool) -> Vec<PacketType> {
+        let mut pair = self.machine(host);
+        let mut out: VecDeque<Packet> = VecDeque::new();
+        // Of each SyncAck the drqid that is captured, and ours, which the captured peer would have echoed.
+        let mut drqids: HashMap<u64, u64> = HashMap::new();
+        let own = |d: &&vectors::Described| d.from == host && is_first(&d.packet);
+        for described in self.vector.packets.iter().filter(own) {
+            if self.ahead == Some(described.packet.tag) {
+                send(&mut pair, &described.packet);
+            }
+        }
+        for (k, described) in self.vector.packets.iter().enumerate() {
+            let place = format!("{} packet {k}, host {host} is ours", self.vector.name);
+            let packet = described.packet;
+            if described.from == host {
+                if is_first(&packet) && self.ahead != Some(packet.tag) {
+                    send(&mut pair, &packet);
+                }
+                poll(&mut pair, &mut out);
+                if packet.kind != PacketType::Fini {
+                    let ours = out.pop_front().unwrap_or_else(|| panic!("{place}: nothing is sent"));
+                    assert_eq!(essence(&ours), essence(&packet), "{place}");
+                    drqids.insert(packet.drqid, ours.drqid);
+                }
+            } else {
+                poll(&mut pair, &mut out);
+                assert!(out.is_empty() || !exact, "{place}: too early: {out:?}");
+                let drqid = drqids.get(&packet.drqid).copied().unwrap_or(packet.drqid);
+                receive(&mut pair, &Packet { drqid, ..packet }, &place);
+                poll(&mut pair, &mut out);
+            }
+        }
+        pair.finish();
+        assert!(pair.is_done());
+        out.iter().map(|packet| packet.kind).collect()
+    }
+}
+
+fn is_first(packet: &Packet) -> bool {
+    packet.kind == PacketType::DataSync
+        || (packet.kind == PacketType::Data && u64::from(packet.len) == packet.msglen)
+}
+
+/// Begins the message that the packet begins.
+fn send(pair: &mut Pair, packet: &Packet) {
+    let Packet { cid, lsrank, tag, msglen, srqid, .. } = *packet;
+    let is_synchronous = packet.kind == PacketType::DataSync && u64::from(packet.len) == msglen;
+    let mode = if is_synchronous { Mode::Synchronous } else { Mode::Standard };
+    pair.send(Send { cid, lsrank, tag, msglen, mode, token: srqid, ..Send::default() }).unwrap();
+}
+
+fn receive(pair: &mut Pair, packet: &Packet, place: &str) {
+    let event = pair.handle_packet(packet).unwrap_or_else(|e| panic!("{place}: {e}"));
+    pair.check_invariants();
+    match (packet.kind, event) {
+        (PacketType::Data | PacketType::DataSync, Event::Arrived(arrival)) => {
+            assert!(is_first(packet), "{place}");
+            if let Some(id) = arrival.id {
+                pair.matched(id).unwrap();
+            }
+        }
+        (PacketType::Data, Event::Continued { .. }) => assert!(!is_first(packet), "{place}"),
+        (PacketType::ProtoAck, Event::Nothing) | (PacketType::Fini, Event::Fini) => {}
+        (PacketType::SyncAck, Event::Matched { token }) => assert_eq!(token, packet.srqid, "{place}"),
+        other => panic!("{place}: {other:?}"),
+    }
+}
+
+fn poll(pair: &mut Pair, out: &mut VecDeque<Packet>) {
+    while let Some(transmit) = pair.poll_transmit() {
+        pair.check_invariants();
+        out.push_back(transmit.packet);
+    }
+}
+
+/// What a peer may rely on. Numbers for tracing are the sender's own business; so is the drqid of a SyncAck, which the
+/// rest of the message echoes, and all that means nothing in packets without data.
+fn essence(packet: &Packet) -> Packet {
+    let Packet { kind, src, dest, srqid, .. } = *packet;
+    let plain = Packet { srqid, ..Packet::new(kind, src, dest) };
+    if kind.has_data() { Packet { seqnum: 0, ..*packet } } else { plain }
+}
+
+/// Proves that we handle what LAM sends, and send what it sends, in the barrier at the end of each job.
+#[test]
+fn the_smallest_job() {
+    let conversation = Conversation::of_lam("impi-hello");
+    assert_eq!(conversation.replay(0, true), []);
+    assert_eq!(conversation.replay(1, true), []);
+}
+
+/// Proves the same of a short synchronous message.
+#[test]
+fn a_short_synchronous_message() {
+    let conversation = Conversation::of_lam("impi-ssend");
+    assert_eq!(conversation.replay(0, true), []);
+    assert_eq!(conversation.replay(1, true), []);
+}
+
+/// Proves the same of a long message of 150000 octets; the sender echoes LAM's drqid.
+#[test]
+fn a_long_message() {
+    let conversation = Conversation::of_lam("impi-long");
+    assert_eq!(conversation.replay(0, true), []);
+    assert_eq!(conversation.replay(1, true), []);
+}
+
+/// Proves the same of 45 messages: ProtoAcks leave where LAM's do.
+#[test]
+fn many_short_messages() {
+    let conversation = Conversation::of_lam("impi-many");
+    assert_eq!(conversation.replay(0, true), []);
+    assert_eq!(conversation.replay(1, true), []);
+}
+
+/// Proves the same of collective operations, which are messages like others.
+#[test]
+fn collective_operations() {
+    let conversation = Conversation::of_lam("impi-collective");
+    assert_eq!(conversation.replay(0, true), []);
+    assert_eq!(conversation.replay(1, true), []);
+}
+
+/// Proves that we stop where LAM stops when ProtoAcks do not come, and go on as far as it does for each. The other host
+/// delays its ProtoAcks by hand: ours are the same, earlier.
+#[test]
+fn flow_control() {
+    let vector = vectors::read("impi-flow");
+    let conversation = Conversation { vector, maxdatalen: 1000, ackmark: 3, hiwater: 5, ahead: Some(41) };
+    assert_eq!(conversation.replay(0, true), []);
+    // The 21st packet draws a seventh, which that host did not send.
+    assert_eq!(conversation.replay(1, false), [PacketType::ProtoAck]);
+}
+
+/// Proves that the conversations hold the packets that the tests above are about.
+#[test]
+fn captures_have_what_they_are_to_show() {
+    let count = |name: &str, kind: PacketType| {
+        vectors::read(name).packets.iter().filter(|d| d.packet.kind == kind).count()
+    };
+    assert_eq!(count("impi-ssend", PacketType::SyncAck), 1);
+    assert_eq!(count("impi-long", PacketType::Data), 4);
+    assert_eq!(count("impi-many", PacketType::ProtoAck), 4);
+    assert_eq!(count("impi-flow", PacketType::ProtoAck), 6);
+}

@@ -1,0 +1,15 @@
+//! The packets of IMPI, and the machines that exchange them.
+
+mod barrier;
+mod cancel;
+mod captures;
+mod ending;
+mod flow;
+mod golden;
+mod long;
+mod script;
+mod short;
+mod simulation;
+mod vectors;
+mod violations;
+mod world;

@@ -1,0 +1,123 @@
+//! Methods of authentication, offered and enabled in every combination (IMPI 5.2).
+
+use mpjdev_proto::impi::Dialect;
+use mpjdev_proto::impi::startup::{
+    Auth, Client, ClientError, Event, Fault, Key, Server, ServerSettings, Settings, SettingsError, Stage,
+};
+
+use crate::job::{BOTH, KEY, LIMITS, NO_KEY, WITH_KEY, Watched, message, server, settings};
+
+const OTHER_KEY: Key = Key(KEY.0 ^ 1);
+
+/// What becomes of a client with these methods at a server with those.
+fn meet(offered: Auth, enabled: Auth, dialect: Dialect) -> Result<(), Fault> {
+    let mut watched = Watched::new(server(1, enabled, dialect));
+    watched.connect(0, 5);
+    let mut client = Client::new(Settings { auth: offered, dialect, ..settings(0) }).expect("sound");
+    let events = watched.serve(5, &mut client);
+    match watched.closed.pop() {
+        None => {
+            assert!(matches!(events[..], [Event::Joined { size: 1 }, Event::Done(_)]), "{events:?}");
+            Ok(())
+        }
+        Some((5, Some(fault))) => {
+            assert!(watched.outcome().is_none(), "a stranger's fault does not end the job");
+            let stage = client.stage();
+            assert_eq!(client.handle_eof(), Err(ClientError::Closed { stage }));
+            Err(fault)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_combinations_of_methods_meet_as_they_must() {
+    let wrong = Auth { none: false, key: Some(OTHER_KEY) };
+    let wrong_or_none = Auth { none: true, key: Some(OTHER_KEY) };
+    let no_method = |auth: Auth| Err(Fault::NoMethod { offered_mask: auth.mask() });
+    let offers = [NO_KEY, WITH_KEY, BOTH, wrong, wrong_or_none];
+    let met = |enabled| offers.map(|offered| meet(offered, enabled, Dialect::Final));
+    assert_eq!(met(NO_KEY), [Ok(()), no_method(WITH_KEY), Ok(()), no_method(wrong), Ok(())]);
+    assert_eq!(
+        met(WITH_KEY),
+        [no_method(NO_KEY), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]
+    );
+    // The strongest common one: whoever offers a key is asked for it.
+    assert_eq!(met(BOTH), [Ok(()), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]);
+}
+
+#[test]
+fn a_server_of_the_draft_compares_the_key_unless_none_is_needed() {
+    let wrong = Auth { none: false, key: Some(OTHER_KEY) };
+    let met = |enabled| [NO_KEY, WITH_KEY, BOTH, wrong].map(|offered| meet(offered, enabled, Dialect::Draft));
+    assert_eq!(met(NO_KEY), [Ok(()), Ok(()), Ok(()), Ok(())]);
+    assert_eq!(met(WITH_KEY), [Err(Fault::WrongKey), Ok(()), Ok(()), Err(Fault::WrongKey)]);
+    assert_eq!(met(BOTH), [Ok(()), Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn every_other_key_is_wrong() {
+    for bit in 0..64 {
+        let wrong = Auth { none: false, key: Some(Key(KEY.0 ^ 1 << bit)) };
+        assert_eq!(meet(wrong, WITH_KEY, Dialect::Final), Err(Fault::WrongKey), "bit {bit}");
+    }
+}
+
+#[test]
+fn an_auth_of_the_other_dialect_is_named() {
+    let auth = |dialect, len: usize| {
+        let mut watched = Watched::new(server(1, BOTH, dialect));
+        watched.connect(0, 0);
+        watched.say(0, &message(b"AUTH", &vec![0; len]));
+        watched.fault(0).cloned()
+    };
+    assert_eq!(auth(Dialect::Final, 8), Some(Fault::OtherDialect { dialect: Dialect::Final }));
+    assert_eq!(auth(Dialect::Draft, 4), Some(Fault::OtherDialect { dialect: Dialect::Draft }));
+    assert_eq!(
+        (auth(Dialect::Final, 4), auth(Dialect::Draft, 8)),
+        (Some(Fault::NoMethod { offered_mask: 0 }), None)
+    );
+    let text = Fault::OtherDialect { dialect: Dialect::Final }.to_string();
+    assert!(text.contains("final"), "{text}");
+}
+
+/// Proves that a server does not get a key that its user has not enabled, and that no other method makes it talk.
+#[test]
+fn a_client_does_only_what_it_offers() {
+    let asked = |auth, which: i32, len: i32| {
+        let mut client = Client::new(Settings { auth, ..settings(0) }).expect("sound");
+        assert!(client.poll_output().is_some());
+        let result = client.handle_octets(&[which.to_be_bytes(), len.to_be_bytes()].concat());
+        let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).collect();
+        assert_eq!(result.is_err(), said.is_empty(), "{which}, {len}");
+        (result, said.len())
+    };
+    let refused = |which, auth: Auth| (Err(ClientError::Method { which, offered_mask: auth.mask() }), 0);
+    assert_eq!(asked(NO_KEY, 0, 0), (Ok(()), 1));
+    assert_eq!(asked(NO_KEY, 1, 8), refused(1, NO_KEY));
+    assert_eq!(asked(WITH_KEY, 0, 0), refused(0, WITH_KEY));
+    assert_eq!(asked(WITH_KEY, 1, 8), (Ok(()), 2));
+    assert_eq!(asked(BOTH, 0, 0), (Ok(()), 1));
+    for which in [2, -1, i32::MAX, i32::MIN] {
+        assert_eq!(asked(BOTH, which, 0), refused(which, BOTH));
+    }
+    for (which, len, expected_len) in [(0, 8, 0), (1, 0, 8), (1, 9, 8), (1, -8, 8)] {
+        assert_eq!(asked(BOTH, which, len), (Err(ClientError::MethodLen { which, len, expected_len }), 0));
+    }
+}
+
+#[test]
+fn whoever_has_no_method_does_not_begin() {
+    let nothing = Auth::default();
+    assert_eq!(Client::new(Settings { auth: nothing, ..settings(0) }).err(), Some(SettingsError::NoAuth));
+    let server = ServerSettings { clients: 1, dialect: Dialect::Final, auth: nothing, limits: LIMITS };
+    assert_eq!(Server::new(server, 0).err(), Some(SettingsError::NoAuth));
+}
+
+#[test]
+fn neither_key_nor_octets_of_it_are_printed() {
+    let client = Client::new(Settings { auth: WITH_KEY, ..settings(0) }).expect("sound");
+    let text = format!("{client:?} {:?}", server(1, WITH_KEY, Dialect::Final));
+    assert!(!text.contains("81985529216486895") && !text.contains("123456789abcdef"), "{text}");
+    assert_eq!(client.stage(), Stage::Auth);
+}

@@ -1,0 +1,95 @@
+//! Connections that end after any octet.
+
+use mpjdev_proto::impi::startup::{
+    Client, ClientError, Failure, Fault, Server, ServerEvent, ServerSettings, Settings, Stage,
+};
+
+use crate::job::{BOTH, LIMITS, NO_KEY, WITH_KEY, Watched, settings};
+use crate::vectors::{self, Step, Vector};
+
+/// Replays a conversation up to the octet after which client 1's connection ends.
+fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
+    let auth = if ["key", "draft"].contains(&vector.name) { WITH_KEY } else { NO_KEY };
+    let settings = ServerSettings { clients: 2, dialect: vector.dialect, auth, limits: LIMITS };
+    let mut watched = Watched::new(Server::new(settings, 0).expect("sound"));
+    (0..2).for_each(|conn| watched.connect(0, conn));
+    for step in &vector.steps {
+        match step {
+            Step::Send(1, octets) => {
+                let count = octets.len().min(octets_left);
+                watched.say(1, &octets[..count]);
+                octets_left -= count;
+                if octets_left == 0 {
+                    break;
+                }
+            }
+            Step::Send(client, octets) => watched.say(*client as u64, octets),
+            _ => {}
+        }
+    }
+    watched.server.handle_eof(0, 1);
+    watched.drain();
+    watched
+}
+
+/// Proves that wherever a client's connection ends the server says so, and that the job is never left waiting: a stranger is
+/// dropped, a client ends the job, a client of a running job is lost and the other may finish.
+#[test]
+fn a_client_may_be_cut_off_after_any_octet() {
+    for vector in vectors::all() {
+        let said = vector.said_by(1);
+        let total: usize = said.iter().map(Vec::len).sum();
+        let joined = said.iter().position(|octets| octets.starts_with(b"IMPI")).expect("it joins");
+        let joined: usize = said[..=joined].iter().map(Vec::len).sum();
+        for cut in 0..=total {
+            let name = format!("{} after {cut} of {total} octets", vector.name);
+            let mut watched = replay(&vector, cut);
+            let fini = total - 8;
+            if cut < joined {
+                assert_eq!((watched.fault(1), watched.outcome()), (Some(&Fault::Closed), None), "{name}");
+            } else if cut < fini {
+                let failure = Failure::Client { rank: 1, fault: Fault::Closed };
+                assert_eq!(watched.outcome(), Some(&ServerEvent::Over(Err(failure))), "{name}");
+                assert!(watched.closed.contains(&(0, None)), "{name}");
+            } else if cut < total {
+                let lost = ServerEvent::Lost { rank: 1, fault: Fault::Closed };
+                assert!(watched.events.contains(&lost), "{name}: {:?}", watched.events);
+                watched.say(0, b"FINI\0\0\0\0");
+                assert!(matches!(watched.outcome(), Some(ServerEvent::Over(Err(_)))), "{name}");
+            } else {
+                assert_eq!(watched.outcome(), Some(&ServerEvent::Over(Ok(()))), "{name}");
+            }
+        }
+    }
+}
+
+/// Proves that a client finds out wherever the server ends, that it says nothing afterwards, and that it stays so.
+#[test]
+fn a_server_may_end_after_any_octet() {
+    for vector in vectors::all() {
+        let told: Vec<u8> = vector.told_to(0).concat();
+        for cut in 0..=told.len() {
+            let settings = Settings { dialect: vector.dialect, auth: BOTH, pipelines: true, ..settings(0) };
+            let mut client = Client::new(settings).expect("sound");
+            // The data in it are those of other hosts and processes, whose number is another here.
+            let result = client.handle_octets(&told[..cut]);
+            let stage = client.stage();
+            let ended = client.handle_eof();
+            match result {
+                Ok(()) => assert_eq!(ended, Err(ClientError::Closed { stage })),
+                Err(error) => assert_eq!(ended, Err(error)),
+            }
+            assert_eq!(client.poll_output(), None);
+            assert_eq!(client.handle_octets(&told[cut..]), ended);
+            assert_eq!(client.finish(), ended);
+        }
+    }
+}
+
+#[test]
+fn texts_say_what_the_server_may_have_had_to_object_to() {
+    let text = |stage| ClientError::Closed { stage }.to_string();
+    assert!(text(Stage::Auth).contains("no method in common"), "{}", text(Stage::Auth));
+    assert!(text(Stage::Join).contains("wrong key"), "{}", text(Stage::Join));
+    assert!(text(Stage::Labels).contains("given up"), "{}", text(Stage::Labels));
+}
