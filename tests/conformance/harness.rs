@@ -128,7 +128,7 @@ impl Job {
             until(|| shared.sources.is_empty() || shared.used() == 0, "what was lent came back");
         }
         drop(parties);
-        until(|| shared.sources.is_empty() || shared.used() == 0, "memory was given back");
+        until(|| shared.used() == 0, "memory was given back");
         assert_eq!(shared.used(), 0, "octets are still in use after the job in {}", self.name);
     }
 }
@@ -363,6 +363,12 @@ impl Party {
     #[track_caller]
     pub(crate) fn see(&self, from: From) -> Status {
         self.comm.probe(from, &mut Patient).expect("probe")
+    }
+
+    /// Waits until this rank has heard that another one has ended or failed, which may take a message.
+    #[track_caller]
+    pub(crate) fn knows_of(&self, peer: u32) {
+        self.until("it is known", || self.comm.iprobe(from(peer, 1)).is_err());
     }
 
     /// All ranks meet.

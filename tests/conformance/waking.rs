@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_device::pool::HeapPool;
+use mpjdev_device::transport::tcp::Terms;
 use mpjdev_device::transport::{Inbox, Wire, local};
 use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 
@@ -52,7 +53,24 @@ static TINY_SHM_SLEEPERS: World = World {
     lacks: &[],
 };
 
-static ALL: [&World; 4] = [&SLEEPERS, &PHYSICAL_SLEEPERS, &SHM_SLEEPERS, &TINY_SHM_SLEEPERS];
+/// Here a thread that goes on for a computing rank reads, too.
+static TCP_SLEEPERS: World = World {
+    name: "TCP, without slices",
+    config: || sleeping(Config::default()),
+    connect: |ranks, config, pool| crate::worlds::tcp(ranks, config, Terms::default(), pool),
+    lacks: &[],
+};
+
+/// Here every packet waits for the one before to be acknowledged.
+static TINY_TCP_SLEEPERS: World = World {
+    name: "TCP, tiny limits, without slices",
+    config: || sleeping(Config::tiny()),
+    connect: |ranks, config, pool| (crate::worlds::TCP_TINY.connect)(ranks, config, pool),
+    lacks: &[],
+};
+
+static ALL: [&World; 6] =
+    [&SLEEPERS, &PHYSICAL_SLEEPERS, &SHM_SLEEPERS, &TINY_SHM_SLEEPERS, &TCP_SLEEPERS, &TINY_TCP_SLEEPERS];
 
 /// Ranks that do not know of each other as neighbours, with limits as they are given.
 fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {

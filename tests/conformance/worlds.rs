@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_device::pool::HeapPool;
+use mpjdev_device::transport::tcp::Terms;
 use mpjdev_device::{Comm, Config, job};
+use mpjdev_proto::impi::Dialect;
 
 /// A way to make a job.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct World {
 pub(crate) enum Ability {
     /// A received message is the sender's memory, not a copy of it.
     SharesMemory,
+    /// Megabytes arrive within seconds.
+    Bulk,
 }
 
 /// Ranks as threads, limits for real work.
@@ -73,11 +77,56 @@ pub(crate) static SHM: World =
 pub(crate) static SHM_TINY: World =
     World { name: "shared memory, tiny limits", config: Config::tiny, connect: shm, lacks: ELSEWHERE };
 
+/// Ranks behind TCP connections.
+pub(crate) static TCP: World = World {
+    name: "TCP",
+    config: Config::default,
+    connect: |ranks, config, pool| tcp(ranks, config, Terms::default(), pool),
+    lacks: COPIED,
+};
+
+/// Ranks behind TCP connections, in the draft's dialect, every limit bites.
+pub(crate) static TCP_TINY: World = World {
+    name: "TCP, draft, tiny limits",
+    config: Config::tiny,
+    connect: |ranks, config, pool| {
+        let terms = Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 1 };
+        tcp(ranks, config, terms, pool)
+    },
+    lacks: &[COPIED[0], (Ability::Bulk, "every 16 octets wait for the answer to those before")],
+};
+
+const COPIED: &[(Ability, &str)] = &[(Ability::SharesMemory, "messages are copied")];
+
+pub(crate) fn tcp(ranks: usize, config: Config, terms: Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
+    let source: Arc<dyn SlabSource> = pool.clone();
+    job::tcp(ranks, config, terms, &source).expect("connections")
+}
+
 impl World {
+    /// Why it cannot do this; none when it can.
+    pub(crate) fn lack(&self, ability: Ability) -> Option<&'static str> {
+        self.lacks.iter().find(|(lacking, _)| *lacking == ability).map(|(_, why)| *why)
+    }
+
+    /// Whether a test may be as long as is asked for; says aloud that it is skipped, and why, when it may not.
+    pub(crate) fn has_time(&self, test: &str) -> bool {
+        let lack = self.lack(Ability::Bulk).filter(|_| crate::harness::soaks());
+        if let Some(why) = lack {
+            println!("SKIPPED {test} in {}: {why}; the short form is part of the ordinary tests", self.name);
+        }
+        lack.is_none()
+    }
+
+    /// So many octets, or as many as it moves in a moment.
+    pub(crate) fn octets(&self, wanted: usize) -> usize {
+        if self.lack(Ability::Bulk).is_some() { wanted.min(20 << 10) } else { wanted }
+    }
+
     /// Whether the world can do this; says aloud that a test is skipped, and why, when it cannot.
     pub(crate) fn can(&self, ability: Ability, test: &str) -> bool {
-        match self.lacks.iter().find(|(lacking, _)| *lacking == ability) {
-            Some((_, why)) => {
+        match self.lack(ability) {
+            Some(why) => {
                 println!("SKIPPED {test} in {}: {why}", self.name);
                 false
             }
@@ -95,13 +144,17 @@ macro_rules! in_every_world {
         in_every_world! { @ physical_tiny PHYSICAL_TINY $($test)+ }
         in_every_world! { @ shm SHM $($test)+ }
         in_every_world! { @ shm_tiny SHM_TINY $($test)+ }
+        in_every_world! { @ tcp TCP $($test)+ }
+        in_every_world! { @ tcp_tiny TCP_TINY $($test)+ }
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {
             $(
                 #[test]
                 fn $test() {
-                    super::$test(&$crate::worlds::$world);
+                    if $crate::worlds::$world.has_time(stringify!($test)) {
+                        super::$test(&$crate::worlds::$world);
+                    }
                 }
             )+
         }

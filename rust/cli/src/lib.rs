@@ -1,13 +1,15 @@
 //! The `mpjdev` command.
 //!
 //! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is apart from
-//! that: [`inspect`] explains the octets of a message, [`job`] runs ranks, [`bench`](mod@bench) measures them.
+//! that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`bench`](mod@bench) measures them, [`impi`] joins the
+//! sites of a job.
 //!
 //! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
 #![forbid(unsafe_code)]
 
 pub mod bench;
 pub mod commands;
+pub mod impi;
 pub mod inspect;
 pub mod job;
 
@@ -31,7 +33,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if args.first().is_some_and(|name| Path::new(name).file_stem() == Some("mpjrun".as_ref())) {
         args.splice(..1, ["mpjdev".into(), "run".into()]);
     }
-    let args = commands::run::without_np(args);
+    let args = commands::words::known(args);
     match commands::parse(args.clone()) {
         Ok(command) => command.run(&args[1..], is_monitor),
         Err(usage) => {

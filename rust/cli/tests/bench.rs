@@ -1,8 +1,9 @@
 //! `mpjdev bench` as a user runs it, as short as it goes. How fast anything is proves nothing here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mpjdev_cli::bench::startup;
 use serde_json::Value;
 
 fn run(args: &[&str]) -> (i32, String, String) {
@@ -55,6 +56,79 @@ fn all_kinds_of_traffic_are_measured() {
     }
 }
 
+fn names(row: &Value) -> Vec<&str> {
+    let contestants = row["contestants"].as_array().expect("a list");
+    contestants.iter().map(|c| c["name"].as_str().expect("a name")).collect()
+}
+
+/// Proves that plain sockets take part where ranks use TCP, and that those ranks are measured or said not to be there.
+#[test]
+fn ranks_over_tcp_are_beside_plain_sockets() {
+    for (what, sizes, count) in [("pingpong", "8,1m", 4), ("bandwidth", "64k", 1), ("rate", "8", 2)] {
+        let args = [what, "--sizes", sizes, "--transport", "tcp", "--time", "0", "--no-peer", "--json"];
+        let (status, out, err) = run(&args);
+        let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
+        let rows = whole["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), count, "{out}");
+        let absent = &whole["absent"][0]["name"];
+        match status {
+            0 => assert!(rows.iter().all(|row| names(row) == ["Rust tcp", "plain TCP sockets"]), "{out}"),
+            _ => assert!(rows.iter().all(|row| names(row) == ["plain TCP sockets"]), "{out}"),
+        }
+        assert_eq!(
+            (status, absent.as_str()),
+            if absent.is_null() { (0, None) } else { (1, Some("Rust tcp")) }
+        );
+    }
+}
+
+/// Proves that Open MPI is told to take what our ranks take, for each transport, and that the names say so.
+#[test]
+fn open_mpi_takes_the_transports_that_ranks_take() {
+    for (transport, expected) in [("tcp", &["tcp"][..]), ("local,tcp", &["shm", "tcp"])] {
+        let args =
+            ["rate", "--sizes", "8", "--time", "0", "--json", "--peer", "openmpi", "--transport", transport];
+        let (status, out, err) = run(&args);
+        if status == 2 && err.contains("apt-get install openmpi-bin") {
+            eprintln!("not measured: {err}");
+            return;
+        }
+        let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
+        let names = names(&whole["rows"][0]);
+        let theirs = names.iter().filter(|name| name.starts_with("C Open MPI "));
+        let over: Vec<_> = theirs.filter_map(|name| name.rsplit(' ').next()).collect();
+        assert_eq!(over, expected, "{names:?}");
+    }
+}
+
+/// Proves that a contestant that cannot be started is named, and that the others are measured all the same.
+#[test]
+fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {
+    let args = ["rate", "--sizes", "8", "--time", "0", "--no-peer", "--transport", "local", "--java"];
+    let nowhere = [("PATH", "/no/such/folder"), ("JAVA_HOME", "/no/such/folder")];
+    let args = [&args[..], &["--class-path", env!("CARGO_TARGET_TMPDIR")]].concat();
+    let (status, out, err) = run_with(&args, &nowhere);
+    assert!(status == 1 && err.contains("java: "), "{err}");
+    assert!(out.lines().next().is_some_and(|head| head.contains("Rust local  Java local")), "{out}");
+    let (_, out, _) = run_with(&[&args[..], &["--json"]].concat(), &nowhere);
+    let whole: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(names(&whole["rows"][0]), ["Rust local"]);
+    assert_eq!(whole["absent"][0]["name"], "Java local");
+}
+
+/// Proves that clients start up with the server of this command and let it end; without that they say that there is none.
+#[test]
+fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
+    let own = Path::new(env!("CARGO_BIN_EXE_mpjdev"));
+    let help = Command::new(own).args(["impi-server", "--help"]).output().expect("it runs");
+    let taken = startup::measure(&mut startup::server(own, 4), 4);
+    match (help.status.success(), taken) {
+        (true, Ok(taken)) => assert!(taken.all >= taken.beyond, "{taken:?}"),
+        (false, Err(error)) => assert!(error.to_string().contains("it says no address"), "{error}"),
+        (is_there, taken) => panic!("server: {is_there}, {taken:?}"),
+    }
+}
+
 /// Proves that people get a table, and both get files where they ask for them.
 #[test]
 fn people_get_a_table_and_a_picture() {
@@ -99,7 +173,7 @@ fn wrong_usage_is_named_with_status_2() {
     for (args, word) in [
         (&["speed"][..], "pingpong"),
         (&[], "WHAT"),
-        (&["rate", "--transport", "tcp"], "local, shm"),
+        (&["rate", "--transport", "udp"], "local, shm, tcp"),
         (&["rate", "--sizes", "7"], "a multiple of 8"),
         (&["rate", "--sizes", "x"], "not a number of octets"),
         (&["rate", "--time=-1"], "not a number of seconds"),
@@ -107,6 +181,7 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--peer", "lam"], "openmpi"),
         (&["rate", "--peer", "mpich", "--no-peer"], "--no-peer"),
         (&["figures", "-n", "4"], "of their own"),
+        (&["figures", "--transport", "local"], "over shm and over tcp"),
         (&["figures", "--class-path", "/no/such.jar"], "--class-path"),
         (&["rate", "--java", "--class-path", "/no/such.jar"], "/no/such.jar"),
     ] {
@@ -147,7 +222,8 @@ fn it_is_no_rank_and_leaves_nothing_behind() {
 #[test]
 fn a_rank_needs_a_launcher_and_orders() {
     let own = env!("CARGO_BIN_EXE_mpjdev");
-    for args in [&["/no/such/socket"][..], &["/no/such/socket", "--threads", "2"]] {
+    for option in [&[][..], &["--threads", "2"], &["--sockets", "2"], &["--rank", "2"]] {
+        let args = [&["/no/such/socket"], option].concat();
         let output = Command::new(own).arg("bench-rank").args(args).output().expect("it runs");
         assert_eq!(output.status.code(), Some(1));
         let err = String::from_utf8_lossy(&output.stderr).into_owned();

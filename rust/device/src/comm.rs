@@ -10,8 +10,8 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use crate::direct::Direct;
 use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::error::DeviceError;
+use crate::probing::MatchedMessage;
 use crate::requests::{Completed, RequestId};
-use crate::unexpected::MatchedMessage;
 use crate::waiting::Patience;
 
 /// A group of ranks that exchange messages apart from all others.

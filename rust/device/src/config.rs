@@ -37,6 +37,8 @@ pub const CREDIT_OVERHEAD: u64 = 64;
 pub const QUEUE_PACKETS: usize = 1024;
 /// Messages of one rank to another that may wait to be matched, past the credit, before the next ones stay with the sender.
 pub const UNANSWERED_MAX: u32 = 1 << 18;
+/// A large message counts for such a part of the credit at most, where its memory stays its sender's.
+pub const LARGE_PART: u64 = 8;
 /// A message whose slab is so many times as large is copied rather than kept waiting for credit.
 pub const SPARSE: usize = 4;
 
@@ -73,6 +75,18 @@ impl Config {
             self.yield_max = self.yield_max.max(Duration::from_micros(200));
         }
         self
+    }
+
+    /// What a message of `len` octets that goes by reference counts for against the credit: the memory that it holds. A large
+    /// one counts for a part only where messages are not copied: its octets are its sender's memory and nobody else's, and
+    /// what the receiver has matched would have to be asked for each time.
+    #[inline]
+    pub(crate) fn counted(&self, held: usize, len: usize) -> u64 {
+        let held = held as u64;
+        match held / 2 <= len as u64 && !self.message_oriented {
+            true => held.min(self.credit / LARGE_PART),
+            false => held,
+        }
     }
 
     /// Brings every value into its bounds.

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! rank -> monitor   Hello     rank            descriptors: its segment, a socket for the answer
-//! monitor -> rank   Welcome   ranks           descriptors: the common page, the board; when all ranks have said hello
+//! monitor -> rank   World                     descriptors: the description of the world, this rank's listening socket;
+//!                                             where there are connections to make. When all ranks have said hello
+//!                   Welcome   ranks           descriptors: the common page, the board; likewise, where these ranks share
+//!                                             memory
 //!                   Segments  first, count    descriptors: the segments of these ranks
 //!                   Refused   why             nothing follows
 //! ```
@@ -53,6 +56,8 @@ pub enum Packet {
         /// How many.
         count: u32,
     },
+    /// Ranks are behind connections that are to be made.
+    World,
     /// The process is not taken.
     Refused(Refusal),
 }
@@ -69,6 +74,12 @@ pub enum Refusal {
     /// A rank has failed before all ranks came that far.
     #[error("rank {0} has failed before all had called Comm.init")]
     Failed(u32),
+    /// The job of several sites does not form, or has ended; the launcher has said why.
+    #[error("the sites of the job do not come together; mpjrun says why")]
+    NoJob,
+    /// The launcher's ranks are one site of a job, and that has formed already.
+    #[error("a site joins its job once: Comm.init cannot be called again after Comm.finish here")]
+    Once,
     /// The one that starts the job has no descriptors or memory for it.
     #[error("it has no room for another process")]
     NoRoom,
@@ -84,6 +95,9 @@ impl Packet {
             Packet::Refused(Refusal::Ended(rank)) => (5, rank, 0),
             Packet::Refused(Refusal::Failed(rank)) => (6, rank, 0),
             Packet::Refused(Refusal::NoRoom) => (7, 0, 0),
+            Packet::World => (8, 0, 0),
+            Packet::Refused(Refusal::NoJob) => (9, 0, 0),
+            Packet::Refused(Refusal::Once) => (10, 0, 0),
         };
         [MAGIC, kind, a.into(), b.into()]
     }
@@ -115,6 +129,9 @@ impl Packet {
             5 => Packet::Refused(Refusal::Ended(number(2)?)),
             6 => Packet::Refused(Refusal::Failed(number(2)?)),
             7 => Packet::Refused(Refusal::NoRoom),
+            8 => Packet::World,
+            9 => Packet::Refused(Refusal::NoJob),
+            10 => Packet::Refused(Refusal::Once),
             _ => return None,
         })
     }
@@ -219,6 +236,9 @@ mod tests {
             Packet::Refused(Refusal::Ended(3)),
             Packet::Refused(Refusal::Failed(4)),
             Packet::Refused(Refusal::NoRoom),
+            Packet::World,
+            Packet::Refused(Refusal::NoJob),
+            Packet::Refused(Refusal::Once),
         ];
         for packet in all {
             let octets = packet.emit();

@@ -1,9 +1,11 @@
 //! The short way of a blocking receive: as long as it may be patient, it takes what fits as it comes, and no request is made.
 
+use std::cell::Cell;
+
 use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::{Envelope, Selector};
 
-use crate::endpoint::{Core, Endpoint};
+use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::unexpected::Taker;
 
@@ -34,7 +36,7 @@ impl Endpoint {
         if self.config.message_oriented || self.wire.epoch() != 0 || self.crowd.is_here() {
             return Direct::Closed;
         }
-        let mut taker = Taker { selector, capacity, place, taken: None };
+        let mut taker = Taker { selector, capacity, place, taken: None, is_passed: Cell::new(false) };
         let mut pauses = self.config.spins;
         // The first time without asking whether there is something: that costs as much as taking it.
         loop {
@@ -56,6 +58,13 @@ impl Endpoint {
         }
     }
 
+    /// Whether the message that is there is not all of it, which is for a posted receive to wait for.
+    fn waits_for_more(&self, state: &State, selector: &Selector) -> bool {
+        let first = || state.matcher.probe(selector);
+        !self.remote.is_empty()
+            && first().is_some_and(|(envelope, message)| self.is_remote(envelope.source) && !message.is_all())
+    }
+
     /// Takes the message if it is there.
     #[inline(always)]
     fn take_next(&self, taker: &mut Taker<'_>) -> Direct {
@@ -68,10 +77,13 @@ impl Endpoint {
         if !state.outbox.is_empty() {
             self.flush(state);
         }
+        if state.matcher.unexpected_len() > 0 && self.waits_for_more(state, &taker.selector) {
+            return Direct::Closed;
+        }
         if state.matcher.unexpected_len() > 0
             && let Some((envelope, message)) = state.matcher.take(&taker.selector)
         {
-            taker.take(self.take_unexpected(state, envelope, *message), envelope);
+            taker.take(self.take_unexpected(state, envelope, *message, 0), envelope);
         }
         for _ in 0..OTHERS {
             if let Some(taken) = taker.taken.take() {
@@ -80,6 +92,9 @@ impl Endpoint {
             let received = inbox.receive(1, &mut |source, header, body| {
                 self.arrive(state, source, header, body, Some(&mut *taker))
             });
+            if taker.is_passed.get() {
+                return Direct::Closed;
+            }
             if received == 0 {
                 break;
             }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use mpjdev_proto::envelope::Selector;
 
+use crate::begun::Begun;
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::pairing::Half;
@@ -94,7 +95,8 @@ impl Endpoint {
     pub(crate) fn fail_hopeless(&self, core: &mut Core) {
         let state = &mut core.state;
         let posted = state.matcher.posted().map(|(selector, id)| (*id, selector));
-        let posted: Vec<_> = posted.chain(state.halves.iter().map(Half::waits_for)).collect();
+        let begun = state.begun.iter().map(Begun::waits_for);
+        let posted: Vec<_> = posted.chain(state.halves.iter().map(Half::waits_for)).chain(begun).collect();
         let mut hopeless = Vec::new();
         for (id, selector) in posted {
             let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { continue };
@@ -149,6 +151,7 @@ impl Endpoint {
                 Some(Request { outcome: None, work: Work::Receive(receive), .. }) => {
                     receive.post.take().map(|post| state.matcher.withdraw(post));
                     state.halves.retain(|half| half.request != id);
+                    state.begun.retain(|begun| begun.request() != id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
                     state.lost.add_all(state.requests.forgotten_send(id));
@@ -156,6 +159,9 @@ impl Endpoint {
                 _ => continue,
             }
             self.complete(state, id, Err(error));
+        }
+        if !state.lanes.is_empty() {
+            self.forget_undecided(state);
         }
     }
 
@@ -171,21 +177,22 @@ impl Endpoint {
             return Ok(());
         }
         self.finishing.store(true, Ordering::Relaxed);
-        let mut lives = Vec::new();
+        let mut signs = (Vec::new(), None);
         let mut since = Instant::now();
         let left = loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
                 let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
-                Ok((!sends && core.state.outbox.is_empty()).then_some(()))
+                let has_left = !sends && core.state.outbox.is_empty() && self.wire.leaving().is_none();
+                Ok(has_left.then_some(()))
             });
             match left {
                 Err(DeviceError::TimedOut { .. }) => {}
                 left => break left,
             }
-            let now = self.needed_lives();
-            if now != lives {
-                lives = now;
+            let now = (self.needed_lives(), self.wire.leaving());
+            if now != signs {
+                signs = now;
                 since = Instant::now();
             }
             if since.elapsed() > self.config.finish_patience {
@@ -221,6 +228,7 @@ impl Endpoint {
         });
         let mut peers: Vec<u32> =
             sends.chain(core.state.outbox.dests()).filter(|d| *d != self.rank).collect();
+
         peers.sort_unstable();
         peers.dedup();
         peers.into_iter().map(|peer| (peer, self.wire.life(peer))).collect()

@@ -16,6 +16,7 @@ use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
+use crate::accounts::Account;
 use crate::config::{Config, QUEUE_PACKETS};
 use crate::direct::Direct;
 use crate::ending::Lost;
@@ -24,7 +25,7 @@ use crate::outbox::Outbox;
 use crate::progress::BATCH;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
-use crate::unexpected::{Account, Unexpected};
+use crate::unexpected::Unexpected;
 use crate::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
 
 /// How long a receive that is interrupted between its halves still waits for the second one.
@@ -65,6 +66,10 @@ pub(crate) struct State {
     pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
     /// Receives whose first half is there: the envelope their second half must have.
     pub(crate) halves: Vec<crate::pairing::Half>,
+    /// What is matched and has only begun to arrive.
+    pub(crate) begun: Vec<crate::begun::Begun>,
+    /// Messages of foreign ranks that wait until it is known what they are.
+    pub(crate) lanes: Vec<crate::undecided::Lane>,
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
@@ -112,6 +117,8 @@ pub struct Endpoint {
     /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
     pub(crate) missed_help: AtomicBool,
     pub(crate) crowd: Crowd,
+    /// Ranks whose messages are copied, by rank; empty where there are none.
+    pub(crate) remote: Box<[bool]>,
     /// Batches of packets that are taken in at a time: more packets than all queues hold.
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
@@ -133,6 +140,8 @@ impl Endpoint {
         let state = State {
             matcher: Matcher::new(),
             halves: Vec::new(),
+            begun: Vec::new(),
+            lanes: Vec::new(),
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
@@ -148,6 +157,10 @@ impl Endpoint {
         Endpoint {
             rank,
             size,
+            remote: match (0..size).any(|peer| wire.is_remote(peer)) {
+                true => (0..size).map(|peer| wire.is_remote(peer)).collect(),
+                false => Box::default(),
+            },
             wire,
             source,
             core: Mutex::new(Core { inbox, state }),
@@ -189,6 +202,18 @@ impl Endpoint {
         &self.config
     }
 
+    /// Whether messages to and from a rank are copied, so that they use its memory before they are matched.
+    #[inline(always)]
+    pub(crate) fn is_remote(&self, peer: u32) -> bool {
+        !self.remote.is_empty() && self.remote[peer as usize]
+    }
+
+    /// Whether messages to and from a rank are physical ones, a split one two of them.
+    #[inline(always)]
+    pub(crate) fn is_physical(&self, peer: u32) -> bool {
+        self.config.message_oriented || self.is_remote(peer)
+    }
+
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,11 +240,13 @@ impl Endpoint {
 
     /// Fails a receive whose source was gone before it was posted: that of its message or, when it has its first half, that
     /// of the second.
-    fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
+    pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
         if self.wire.epoch() == 0 {
             return;
         }
-        let half = core.state.halves.iter().map(|half| half.waits_for()).find(|(request, _)| *request == id);
+        let halves = core.state.halves.iter().map(|half| half.waits_for());
+        let begun = core.state.begun.iter().map(|begun| begun.waits_for());
+        let half = halves.chain(begun).find(|(request, _)| *request == id);
         if let Some(selector) = half.map(|(_, second)| second).or(selector)
             && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
             && let Some(error) = self.hopeless_receive(&selector, receive.members())
@@ -315,109 +342,6 @@ impl Endpoint {
             }
             other => other,
         }
-    }
-
-    /// Looks for a message without receiving it (MPI_Iprobe): its envelope, and the capacity it needs.
-    ///
-    /// # Errors
-    /// This rank has finished, the job has failed, or nobody is left who could send such a message.
-    pub fn probe_now(
-        &self,
-        selector: &Selector,
-        members: &[u32],
-    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let mut core = self.lock();
-        self.check_self(&core.state)?;
-        self.progress(&mut core);
-        let seen = self.peek(&mut core, selector, members);
-        drop(core);
-        if seen == Ok(None) {
-            self.note_fruitless();
-        }
-        seen
-    }
-
-    fn peek(
-        &self,
-        core: &mut Core,
-        selector: &Selector,
-        members: &[u32],
-    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let look = |core: &Core| {
-            core.state.matcher.probe(selector).map(|(envelope, message)| (envelope, message.needs_capacity()))
-        };
-        if let Some(seen) = look(core) {
-            return Ok(Some(seen));
-        }
-        let Some(error) = self.hopeless(selector, members) else { return Ok(None) };
-        // Who has finished may have sent right before it.
-        self.take_in(core);
-        look(core).map(Some).ok_or(error)
-    }
-
-    /// Waits for a message without receiving it (MPI_Probe).
-    ///
-    /// # Errors
-    /// As for [`probe_now`](Self::probe_now); interrupted.
-    pub fn probe(
-        &self,
-        selector: &Selector,
-        members: &[u32],
-        patience: &mut dyn Patience,
-    ) -> Result<(Envelope, usize), DeviceError> {
-        self.block(&[], None, Backoff::new(&self.config), patience, |core| {
-            self.check_self(&core.state)?;
-            self.peek(core, selector, members)
-        })
-    }
-
-    /// Takes a message out of matching (MPI_Improbe): no other receive gets it.
-    ///
-    /// # Errors
-    /// As for [`probe_now`](Self::probe_now).
-    pub fn take_matched(
-        &self,
-        selector: &Selector,
-        members: &[u32],
-    ) -> Result<Option<crate::unexpected::MatchedMessage>, DeviceError> {
-        let mut core = self.lock();
-        self.check_self(&core.state)?;
-        self.progress(&mut core);
-        match core.state.matcher.take(selector) {
-            Some((envelope, message)) => {
-                Ok(Some(crate::unexpected::MatchedMessage { envelope, message: Some(message), owner: None }))
-            }
-            None => {
-                let seen = self.peek(&mut core, selector, members);
-                drop(core);
-                self.note_fruitless();
-                seen.map(|_| None)
-            }
-        }
-    }
-
-    /// Receives a message that was taken out of matching (MPI_Imrecv).
-    pub fn start_matched_receive(
-        &self,
-        mut matched: crate::unexpected::MatchedMessage,
-        capacity: usize,
-    ) -> RequestId {
-        let message = matched.message.take().expect("a message is received or dropped once");
-        self.receive_taken(matched.envelope, *message, capacity)
-    }
-
-    pub(crate) fn receive_taken(
-        &self,
-        envelope: Envelope,
-        message: Unexpected,
-        capacity: usize,
-    ) -> RequestId {
-        let mut core = self.lock();
-        let receive = Receive { capacity, post: None, spare: None, members: None };
-        let id = core.state.requests.add(Work::Receive(receive));
-        self.deliver_unexpected(&mut core.state, id, envelope, message);
-        self.give_up_receive(&mut core, id, None);
-        id
     }
 
     // ---- Requests
@@ -517,11 +441,11 @@ impl Endpoint {
 
     /// Notes an outcome and wakes who waits for it.
     pub(crate) fn complete(&self, state: &mut State, id: RequestId, outcome: Result<Completed, DeviceError>) {
-        if let Some(Work::Send { dest, pair: Some((number, charged)), .. }) =
-            state.requests.get(id).map(|r| &r.work)
-        {
-            state.pairs.close(*number);
-            self.sent[*dest as usize].sent.fetch_sub(*charged as u64, Ordering::Relaxed);
+        if let Some(Work::Send { dest, pair, charged, .. }) = state.requests.get(id).map(|r| &r.work) {
+            pair.map(|number| state.pairs.close(number));
+            if *charged > 0 {
+                self.sent[*dest as usize].sent.fetch_sub(*charged, Ordering::Relaxed);
+            }
         }
         let waiters = state.requests.complete(id, outcome);
         self.note_change();

@@ -2,6 +2,12 @@
 
 #[cfg(not(loom))]
 mod processes;
+#[cfg(not(loom))]
+mod remote;
+#[cfg(not(loom))]
+mod spanning;
+#[cfg(not(loom))]
+pub mod world;
 
 use std::sync::Arc;
 
@@ -14,6 +20,8 @@ use crate::transport::local;
 
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
+#[cfg(not(loom))]
+pub use remote::{tcp, tcp_rank};
 
 /// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
 ///

@@ -4,6 +4,8 @@
 //! the clock, the threads' sleep and the transports, and is the same for all of them.
 #![forbid(unsafe_code)]
 
+mod accounts;
+mod begun;
 pub mod collective;
 pub mod comm;
 pub mod config;
@@ -19,10 +21,13 @@ pub mod job;
 mod outbox;
 mod pairing;
 pub mod pool;
+mod probing;
 mod progress;
+mod remote;
 mod requests;
 mod sending;
 pub mod transport;
+mod undecided;
 mod unexpected;
 mod waiting;
 
@@ -33,6 +38,6 @@ pub use endpoint::{Endpoint, Mode};
 pub use error::DeviceError;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::slots as handles;
+pub use probing::MatchedMessage;
 pub use requests::{Completed, RequestId};
-pub use unexpected::MatchedMessage;
 pub use waiting::{Patience, Patient, deadline_after};

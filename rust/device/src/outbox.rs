@@ -52,7 +52,7 @@ impl Outbox {
         match packet.header.kind {
             // What its receiver waits for does not wait behind messages that wait for answers themselves.
             Kind::Matched => queue.push_front(packet),
-            Kind::Eager | Kind::Synchronous => queue.push_back(packet),
+            _ => queue.push_back(packet),
         }
     }
 

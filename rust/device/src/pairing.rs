@@ -7,17 +7,18 @@
 use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::{copy_words, store_word};
-use mpjdev_buffer::{Message, SecondaryHeader, Slab, SlabError};
+use mpjdev_buffer::{Message, PrimaryHeader, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
 
+use crate::begun::{Begun, Then};
 use crate::endpoint::{Endpoint, Mode, State};
 use crate::error::DeviceError;
-use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
+use crate::sending::send;
 use crate::transport::{Header, Incoming, Kind, Payload};
-use crate::unexpected::{lengths, physical, received};
+use crate::unexpected::{arrived_whole, lengths, physical, received};
 
 /// A receive whose first half is there.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Half {
     /// The first half, or why the receive fails once the second half is consumed.
     first: Result<(Slab, usize), DeviceError>,
     first_envelope: Envelope,
-    capacity: usize,
+    pub(crate) capacity: usize,
 }
 
 impl Half {
@@ -49,46 +50,54 @@ impl Endpoint {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
+        if self.is_remote(dest) {
+            return self.start_remote(dest, context, tag, message, mode);
+        }
         let message = &self.slim(message)?;
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        let wants_match = |octets| mode == Mode::Synchronous || !self.take_credit(dest, octets);
+        let kind = |octets: usize| match mode == Mode::Standard && self.take_credit(dest, octets as u64) {
+            true => Kind::Eager,
+            false => Kind::Synchronous,
+        };
         let Some(second) = message.second_slab() else {
             let slab = message.first_slab();
-            let wants_match = wants_match(slab.len());
+            let header = Header { kind: kind(slab.len()), ..header };
             let payload = Payload::Physical(slab.clone(), first_len);
-            return Ok(self.queue(dest, header, payload, Some(first_len), wants_match));
+            return Ok(self.queue(dest, header, payload, send(dest, tag, Some(first_len), 0)));
         };
-        let (number, second_tag) = self.open_pair()?;
-        let first = match self.numbered(message, number) {
-            Ok(slab) => slab,
-            Err(error) => {
-                self.lock().state.pairs.close(number);
-                return Err(error);
-            }
-        };
+        let (number, second_tag, first) = self.open_numbered(message)?;
         // The receiver tells of the first half only: this rank hears of the second by the answer to it.
-        let wants_match = wants_match(first.len() + second.len());
-        let charged = if wants_match { 0 } else { second.len() };
-        let id = self.queue(dest, header, Payload::Physical(first, first_len), None, wants_match);
-        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some((number, charged)) };
+        let header = Header { kind: kind(first.len() + second.len()), ..header };
+        let charged = if header.kind == Kind::Eager { second.len() as u64 } else { 0 };
+        let id = self.queue(dest, header, Payload::Physical(first, first_len), send(dest, tag, None, 0));
+        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number), charged };
         let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
         self.queue_second(dest, header, Payload::Physical(second.clone(), message.secondary_len()), work);
         Ok(id)
     }
 
     /// Queues a second half. It always waits to be matched: its number is free again only then.
-    fn queue_second(&self, dest: u32, mut header: Header, payload: Payload, work: Work) {
-        let mut core = self.lock();
-        let id = core.state.requests.add(work);
-        core.state.requests.detach(id);
-        header.token = id.into();
-        self.enqueue(&mut core.state, Queued { dest, header, payload: Some(payload), request: None });
-        self.give_up_send(&mut core, id, dest);
+    fn queue_second(&self, dest: u32, header: Header, payload: Payload, work: Work) {
+        if let Some(id) = self.queue(dest, header, payload, work) {
+            self.lock().state.requests.detach(id);
+        }
+    }
+
+    /// A pairing number, its tag, and a copy of the first physical message with the number in it.
+    pub(crate) fn open_numbered(&self, message: &Message) -> Result<(u32, i32, Slab), DeviceError> {
+        let (number, tag) = self.open_pair()?;
+        match self.numbered(message, number) {
+            Ok(slab) => Ok((number, tag, slab)),
+            Err(error) => {
+                self.lock().state.pairs.close(number);
+                Err(error)
+            }
+        }
     }
 
     /// A copy of the first physical message with the pairing number in its secondary header.
-    fn numbered(&self, message: &Message, pair: u32) -> Result<Slab, DeviceError> {
+    pub(crate) fn numbered(&self, message: &Message, pair: u32) -> Result<Slab, DeviceError> {
         let slab = self.source.take(message.first_len())?;
         if !self.wire.carries(&slab) {
             return Err(SlabError::Shared { asked: slab.len() as u64 }.into());
@@ -108,20 +117,28 @@ impl Endpoint {
         }
     }
 
-    /// Takes a packet that is the second half of a receive; false when it is not.
-    pub(crate) fn arrive_half(&self, state: &mut State, envelope: &Envelope, body: &Incoming<'_>) -> bool {
+    /// Takes a packet that is the second half of a receive, and gives how many octets are wanted of it; none when it is not.
+    pub(crate) fn arrive_half(
+        &self,
+        state: &mut State,
+        envelope: &Envelope,
+        body: &Incoming<'_>,
+        token: Option<u64>,
+    ) -> Option<u64> {
         if state.halves.is_empty() {
-            return false;
+            return None;
         }
-        let Some(at) = state.halves.iter().position(|h| h.second == *envelope) else { return false };
+        let at = state.halves.iter().position(|h| h.second == *envelope)?;
         let half = state.halves.remove(at);
+        let wanted = half.second_len as u64;
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
             Incoming::Inline(words, len) => self.keep(Incoming::Inline(words, *len), None),
             Incoming::Nothing => self.keep(Incoming::Nothing, None),
+            Incoming::Lost(error) => Err(error.clone()),
         };
-        self.join(state, half, second);
-        true
+        self.join(state, half, second, token.unwrap_or(0));
+        Some(wanted)
     }
 
     /// Gives a first physical message to its receive, which may have to wait for the second.
@@ -130,26 +147,23 @@ impl Endpoint {
         state: &mut State,
         id: RequestId,
         envelope: Envelope,
-        slab: Slab,
-        len: usize,
+        first: Payload,
         capacity: usize,
     ) {
-        let headers = match parse_first(slab.words(), len) {
-            Ok((p, s)) => {
-                Headers { primary_len: p.primary_len, secondary_len: s.secondary_len, pair_number: s.pair }
-            }
-            Err(_) => {
-                let outcome = physical(slab, len, None, capacity, &envelope);
-                return self.complete(state, id, outcome.map(|m| received(envelope, m)));
-            }
+        let len = first.len();
+        let Some(headers) = headers(&first) else {
+            let outcome = arrived_whole(Ok(first), capacity, &envelope);
+            return self.complete(state, id, outcome.map(|m| received(envelope, m)));
         };
-        let (first, expected) = match Arrival::judge(len, headers, capacity) {
-            Ok(Arrival::Complete { .. }) => {
-                let outcome = physical(slab, len, None, capacity, &envelope);
+        let (first, expected) = match (Arrival::judge(len, headers, capacity), first) {
+            (Ok(Arrival::NeedsSecond { len: second_len, pair }), Payload::Physical(slab, len)) => {
+                (Ok((slab, len)), Some((second_len, pair)))
+            }
+            (Ok(_), first) => {
+                let outcome = arrived_whole(Ok(first), capacity, &envelope);
                 return self.complete(state, id, outcome.map(|m| received(envelope, m)));
             }
-            Ok(Arrival::NeedsSecond { len: second_len, pair }) => (Ok((slab, len)), Some((second_len, pair))),
-            Err(error) => (Err(lengths(error, &envelope)), Arrival::second_of_truncated(len, headers)),
+            (Err(error), _) => (Err(lengths(error, &envelope)), Arrival::second_of_truncated(len, headers)),
         };
         let Some((second_len, pair)) = expected else {
             return self.complete(state, id, first.map(|_| -> Completed { unreachable!("errors only") }));
@@ -168,24 +182,47 @@ impl Endpoint {
 
     /// Takes the second half if it is here already, else waits for it.
     fn await_half(&self, state: &mut State, half: Half) {
-        match state.matcher.take(&Selector::from(half.second)) {
+        let held = state.take_held(&half.second);
+        match held.or_else(|| state.matcher.take(&Selector::from(half.second))) {
             Some((envelope, message)) => {
-                let second = self.take_unexpected(state, envelope, *message);
-                self.join(state, half, second);
+                let token = message.token().unwrap_or(0);
+                let second = self.take_unexpected(state, envelope, *message, half.second_len as u64);
+                self.join(state, half, second, token);
             }
             None => state.halves.push(half),
         }
     }
 
-    /// Joins both halves.
-    fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>) {
+    /// Joins both halves, when the second one is all here. `token` is what that was numbered with.
+    pub(crate) fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>, token: u64) {
+        if let Ok(Payload::Begun { .. }) = second {
+            let source = half.first_envelope.source;
+            return state.begun.push(Begun { source, token, then: Then::Half(Box::new(half)) });
+        }
         let Half { second_len, request, first, first_envelope, capacity, .. } = half;
         let outcome = first.and_then(|(slab, len)| {
-            let second = second?.into_physical();
-            check_second(second_len, second.1).map_err(|e| lengths(e, &first_envelope))?;
+            let second = second?;
+            check_second(second_len, second.len()).map_err(|e| lengths(e, &first_envelope))?;
             debug_assert!(len >= MESSAGE_OVERHEAD);
-            physical(slab, len, Some(second), capacity, &first_envelope)
+            physical(slab, len, second.into_physical(), capacity, &first_envelope)
         });
         self.complete(state, request, outcome.map(|m| received(first_envelope, m)));
     }
+}
+
+/// The headers of a first physical message; none when they are damaged.
+fn headers(first: &Payload) -> Option<Headers> {
+    let (primary, secondary) = match first {
+        Payload::Physical(slab, len) => parse_first(slab.words(), *len).ok()?,
+        Payload::Cut { headers: Some([primary, secondary]), .. } => {
+            let primary = PrimaryHeader::parse(*primary).ok()?;
+            (primary, SecondaryHeader::parse(*secondary, primary.encoding).ok()?)
+        }
+        _ => return None,
+    };
+    Some(Headers {
+        primary_len: primary.primary_len,
+        secondary_len: secondary.secondary_len,
+        pair_number: secondary.pair,
+    })
 }

@@ -41,9 +41,10 @@ pub(crate) enum Work {
         tag: i32,
         /// Octets of the logical message; none for the first half of a split one, which the second one stands for.
         len: Option<usize>,
-        /// Pairing number that is free again when this is done, and octets that the second half counts against the credit
-        /// until then.
-        pair: Option<(u32, usize)>,
+        /// Pairing number that is free again when this is done.
+        pair: Option<u32>,
+        /// Octets that count against the credit until this is done.
+        charged: u64,
     },
     /// A receive.
     Receive(Receive),

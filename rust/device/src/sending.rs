@@ -54,7 +54,7 @@ impl Endpoint {
         if self.wire.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
             self.check_peer(dest)?;
         }
-        if self.config.message_oriented {
+        if self.is_physical(dest) {
             return self.start_physical(dest, context, tag, message, mode);
         }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
@@ -85,7 +85,8 @@ impl Endpoint {
             true => self.slim(message).unwrap_or_else(|_| message.clone()),
             false => message.clone(),
         };
-        self.queue(dest, header, Payload::Whole(waits), Some(message.logical_len()), false)
+        let work = send(dest, header.tag, Some(message.logical_len()), 0);
+        self.queue(dest, header, Payload::Whole(waits), work)
     }
 
     /// For a message that its receiver's memory, or the credit, is not to be used for: it is lent until it is matched. What
@@ -107,7 +108,9 @@ impl Endpoint {
         if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
             return Ok(self.send_eager(dest, header, &copy));
         }
-        Ok(self.queue(dest, header, Payload::Whole(copy), Some(message.logical_len()), true))
+        let work = send(dest, header.tag, Some(message.logical_len()), 0);
+        let header = Header { kind: Kind::Synchronous, ..header };
+        Ok(self.queue(dest, header, Payload::Whole(copy), work))
     }
 
     /// The message as it may wait: a copy of what others cannot see, and of what holds much more memory than it has octets,
@@ -124,8 +127,12 @@ impl Endpoint {
 
     /// What a message counts for against the credit: the octets that it holds at the receiver until it is matched.
     #[inline]
-    fn charge(&self, message: &Message) -> usize {
-        if goes_inline(message, self.config.inline_max) { message.logical_len() } else { message.held_len() }
+    fn charge(&self, message: &Message) -> u64 {
+        let len = message.logical_len();
+        match goes_inline(message, self.config.inline_max) {
+            true => len as u64,
+            false => self.config.counted(message.held_len(), len),
+        }
     }
 
     /// Counts octets against the credit for a destination; false when that is used up.
@@ -133,8 +140,8 @@ impl Endpoint {
     /// A message larger than the credit may go all the same when nothing else is on its way: as far as this rank knows,
     /// which hears of matches a quarter of the credit late.
     #[inline]
-    pub(crate) fn take_credit(&self, dest: u32, len: usize) -> bool {
-        let len = len as u64 + CREDIT_OVERHEAD;
+    pub(crate) fn take_credit(&self, dest: u32, len: u64) -> bool {
+        let len = len + CREDIT_OVERHEAD;
         let account = &self.sent[dest as usize];
         let before = account.sent.fetch_add(len, Ordering::Relaxed);
         let credit = self.config.credit;
@@ -146,7 +153,8 @@ impl Endpoint {
         let matched = self.wire.matched_by(dest).min(before);
         account.matched.store(matched, Ordering::Relaxed);
         let under_way = before.saturating_sub(matched);
-        if under_way + len <= credit || under_way <= credit / 4 {
+        // What is copied takes the receiver's memory, however large a message is.
+        if under_way + len <= credit || (under_way <= credit / 4 && !self.is_remote(dest)) {
             return true;
         }
         account.sent.fetch_sub(len, Ordering::Relaxed);
@@ -157,34 +165,36 @@ impl Endpoint {
     fn give_credit_back(&self, dest: u32, payload: &Payload) {
         let len = match payload {
             Payload::Whole(message) => self.charge(message),
-            physical => physical.held_len(),
+            physical => self.config.counted(physical.held_len(), physical.len()),
         };
-        self.sent[dest as usize].sent.fetch_sub(len as u64 + CREDIT_OVERHEAD, Ordering::Relaxed);
+        self.sent[dest as usize].sent.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
-    /// Queues a packet behind those that wait, and sends what can be sent. `len` are the octets of the logical message
-    /// that the packet stands for.
-    pub(crate) fn queue(
+    /// Queues a packet behind those that wait, and sends what can be sent. Gives the request unless it is done.
+    pub(crate) fn queue(&self, dest: u32, header: Header, payload: Payload, work: Work) -> Option<RequestId> {
+        self.queue_locked(&mut self.lock(), dest, header, payload, work)
+    }
+
+    pub(crate) fn queue_locked(
         &self,
+        core: &mut Core,
         dest: u32,
         mut header: Header,
         payload: Payload,
-        len: Option<usize>,
-        synchronous: bool,
+        work: Work,
     ) -> Option<RequestId> {
-        let mut core = self.lock();
         let state = &mut core.state;
-        let id = state.requests.add(Work::Send { dest, tag: header.tag, len, pair: None });
-        if synchronous {
-            header.kind = Kind::Synchronous;
+        let id = state.requests.add(work);
+        let waits = matches!(header.kind, Kind::Synchronous | Kind::Announced);
+        if waits {
             header.token = id.into();
         }
-        let request = (!synchronous).then_some(id);
+        let request = (!waits).then_some(id);
         self.enqueue(state, Queued { dest, header, payload: Some(payload), request });
         if let Ok(Some(_)) = state.requests.take_outcome(id) {
             return None;
         }
-        self.give_up_send(&mut core, id, dest);
+        self.give_up_send(core, id, dest);
         Some(id)
     }
 
@@ -227,7 +237,7 @@ impl Endpoint {
         let mut unanswered = std::mem::take(&mut state.unanswered);
         let mut try_send = |packet: &Queued| {
             let waiting = &mut unanswered[packet.dest as usize];
-            let waits = packet.header.kind == Kind::Synchronous;
+            let waits = matches!(packet.header.kind, Kind::Synchronous | Kind::Announced);
             if waits && *waiting >= UNANSWERED_MAX {
                 return false;
             }
@@ -253,7 +263,7 @@ impl Endpoint {
 
     /// Removes the one packet of a send that has not left; a split message's send stays.
     pub(crate) fn unqueue(&self, state: &mut State, id: RequestId, dest: u32) -> bool {
-        if self.config.message_oriented {
+        if self.is_physical(dest) {
             return false;
         }
         let is_its = |q: &Queued| {
@@ -269,4 +279,9 @@ impl Endpoint {
         }
         true
     }
+}
+
+/// The work of a send that is no second half.
+pub(crate) fn send(dest: u32, tag: i32, len: Option<usize>, charged: u64) -> Work {
+    Work::Send { dest, tag, len, pair: None, charged }
 }

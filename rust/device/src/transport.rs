@@ -3,6 +3,8 @@
 pub mod local;
 #[cfg(not(loom))]
 pub mod shm;
+#[cfg(not(loom))]
+pub mod tcp;
 
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
@@ -19,8 +21,16 @@ pub enum Kind {
     /// A message whose sender waits until it is matched: synchronous mode, or no credit left. `token` is the
     /// sender's request.
     Synchronous,
-    /// A synchronous message was matched. `token` is the sender's request.
+    /// A synchronous message of which next to nothing leaves before it is matched. Only for ranks whose messages are
+    /// copied.
+    Announced,
+    /// A synchronous message was matched. `token` is the sender's request; where the message has only begun to arrive, `context`
+    /// says how many octets of it are wanted.
     Matched,
+    /// Coming in only: the whole of a message that had begun to arrive when it was matched, by its `token`.
+    Rest,
+    /// Coming in only: a message was taken back by its sender, by its `token`.
+    Withdrawn,
 }
 
 /// What every packet carries.
@@ -47,6 +57,21 @@ pub enum Payload {
     Headed(Slab, usize, [[u8; 8]; 3]),
     /// A logical message in two: what would be its two physical messages.
     Parts((Slab, usize), (Slab, usize)),
+    /// One physical message of which only the first octets are here, `here` of them in this rank's memory. All of it comes
+    /// when it is matched.
+    Begun {
+        /// Octets of the message.
+        len: usize,
+        /// Octets of this rank's memory that it holds.
+        here: usize,
+    },
+    /// One physical message that is longer than was wanted: its primary and its secondary header, if they were there.
+    Cut {
+        /// Octets of the message.
+        len: usize,
+        /// Both headers.
+        headers: Option<[[u8; 8]; 2]>,
+    },
 }
 
 impl Payload {
@@ -56,6 +81,7 @@ impl Payload {
             Payload::Whole(message) => message.logical_len(),
             Payload::Physical(_, len) | Payload::Headed(_, len, _) => *len,
             Payload::Parts(first, second) => first.1 + second.1,
+            Payload::Begun { len, .. } | Payload::Cut { len, .. } => *len,
         }
     }
 
@@ -65,16 +91,20 @@ impl Payload {
             Payload::Whole(message) => message.held_len(),
             Payload::Physical(slab, _) | Payload::Headed(slab, ..) => slab.len(),
             Payload::Parts(first, second) => first.0.len() + second.0.len(),
+            Payload::Begun { here, .. } => *here,
+            Payload::Cut { .. } => 0,
         }
     }
 
     /// The one physical message, or the first of a logical one: its slab and its octets there.
-    pub fn into_physical(self) -> (Slab, usize) {
+    /// None while it is not here.
+    pub fn into_physical(self) -> Option<(Slab, usize)> {
         match self {
-            Payload::Whole(message) => (message.first_slab().clone(), message.first_len()),
+            Payload::Whole(message) => Some((message.first_slab().clone(), message.first_len())),
             Payload::Physical(slab, len) | Payload::Headed(slab, len, _) | Payload::Parts((slab, len), _) => {
-                (slab, len)
+                Some((slab, len))
             }
+            Payload::Begun { .. } | Payload::Cut { .. } => None,
         }
     }
 
@@ -111,6 +141,8 @@ pub enum Incoming<'a> {
     Inline(&'a [AtomicU64], usize),
     /// A reference, to be taken.
     Reference(Payload),
+    /// They found no memory.
+    Lost(mpjdev_buffer::SlabError),
 }
 
 /// What is known about a rank.
@@ -133,6 +165,30 @@ pub trait Wire: Debug + Send + Sync {
     /// Nothing of what found no room at a rank waits for it any more.
     fn forget_room(&self, dest: u32) {
         let _ = dest;
+    }
+
+    /// Whether messages of this rank and to it are copied, as physical messages, so that they use the receiver's memory before
+    /// they are matched.
+    fn is_remote(&self, rank: u32) -> bool {
+        let _ = rank;
+        false
+    }
+
+    /// Whether a rank is not one of ours: nobody there counts credit, knows pairing numbers or answers but to IMPI.
+    fn is_foreign(&self, rank: u32) -> bool {
+        let _ = rank;
+        false
+    }
+
+    /// Octets of a message to a remote rank that leave all before it is matched; a longer one is answered when it is.
+    fn eager_max(&self, dest: u32) -> usize {
+        let _ = dest;
+        usize::MAX
+    }
+
+    /// Whether what a foreign rank sends fills more memory than it may: then it is asked to send no more.
+    fn hold_back(&self, source: u32, full: bool) {
+        let _ = (source, full);
     }
 
     /// Whether messages in this memory go by reference as they are; else they are copied first.
@@ -168,6 +224,12 @@ pub trait Wire: Debug + Send + Sync {
 
     /// The rank whose failure ends the whole job, and why; none while there is none.
     fn abort(&self) -> Option<(u32, String)>;
+
+    /// None when all that this rank was given to send has left; else a number that changes while it leaves. A send may be
+    /// done before.
+    fn leaving(&self) -> Option<u64> {
+        None
+    }
 
     /// Tells everybody that this rank has finished.
     fn finish(&self);

@@ -1,19 +1,21 @@
 //! Messages that arrived before their receive, and how an arriving packet finds its way.
 
-use std::sync::Arc;
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_buffer::{BufferError, Message, Slab, SlabError};
+use mpjdev_buffer::{BufferError, Message, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 
-use crate::config::{CREDIT_OVERHEAD, INLINE_MAX, UNANSWERED_MAX};
+use crate::accounts::Charge;
+use crate::begun::{Begun, Then};
 use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
-use crate::outbox::Queued;
 use crate::requests::{Completed, RequestId, Work};
-use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
+use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload};
 
 /// A message whose receive has not been posted.
 #[derive(Debug)]
@@ -27,118 +29,40 @@ impl Unexpected {
     pub(crate) fn needs_capacity(&self) -> usize {
         let first_len = match &self.payload {
             Ok(Payload::Whole(message)) => message.first_len(),
-            Ok(Payload::Physical(_, len) | Payload::Headed(_, len, _) | Payload::Parts((_, len), _)) => *len,
+            Ok(Payload::Parts((_, len), _)) => *len,
+            Ok(physical) => physical.len(),
             Err(_) => 0,
         };
         first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
     }
-}
 
-/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
-/// sender goes on, and nothing of it stays.
-#[derive(Debug)]
-pub struct MatchedMessage {
-    pub(crate) envelope: Envelope,
-    /// None once it is received.
-    pub(crate) message: Option<Box<Unexpected>>,
-    /// Who consumes it when it is dropped.
-    pub(crate) owner: Option<Arc<Endpoint>>,
-}
+    /// What its sender, which waits, has numbered it with.
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.charge.token
+    }
 
-impl Drop for MatchedMessage {
-    fn drop(&mut self) {
-        if let (Some(owner), Some(message)) = (self.owner.take(), self.message.take()) {
-            let id = owner.receive_taken(self.envelope, *message, 0);
-            owner.detach(id);
+    pub(crate) fn charge(&self) -> &Charge {
+        &self.charge
+    }
+
+    pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, Charge) {
+        (self.payload, self.charge)
+    }
+
+    /// Whether it is the first half of a message whose second one has no number, but follows.
+    pub(crate) fn is_unnumbered_half(&self) -> bool {
+        let Ok(Payload::Physical(slab, len)) = &self.payload else { return false };
+        let is_unnumbered = |(_, secondary): (_, SecondaryHeader)| secondary.pair == 0;
+        !is_all(slab.words(), *len) && parse_first(slab.words(), *len).is_ok_and(is_unnumbered)
+    }
+
+    /// Whether nothing is to come behind it, where messages are physical ones.
+    pub(crate) fn is_all(&self) -> bool {
+        match &self.payload {
+            Ok(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
+            Ok(Payload::Begun { .. } | Payload::Cut { .. }) => false,
+            Ok(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..)) | Err(_) => true,
         }
-    }
-}
-
-impl MatchedMessage {
-    /// The message's envelope, its source numbered in the world.
-    pub fn envelope(&self) -> Envelope {
-        self.envelope
-    }
-
-    /// Capacity that the receiving buffer needs.
-    pub fn needs_capacity(&self) -> usize {
-        self.message.as_ref().map_or(0, |message| message.needs_capacity())
-    }
-}
-
-/// What a message counts for until it is matched.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Charge {
-    /// Octets against its sender's credit; none when the sender waits.
-    credit: u64,
-    /// Octets of this rank's memory.
-    here: u64,
-    /// The sender's request, when it waits to hear that the message is matched.
-    token: Option<u64>,
-}
-
-impl Charge {
-    #[inline]
-    fn of(body: &Incoming<'_>, token: Option<u64>) -> Charge {
-        let (held, here) = match body {
-            Incoming::Inline(_, len) => (*len as u64, *len as u64),
-            Incoming::Reference(payload) => (payload.held_len() as u64, 0),
-            Incoming::Nothing => (0, 0),
-        };
-        let credit = if token.is_some() { 0 } else { held + CREDIT_OVERHEAD };
-        Charge { credit, here: here + CREDIT_OVERHEAD, token }
-    }
-}
-
-/// What one rank has sent this one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
-    /// Octets against the credit that were matched, and those of them that the source was told of.
-    matched: u64,
-    told: u64,
-    /// Octets of this rank's memory in messages that are not matched and did not wait for it.
-    here: u64,
-    /// Messages that are not matched and whose sender waits for that.
-    waiting: u32,
-}
-
-impl Account {
-    /// Takes a message to account.
-    ///
-    /// # Errors
-    /// Its sender should have waited.
-    #[inline]
-    fn enter(&mut self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
-        if charge.token.is_some() {
-            if self.waiting >= UNANSWERED_MAX {
-                return Err(NotAllowed("more messages that wait to be matched than may"));
-            }
-            self.waiting += 1;
-            return Ok(());
-        }
-        // One message may go beyond the credit.
-        if self.here > credit + INLINE_MAX as u64 + CREDIT_OVERHEAD {
-            return Err(NotAllowed("more messages than its credit allows"));
-        }
-        self.here += charge.here;
-        Ok(())
-    }
-
-    /// A message of the account is matched. Gives the octets that its sender should be told of.
-    #[inline]
-    fn settle(&mut self, charge: &Charge, credit: u64) -> Option<u64> {
-        if charge.token.is_some() {
-            self.waiting -= 1;
-            return None;
-        }
-        self.here -= charge.here;
-        // What a peer says of the slabs that it lends may be nonsense, which harms its own credit only.
-        self.matched = self.matched.wrapping_add(charge.credit);
-        // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
-        (self.matched.wrapping_sub(self.told) > credit / 4).then(|| {
-            self.told = self.matched;
-            self.matched
-        })
     }
 }
 
@@ -150,9 +74,22 @@ pub(crate) struct Taker<'a> {
     /// Where the message goes. What is there before is memory that nobody else refers to.
     pub(crate) place: &'a mut Option<Message>,
     pub(crate) taken: Option<Result<Envelope, DeviceError>>,
+    /// A message has come that is the first to fit and that only a posted receive can take.
+    pub(crate) is_passed: Cell<bool>,
 }
 
 impl Taker<'_> {
+    /// Whether it takes a message with this envelope, which may not be all here.
+    #[inline(always)]
+    fn wants(&self, envelope: &Envelope, is_all: impl FnOnce() -> bool) -> bool {
+        if self.taken.is_some() || self.is_passed.get() || !self.selector.matches(envelope) {
+            return false;
+        }
+        let is_all = is_all();
+        self.is_passed.set(!is_all);
+        is_all
+    }
+
     /// Takes a message that is in memory of its own.
     pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
         let message = arrived_whole(payload, self.capacity, &envelope);
@@ -197,34 +134,59 @@ impl Endpoint {
                 self.arrive_answer(state, source, header.token.into());
                 return Ok(());
             }
-            Kind::Synchronous => Some(header.token),
+            Kind::Rest => return self.arrive_rest(state, source, header.token, body),
+            Kind::Withdrawn => {
+                self.arrive_withdrawal(state, source, header.token);
+                return Ok(());
+            }
+            Kind::Synchronous | Kind::Announced => Some(header.token),
             Kind::Eager => None,
         };
-        let charge = Charge::of(&body, token);
-        state.accounts[source as usize].enter(&charge, self.config.credit)?;
-        if self.arrive_half(state, &envelope, &body) {
-            self.matched(state, source, &charge);
-            return Ok(());
+        let charge = self.enter(state, source, &body, header.kind, token)?;
+        if let Some(wanted) = self.arrive_half(state, &envelope, &body, token) {
+            self.matched(state, source, &charge, wanted);
+        } else if state.must_hold(&envelope) {
+            let payload = self.keep(body, None);
+            state.hold(envelope, Unexpected { payload, charge });
+        } else {
+            self.place(state, envelope, body, charge, taker);
         }
+        Ok(())
+    }
+
+    /// Gives a message, which is no second half, to the earliest posted receive that it fits, or else to the taker.
+    #[inline]
+    pub(crate) fn place(
+        &self,
+        state: &mut State,
+        envelope: Envelope,
+        body: Incoming<'_>,
+        charge: Charge,
+        taker: Option<&mut Taker<'_>>,
+    ) {
+        let source = envelope.source;
         let posted = match state.matcher.posted_len() {
             0 => None,
             _ => state.matcher.match_arrival(&envelope),
         };
+        let wants =
+            |taker: &&mut Taker<'_>| taker.wants(&envelope, || !self.is_physical(source) || body.is_all());
+        let taker = taker.filter(|_| posted.is_none()).filter(wants);
         match (posted, taker) {
             (Some((id, _)), _) => {
-                let spare = match state.requests.get(id).map(|r| &mut r.work) {
+                let (spare, capacity) = match state.requests.get(id).map(|r| &mut r.work) {
                     Some(Work::Receive(receive)) => {
                         receive.post = None;
-                        receive.spare.take()
+                        (receive.spare.take(), receive.capacity)
                     }
-                    _ => None,
+                    _ => (None, 0),
                 };
                 let payload = self.keep(body, spare);
-                self.matched(state, source, &charge);
-                self.deliver(state, id, envelope, payload);
+                self.matched(state, source, &charge, wanted(capacity));
+                self.deliver(state, id, envelope, payload, charge.token.unwrap_or(0));
             }
             // Last of all: it came after those that are posted.
-            (None, Some(taker)) if taker.taken.is_none() && taker.selector.matches(&envelope) => {
+            (None, Some(taker)) => {
                 let is_taken = match &body {
                     Incoming::Inline(words, len) => taker.take_inline(words, *len, envelope),
                     _ => false,
@@ -232,7 +194,7 @@ impl Endpoint {
                 if !is_taken {
                     taker.take(self.keep(body, None), envelope);
                 }
-                self.matched(state, source, &charge);
+                self.matched(state, source, &charge, 0);
             }
             (None, _) => {
                 let payload = self.keep(body, None);
@@ -240,7 +202,6 @@ impl Endpoint {
                 self.note_unexpected(state);
             }
         }
-        Ok(())
     }
 
     /// Takes in an answer: it completes a send that is under way to the rank that answers, and nothing else.
@@ -261,18 +222,25 @@ impl Endpoint {
         envelope: Envelope,
         message: Unexpected,
     ) {
-        let payload = self.take_unexpected(state, envelope, message);
-        self.deliver(state, id, envelope, payload);
+        let capacity = match state.requests.get(id).map(|r| &r.work) {
+            Some(Work::Receive(receive)) => receive.capacity,
+            _ => 0,
+        };
+        let token = message.token().unwrap_or(0);
+        let payload = self.take_unexpected(state, envelope, message, wanted(capacity));
+        self.deliver(state, id, envelope, payload, token);
     }
 
-    /// The octets of an unexpected message, whose sender is told that it is matched.
+    /// The octets of an unexpected message, whose sender is told that it is matched. No more than `wanted` are, where they are
+    /// not all here.
     pub(crate) fn take_unexpected(
         &self,
         state: &mut State,
         envelope: Envelope,
         message: Unexpected,
+        wanted: u64,
     ) -> Result<Payload, SlabError> {
-        self.matched(state, envelope.source, &message.charge);
+        self.matched(state, envelope.source, &message.charge, wanted);
         message.payload
     }
 
@@ -282,6 +250,7 @@ impl Endpoint {
     pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
         match body {
             Incoming::Reference(payload) => Ok(payload),
+            Incoming::Lost(error) => Err(error),
             Incoming::Nothing => Ok(Payload::Physical(self.source.take_arrived(0)?, 0)),
             Incoming::Inline(words, len) => {
                 let slab = match spare {
@@ -294,34 +263,29 @@ impl Endpoint {
         }
     }
 
-    /// Tells the sender of a message that it is matched: its request, or its credit.
-    #[inline]
-    fn matched(&self, state: &mut State, source: u32, charge: &Charge) {
-        // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
-        if let Some(token) = charge.token
-            && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
-        {
-            let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
-            self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
-        }
-        if let Some(octets) = state.accounts[source as usize].settle(charge, self.config.credit) {
-            self.wire.tell_matched(source, octets);
-        }
-    }
-
-    /// Gives a message's first packet to its receive.
-    fn deliver(
+    /// Gives a message's first packet to its receive. `token` is what it was numbered with, should it only have begun.
+    pub(crate) fn deliver(
         &self,
         state: &mut State,
         id: RequestId,
         envelope: Envelope,
         payload: Result<Payload, SlabError>,
+        token: u64,
     ) {
         let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
         let capacity = receive.capacity;
         let outcome = match payload {
-            Ok(Payload::Physical(slab, len)) if self.config.message_oriented => {
-                return self.deliver_first(state, id, envelope, slab, len, capacity);
+            Ok(Payload::Begun { .. }) => {
+                if self.wire.is_foreign(envelope.source) {
+                    state.note_undecided(envelope, token);
+                }
+                let then = Then::Receive(id, envelope);
+                return state.begun.push(Begun { source: envelope.source, token, then });
+            }
+            Ok(first @ (Payload::Physical(..) | Payload::Cut { .. }))
+                if self.is_physical(envelope.source) =>
+            {
+                return self.deliver_first(state, id, envelope, first, capacity);
             }
             payload => arrived_whole(payload, capacity, &envelope),
         };
@@ -344,6 +308,36 @@ pub(crate) fn arrived_whole(
             Message::from_headed(slab, len, headers, capacity).map_err(damaged(envelope))
         }
         Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
+        Payload::Begun { len, .. } | Payload::Cut { len, .. } => {
+            check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
+            Err(DeviceError::NoSuchRequest)
+        }
+    }
+}
+
+/// Octets that are wanted of a first message, where its receiver has this capacity.
+fn wanted(capacity: usize) -> u64 {
+    (capacity + mpjdev_buffer::layout::MESSAGE_OVERHEAD) as u64
+}
+
+/// Whether a physical message is all of a logical one, or damaged; else a second one belongs to it.
+fn is_all(words: &[AtomicU64], len: usize) -> bool {
+    parse_first(words, len).map_or(true, |(primary, secondary)| {
+        secondary.secondary_len == 0 || len != MESSAGE_OVERHEAD + primary.primary_len
+    })
+}
+
+impl Incoming<'_> {
+    /// Whether nothing is to come behind it, where messages are physical ones.
+    fn is_all(&self) -> bool {
+        match self {
+            Incoming::Inline(words, len) => is_all(words, *len),
+            Incoming::Reference(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
+            Incoming::Reference(Payload::Begun { .. } | Payload::Cut { .. }) => false,
+            Incoming::Reference(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..))
+            | Incoming::Nothing
+            | Incoming::Lost(_) => true,
+        }
     }
 }
 

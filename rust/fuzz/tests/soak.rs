@@ -80,6 +80,42 @@ fn the_input_decoder_keeps_its_promises() {
     soak("input");
 }
 
+/// Proves the promises of a client that is told anything at all.
+#[test]
+fn the_startup_client_keeps_its_promises() {
+    soak("startup-client");
+}
+
+/// Proves the promises of a server to which anything happens.
+#[test]
+fn the_startup_server_keeps_its_promises() {
+    soak("startup-server");
+}
+
+/// Proves the promises of the parser of IMPI packets.
+#[test]
+fn the_packet_parser_keeps_its_promises() {
+    soak("packet");
+}
+
+/// Proves the promises of the machine between two IMPI processes, whatever its driver and its peer do.
+#[test]
+fn the_pair_machine_keeps_its_promises() {
+    soak("pair");
+}
+
+/// Proves the promises of the explanation of conversations and packets.
+#[test]
+fn inspect_of_impi_keeps_its_promises() {
+    soak("recording");
+}
+
+/// Proves the promises of what two hosts say on a new connection.
+#[test]
+fn the_handshake_keeps_its_promises() {
+    soak("handshake");
+}
+
 /// Proves that no target is left out of this file.
 #[test]
 fn every_target_has_a_test() {

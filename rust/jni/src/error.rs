@@ -122,6 +122,7 @@ fn join_class(error: &JoinError) -> JavaClass {
         JoinError::Variable { .. }
         | JoinError::Refused { .. }
         | JoinError::Launcher(_)
+        | JoinError::Mesh { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,
     }
 }

@@ -11,6 +11,8 @@ pub mod queue;
 #[cfg(not(loom))]
 pub mod segment;
 pub mod slots;
+#[cfg(not(loom))]
+pub mod stream;
 
 #[cfg(loom)]
 mod model;

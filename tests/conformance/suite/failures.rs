@@ -95,6 +95,7 @@ fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &Wo
             party.say("failed");
         }
         party.hear("failed");
+        party.knows_of(1);
         let message = SMALL.write(party.source());
         let comm = &party.comm;
         for peer in 0..3 {
@@ -119,6 +120,7 @@ fn the_first_failure_is_the_one_that_is_told(world: &World) {
             party.say("failed");
         } else {
             party.hear("failed");
+            party.knows_of(0);
             party.comm.endpoint().fail("what came of it");
         }
         assert_eq!(party.comm.recv(ANY, 0, None, &mut Patient).unwrap_err(), failed(0));

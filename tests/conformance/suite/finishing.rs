@@ -24,6 +24,7 @@ in_every_world![
     nothing_goes_on_after_a_finish,
     ranks_finish_in_any_order_after_a_barrier,
     a_message_and_a_finish_right_behind_it_lose_nothing,
+    a_large_message_that_is_matched_arrives_before_its_senders_finish,
     a_finish_ends_the_receives_that_other_threads_wait_for,
     nothing_is_sent_while_a_finish_waits,
     finish_does_not_outlast_its_patience_for_a_peer_that_others_drive,
@@ -121,6 +122,7 @@ fn a_send_to_a_finished_rank_fails(world: &World) {
             return;
         }
         party.hear("finished");
+        party.knows_of(0);
         let message = SMALL.write(party.source());
         for mode in [Mode::Standard, Mode::Synchronous] {
             assert_eq!(party.comm.isend(&message, 0, 1, mode), Err(gone(0)));
@@ -325,6 +327,20 @@ fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
 }
 
 /// Nobody can send to it any more, from no rank.
+/// Its send is done when it is matched, with most of it still to come where messages are copied.
+fn a_large_message_that_is_matched_arrives_before_its_senders_finish(world: &World) {
+    run(world, 2, |party| {
+        let letter = Letter::plain(1, 16 << 20);
+        if party.rank() == 0 {
+            party.send(&letter, 1, 1);
+            assert_eq!(finish(party), Ok(()));
+        } else {
+            party.expect(from(0, 1), &letter);
+            assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Patient).unwrap_err(), gone(0));
+        }
+    });
+}
+
 fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
     for source in [None, Some(0), Some(1)] {
         Job::new(world, 2).untidy().run(|party| {

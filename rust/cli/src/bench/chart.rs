@@ -49,7 +49,7 @@ pub fn draw(title: &str, rows: &[Row]) -> Option<String> {
     let all: Vec<&Line<'_>> = lines.iter().collect();
     Plot::new(0.0, "time", &all, |_, nanos| nanos, bare).draw(&mut svg, &all, decade_of_time);
     // What goes by reference has no bandwidth.
-    let copied: Vec<&Line<'_>> = lines.iter().filter(|line| !is_by_reference(line.case)).collect();
+    let copied: Vec<&Line<'_>> = lines.iter().filter(|line| !line.is_by_reference()).collect();
     if !copied.is_empty() {
         let bandwidth = |octets: u64, nanos: f64| octets as f64 / nanos;
         let plot = Plot::new(WIDTH, "octets by time, GB/s", &copied, bandwidth, None);
@@ -62,14 +62,14 @@ pub fn draw(title: &str, rows: &[Row]) -> Option<String> {
     Some(svg)
 }
 
-/// The lines in the rows. What C sends is an array in any case, and drawn once.
+/// The lines in the rows. What is an array in any case is drawn once.
 fn lines(rows: &[Row]) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let (mut names, mut cases): (Vec<&str>, Vec<Case>) = (Vec::new(), Vec::new());
     for row in rows {
         for cell in &row.contestants {
             let name = cell.name.as_str();
-            if name.starts_with("C ") && is_by_reference(row.case) {
+            if has_only_arrays(name) && is_of_buffers(row.case) {
                 continue;
             }
             let who = place(&mut names, name);
@@ -91,9 +91,14 @@ fn lines(rows: &[Row]) -> Vec<Line<'_>> {
     lines
 }
 
-/// A message that is written already; its octets stay where they are.
-fn is_by_reference(case: Case) -> bool {
+/// A message that is written already.
+fn is_of_buffers(case: Case) -> bool {
     matches!(case, Case::Buffers | Case::RateBuffers)
+}
+
+/// What C and plain sockets send is the same for buffers.
+fn has_only_arrays(name: &str) -> bool {
+    name.starts_with("C ") || name.starts_with("plain ")
 }
 
 /// 100 ns, 1 us, 10 us.
@@ -195,6 +200,11 @@ impl<F: Fn(u64, f64) -> f64> Plot<F> {
 }
 
 impl Line<'_> {
+    /// Octets of a written message stay where they are, unless they go over TCP.
+    fn is_by_reference(&self) -> bool {
+        is_of_buffers(self.case) && !self.name.ends_with(" tcp")
+    }
+
     fn stroke(&self) -> String {
         let dash =
             if self.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", self.dash) };
@@ -207,9 +217,11 @@ fn legend(svg: &mut String, line: &Line<'_>, at: usize, several: bool) {
     let x = LEFT + (at % LEGEND_COLUMNS) as f64 * column;
     let y = HEIGHT + 8.0 + (at / LEGEND_COLUMNS) as f64 * LEGEND;
     *svg += &format!("<path d=\"M{x:.1} {:.1}h28\" {}/>\n", y - 4.0, line.stroke());
-    let is_c = line.name.starts_with("C ");
-    let name =
-        if several && !is_c { format!("{}, {}", line.name, line.case.title()) } else { line.name.to_owned() };
+    let name = if several && !has_only_arrays(line.name) {
+        format!("{}, {}", line.name, line.case.title())
+    } else {
+        line.name.to_owned()
+    };
     *svg += &text(x + 34.0, y, "start", 12, "normal", &name);
 }
 
@@ -258,6 +270,15 @@ mod tests {
         assert_eq!(svg.matches("Rust shm, array to array").count(), 1);
         assert_eq!(svg.matches("C Open MPI 4 &amp; &lt;more&gt;<").count(), 1);
         assert!(svg.contains("bare cache line") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn written_messages_have_a_bandwidth_over_tcp_and_plain_sockets_are_drawn_once() {
+        let names = ["Rust tcp", "plain TCP sockets"];
+        let rows: Vec<Row> = [Case::Arrays, Case::Buffers].iter().map(|case| row(*case, 8, &names)).collect();
+        let svg = draw("a title", &rows).expect("a picture");
+        assert_eq!(svg.matches("fill=\"none\"").count(), 3 + 3);
+        assert_eq!(svg.matches(">plain TCP sockets<").count(), 1);
     }
 
     #[test]

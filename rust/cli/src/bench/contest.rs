@@ -116,7 +116,7 @@ fn follow(sides: &mut [Side], entry: Entry, times: u64, stop: &Stop) -> Result<(
     }
     let side = &mut sides[entry.side];
     let answer = side.follow(Order { case: entry.case, octets: entry.octets, times })?;
-    Ok((answer, (times * entry.case.per_time(side.size())) as f64))
+    Ok((answer, (times * entry.case.per_time(entry.octets, side.size())) as f64))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_device::{Comm, From, Mode, Patient};
 
-use super::order::{Case, Order, WINDOW};
+use super::order::{Case, Order, window};
 use super::rank::RankError;
 use super::sleeps;
 
@@ -81,6 +81,11 @@ impl Party {
             }
         }
         Ok(Told::default())
+    }
+
+    /// Messages of a window.
+    fn window(&self) -> u64 {
+        window(8 * self.array.len() as u64)
     }
 
     fn me(&self) -> i32 {
@@ -166,7 +171,7 @@ impl Party {
     fn rate(&mut self, times: u64, arrays: bool) -> Done {
         let Some(other) = self.other() else { return Ok(()) };
         for _ in 0..times {
-            for _ in 0..WINDOW {
+            for _ in 0..self.window() {
                 match (self.me(), arrays) {
                     (0, true) => {
                         self.write()?;
@@ -195,7 +200,7 @@ impl Party {
             if self.me() == 0 {
                 self.recv(other)?;
                 let begin = Instant::now();
-                for _ in 0..WINDOW {
+                for _ in 0..self.window() {
                     self.send(other)?;
                 }
                 sending += begin.elapsed();
@@ -206,7 +211,7 @@ impl Party {
                     std::hint::spin_loop();
                 }
                 slept += sleeps::of_others()?.saturating_sub(before);
-                for _ in 0..WINDOW {
+                for _ in 0..self.window() {
                     self.recv(other)?;
                 }
             }

@@ -1,11 +1,12 @@
 //! Measuring how fast messages go: `mpjdev bench`.
 //!
-//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, and a C program under an MPI of the machine.
+//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of the machine, and plain TCP
+//! sockets.
 //! All of them run at the same time, but only one works: its ranks follow the [`order`]s that come through a socket, and sleep
 //! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
 //! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
-//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust; [`report`] and
-//! [`chart`] are for people.
+//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones;
+//! [`report`] and [`chart`] are for people.
 
 pub mod chart;
 pub mod contest;
@@ -21,6 +22,8 @@ pub mod rank;
 pub mod report;
 pub mod side;
 pub mod sleeps;
+pub mod sockets;
+pub mod startup;
 pub mod trial;
 
 use std::io;

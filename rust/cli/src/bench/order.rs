@@ -6,7 +6,14 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 /// Messages of a window: so many in a row, then a short answer.
-pub const WINDOW: u64 = 64;
+const WINDOW: u64 = 64;
+/// Octets of a window's messages at most, since some contestants have room for all of them.
+const WINDOW_OCTETS: u64 = 256 << 20;
+
+/// Messages of a window when each has so many octets: 64 as long as they have 256 MiB at most together, and one at least.
+pub fn window(octets: u64) -> u64 {
+    (WINDOW_OCTETS / octets.max(1)).clamp(1, WINDOW)
+}
 
 /// The word that ends a contestant.
 pub const END: &str = "end";
@@ -98,11 +105,11 @@ impl Case {
         }
     }
 
-    /// How many of what is reported one time of the order is: ways, messages, hops.
-    pub fn per_time(self, ranks: u32) -> u64 {
+    /// How many of what is reported one time is, with messages of so many octets: ways, messages, hops.
+    pub fn per_time(self, octets: u64, ranks: u32) -> u64 {
         match self {
             Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
-            Case::RateArrays | Case::RateBuffers | Case::Busy => WINDOW,
+            Case::RateArrays | Case::RateBuffers | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),
             Case::Serial | Case::Alltoall | Case::Garbage => 1,
         }
@@ -198,6 +205,14 @@ mod tests {
         for nonsense in ["", "arrays", "arrays 8", "arrays 8 x", "arrays 8 1 1", "array 8 1"] {
             assert!(nonsense.parse::<Order>().is_err(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn a_window_has_64_messages_or_256_mib() {
+        let mib = 1 << 20;
+        assert_eq!([8, mib, 4 * mib, 4 * mib + 8, 16 * mib, 256 * mib].map(window), [64, 64, 64, 63, 16, 1]);
+        assert_eq!([window(0), window(u64::MAX)], [64, 1]);
+        assert_eq!(Case::RateArrays.per_time(16 * mib, 2), 16);
     }
 
     #[test]

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 enum { WINDOW = 64, TAG = 1 };
+/* Octets of a window's messages at most (order.rs). */
+static const size_t WINDOW_OCTETS = (size_t)256 << 20;
 
 static int rank, size;
 /* Two arrays of so many octets, touched; they only grow. */
@@ -134,18 +136,25 @@ static void touched(int count, long times) {
     }
 }
 
+/* Messages of a window. */
+static int window(size_t octets) {
+    size_t fitting = WINDOW_OCTETS / octets;
+    return fitting > WINDOW ? WINDOW : fitting ? (int)fitting : 1;
+}
+
 /* So many messages in a row, each from and to a place of its own, then a short answer. */
 static void rate(int count, long times) {
     MPI_Request requests[WINDOW];
+    int messages = window(count * sizeof(double));
     for (long i = 0; i < times && rank < 2; i++) {
-        for (int k = 0; k < WINDOW; k++) {
+        for (int k = 0; k < messages; k++) {
             if (rank == 0) {
                 MPI_Isend(out + k * count, count, MPI_DOUBLE, 1, TAG, MPI_COMM_WORLD, requests + k);
             } else {
                 MPI_Irecv(in + k * count, count, MPI_DOUBLE, 0, TAG, MPI_COMM_WORLD, requests + k);
             }
         }
-        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+        MPI_Waitall(messages, requests, MPI_STATUSES_IGNORE);
         if (rank == 0) {
             take(0, MPI_DOUBLE, 1);
         } else {
@@ -194,7 +203,7 @@ static void prepare(const char *name, size_t octets) {
         make_type(name, octets);
         make_room(2 * octets);
     } else if (!strncmp(name, "rate", 4)) {
-        make_room(WINDOW * octets);
+        make_room(window(octets) * octets);
     } else if (!strcmp(name, "alltoall")) {
         make_room((size_t)size * octets);
     } else {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 
 use super::BenchError;
+use super::side::Transport;
 
 /// The program's source.
 const SOURCE: &str = include_str!("peer.c");
@@ -15,7 +16,7 @@ const SOURCE: &str = include_str!("peer.c");
 /// An MPI for C that may be on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Peer {
-    /// Open MPI, over its shared memory
+    /// Open MPI, over its shared memory and, beside ranks over TCP, over TCP
     #[value(name = "openmpi")]
     OpenMpi,
     /// MPICH, as it comes
@@ -77,7 +78,7 @@ impl Peer {
             let why = String::from_utf8_lossy(&output.stderr);
             return Err(BenchError::Missing(format!("{compiler}: {}", why.trim_end())));
         }
-        Ok(Program { peer: self, launcher, program, version: number(&version) })
+        Ok(Program { peer: self, over: Transport::Shm, launcher, program, version: number(&version) })
     }
 }
 
@@ -97,33 +98,34 @@ fn number(version: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct Program {
     peer: Peer,
+    over: Transport,
     launcher: &'static str,
     program: PathBuf,
     version: String,
 }
 
 impl Program {
-    /// Which MPI it is for.
-    pub fn peer(&self) -> Peer {
-        self.peer
+    /// The same program with ranks that reach each other like ours over `transport`. None where its MPI is not told how: it
+    /// takes what it takes.
+    pub fn over(&self, transport: Transport) -> Option<Program> {
+        let is_told = self.peer == Peer::OpenMpi && transport != Transport::Local;
+        is_told.then(|| Program { over: transport, ..self.clone() })
     }
 
     /// What people read.
     pub fn name(&self) -> String {
-        format!("C {} {}", self.peer, self.version)
+        match self.peer {
+            Peer::OpenMpi => format!("C {} {} {}", self.peer, self.version, self.over),
+            Peer::Mpich => format!("C {} {}", self.peer, self.version),
+        }
     }
 
     /// The command line that runs it; `crowded` when there are more ranks than processors.
     pub fn command(&self, ranks: u32, crowded: bool, socket: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.launcher.into(), "-np".into(), ranks.to_string().into()];
         if self.peer == Peer::OpenMpi {
-            // Its shared memory had another name before version 5.
-            let is_old =
-                self.version.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 5));
-            let shared = if is_old { "vader,self" } else { "sm,self" };
-            let options =
-                ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", shared];
-            words.extend(options.map(OsString::from));
+            let options = ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl"];
+            words.extend(options.iter().chain(self.layers()).map(OsString::from));
             if crowded {
                 words.extend(["--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
             }
@@ -131,6 +133,18 @@ impl Program {
         words.push(self.program.clone().into());
         words.push(socket.into());
         words
+    }
+
+    /// The layers that Open MPI is to use, and their options.
+    fn layers(&self) -> &'static [&'static str] {
+        // Its shared memory had another name before version 5.
+        let is_old = self.version.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 5));
+        match (self.over, is_old) {
+            // It leaves the loopback interface out unless it is told.
+            (Transport::Tcp, _) => &["tcp,self", "--mca", "btl_tcp_if_include", "lo"],
+            (Transport::Shm | Transport::Local, true) => &["vader,self"],
+            (Transport::Shm | Transport::Local, false) => &["sm,self"],
+        }
     }
 }
 
@@ -145,19 +159,30 @@ mod tests {
         assert_eq!(number("none"), "");
     }
 
+    fn program(peer: Peer, version: &str) -> Program {
+        let (launcher, program, version) = ("mpirun", "p".into(), version.into());
+        Program { peer, over: Transport::Shm, launcher, program, version }
+    }
+
+    fn line(program: &Program, crowded: bool) -> String {
+        let words = program.command(8, crowded, Path::new("s"));
+        words.join(std::ffi::OsStr::new(" ")).to_string_lossy().into_owned()
+    }
+
     #[test]
     fn open_mpi_is_told_to_use_its_shared_memory_and_to_yield_where_it_is_crowded() {
-        let program = |version: &str| Program {
-            peer: Peer::OpenMpi,
-            launcher: "mpirun",
-            program: "p".into(),
-            version: version.into(),
-        };
-        let line = |version, crowded| {
-            let words = program(version).command(8, crowded, Path::new("s"));
-            words.join(std::ffi::OsStr::new(" ")).to_string_lossy().into_owned()
-        };
-        assert!(line("4.1.4", false).ends_with("--mca btl vader,self p s"));
-        assert!(line("5.0.1", true).ends_with("--mca btl sm,self --mca mpi_yield_when_idle 1 p s"));
+        assert!(line(&program(Peer::OpenMpi, "4.1.4"), false).ends_with("--mca btl vader,self p s"));
+        let crowded = line(&program(Peer::OpenMpi, "5.0.1"), true);
+        assert!(crowded.ends_with("--mca btl sm,self --mca mpi_yield_when_idle 1 p s"));
+    }
+
+    #[test]
+    fn open_mpi_is_told_to_use_tcp_and_mpich_is_not() {
+        let over_tcp = program(Peer::OpenMpi, "4.1.4").over(Transport::Tcp).expect("it is told");
+        assert!(line(&over_tcp, false).ends_with("--mca btl tcp,self --mca btl_tcp_if_include lo p s"));
+        assert_eq!(over_tcp.name(), "C Open MPI 4.1.4 tcp");
+        let mpich = program(Peer::Mpich, "4.0.2");
+        assert!(mpich.over(Transport::Tcp).is_none());
+        assert_eq!((line(&mpich, true), mpich.name()), ("mpirun -np 8 p s".into(), "C MPICH 4.0.2".into()));
     }
 }

@@ -47,33 +47,46 @@ pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
     let Some(threads) = threads else {
         let joined = job::join(Config::default(), &pool, &mut Patient)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
-        return follow(socket, joined.world, joined.source);
+        return serve_rank(socket, joined.world, joined.source);
     };
     let private: Arc<dyn SlabSource> = pool;
     let worlds = job::local(threads as usize, Config::default(), &private);
     std::thread::scope(|scope| {
-        let follow_one = |world| scope.spawn(|| follow(socket, world, private.clone()));
+        let follow_one = |world| scope.spawn(|| serve_rank(socket, world, private.clone()));
         let ranks: Vec<_> = worlds.into_iter().map(follow_one).collect();
         let gone = || RankError::Order("a rank panicked".into());
         ranks.into_iter().try_for_each(|rank| rank.join().unwrap_or_else(|_| Err(gone())))
     })
 }
 
-/// One rank. When it fails, the others learn it from the orders, which end.
-fn follow(socket: &Path, world: Comm, source: Arc<dyn SlabSource>) -> Result<(), RankError> {
-    let mut stream = UnixStream::connect(socket)?;
-    writeln!(stream, "{}", world.rank())?;
-    let mut orders = BufReader::new(stream.try_clone()?);
+/// One rank of a job. When it fails, the others learn it from the orders, which end.
+fn serve_rank(socket: &Path, world: Comm, source: Arc<dyn SlabSource>) -> Result<(), RankError> {
+    let rank = world.rank();
     let mut party = Party::new(world, source);
+    follow(socket, rank, |order| answer(&mut party, order))?;
+    Ok(party.world().endpoint().finish(&mut Patient)?)
+}
+
+/// Says which rank this is, and answers the orders that come through a socket to their end.
+///
+/// # Errors
+/// The orders cannot be read, or one cannot be followed.
+pub fn follow(
+    socket: &Path,
+    rank: u32,
+    mut answer: impl FnMut(Order) -> Result<Answer, RankError>,
+) -> Result<(), RankError> {
+    let mut stream = UnixStream::connect(socket)?;
+    writeln!(stream, "{rank}")?;
+    let mut orders = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     loop {
         line.clear();
         orders.read_line(&mut line)?;
         if line.trim_end() == END {
-            return Ok(party.world().endpoint().finish(&mut Patient)?);
+            return Ok(());
         }
-        let order = line.parse().map_err(RankError::Order)?;
-        let answer = answer(&mut party, order)?;
+        let answer = answer(line.parse().map_err(RankError::Order)?)?;
         writeln!(stream, "{:.0} {}", answer.nanos, answer.extra)?;
     }
 }

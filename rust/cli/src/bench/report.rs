@@ -36,6 +36,15 @@ pub struct Cell {
     pub summary: Summary,
 }
 
+/// A contestant that could not be started.
+#[derive(Clone, Debug, Serialize)]
+pub struct Absent {
+    /// Who.
+    pub name: String,
+    /// Why not.
+    pub why: String,
+}
+
 impl Row {
     /// From a comparison whose contestants have these names.
     pub fn new(case: Case, octets: u64, ranks: u32, names: &[String], compared: Compared) -> Row {
@@ -76,14 +85,15 @@ impl Unit {
     }
 }
 
-/// A table: a line for each row, a column for each contestant.
-pub fn table(rows: &[Row], unit: Unit) -> String {
+/// A table: a line for each row, a column for each contestant, also for those that are not there.
+pub fn table(rows: &[Row], absent: &[Absent], unit: Unit) -> String {
     let mut names: Vec<&str> = Vec::new();
     for cell in rows.iter().flat_map(|row| &row.contestants) {
         if !names.contains(&cell.name.as_str()) {
             names.push(&cell.name);
         }
     }
+    names.extend(absent.iter().map(|absent| absent.name.as_str()));
     let mut lines = vec![vec![String::new(), "size".to_owned()]];
     lines[0].extend(names.iter().map(|name| (*name).to_owned()));
     lines[0].extend(["bare line", "others"].map(str::to_owned));
@@ -182,13 +192,14 @@ mod tests {
             others: Some(0.25),
             contestants: vec![Cell { name: name.into(), summary }],
         };
-        let text = table(&[row(8, "one"), row(1024, "two")], Unit::Time);
+        let absent = Absent { name: "three".into(), why: "it is not there".into() };
+        let text = table(&[row(8, "one"), row(1024, "two")], &[absent], Unit::Time);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0], ["size", "one", "two", "bare", "line", "others"]);
+        assert_eq!(lines[0], ["size", "one", "two", "three", "bare", "line", "others"]);
         assert_eq!(
             lines[1],
-            ["array", "to", "array", "8", "B", "100", "ns", "-", "30.0", "ns", "0.2", "CPU"]
+            ["array", "to", "array", "8", "B", "100", "ns", "-", "-", "30.0", "ns", "0.2", "CPU"]
         );
-        assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "30.0", "ns", "0.2", "CPU"]);
+        assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "-", "30.0", "ns", "0.2", "CPU"]);
     }
 }

@@ -34,6 +34,8 @@ pub enum Transport {
     Local,
     /// Ranks are processes, over shared memory
     Shm,
+    /// Ranks are processes, over TCP on the loopback interface
+    Tcp,
 }
 
 impl fmt::Display for Transport {
@@ -41,6 +43,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Transport::Local => "local",
             Transport::Shm => "shm",
+            Transport::Tcp => "tcp",
         })
     }
 }
@@ -104,6 +107,8 @@ pub enum Contestant {
     Java(Transport),
     /// The C program.
     C(Program),
+    /// Plain TCP sockets, as processes.
+    Sockets,
 }
 
 impl Contestant {
@@ -113,29 +118,37 @@ impl Contestant {
             Contestant::Rust(transport) => format!("Rust {transport}"),
             Contestant::Java(transport) => format!("Java {transport}"),
             Contestant::C(program) => program.name(),
+            Contestant::Sockets => "plain TCP sockets".to_owned(),
         }
     }
 
     /// The command line that starts its ranks.
     fn command(&self, tools: &Tools, ranks: u32, socket: &Path) -> Vec<OsString> {
         let number = || OsString::from(ranks.to_string());
-        let job = || [tools.own.clone().into(), "run".into(), "-n".into(), number()];
+        let own = || OsString::from(tools.own.clone());
+        let rank = || [own(), RANK.into(), socket.into()];
         let crowded = ranks > processors();
-        let mut words: Vec<OsString> = Vec::new();
-        match self {
+        let transport = match self {
             Contestant::C(program) => return program.command(ranks, crowded, socket),
-            Contestant::Rust(Transport::Shm) => words.extend(job()),
-            Contestant::Java(Transport::Shm) => words.extend(job()),
-            Contestant::Rust(Transport::Local) | Contestant::Java(Transport::Local) => {}
-        }
-        match self {
-            Contestant::Rust(_) => words.extend([tools.own.clone().into(), RANK.into(), socket.into()]),
-            _ => {
-                words.extend(java(tools, crowded));
-                words.extend(["serve".into(), socket.into()]);
+            Contestant::Sockets => {
+                let mut words = Vec::from(rank());
+                words.extend(["--sockets".into(), number()]);
+                return words;
             }
+            Contestant::Rust(transport) | Contestant::Java(transport) => *transport,
+        };
+        let mut words: Vec<OsString> = Vec::new();
+        if transport != Transport::Local {
+            let option = ["--transport".into(), transport.to_string().into()];
+            words.extend([own(), "run".into(), "-n".into(), number()].into_iter().chain(option));
         }
-        if matches!(self, Contestant::Rust(Transport::Local) | Contestant::Java(Transport::Local)) {
+        if matches!(self, Contestant::Rust(_)) {
+            words.extend(rank());
+        } else {
+            words.extend(java(tools, crowded));
+            words.extend(["serve".into(), socket.into()]);
+        }
+        if transport == Transport::Local {
             words.extend(["--threads".into(), number()]);
         }
         words

@@ -7,22 +7,28 @@ use std::time::{Duration, Instant};
 
 use super::BenchError;
 use super::contest::{self, Entry, Pace, Stop, Turns};
-use super::figures::{self, Held, Part, TRIALS, Trial, Who};
+use super::figures::{self, GROUPS, Group, Held, Part, Trial, Who};
 use super::memory::held_below;
 use super::order::{Case, Order};
 use super::outcome::{Compared, Sample, compare};
 use super::peer::Program;
-use super::report::Row;
+use super::report::{Absent, Row};
 use super::side::{self, Contestant, Side, Tools, Transport};
+use super::startup;
 
 /// How often the start and the end of a job are measured.
 const STARTS: usize = 5;
+
+/// And the start-up of clients, which takes some milliseconds.
+const STARTUPS: usize = 15;
 
 /// All that is needed for it.
 #[derive(Debug)]
 pub struct Course<'a> {
     /// What contestants are started from.
     pub tools: &'a Tools,
+    /// The transports whose figures are asked for.
+    pub transports: &'a [Transport],
     /// The C program under Open MPI, where it is installed.
     pub peer: Option<&'a Program>,
     /// How long things are measured.
@@ -38,8 +44,23 @@ pub struct Outcome {
     pub held: Vec<Held>,
     /// All that took turns.
     pub rows: Vec<Row>,
-    /// Contestants that did not end well.
+    /// Contestants that could not be started.
+    pub absent: Vec<Absent>,
+    /// What went wrong without keeping the others from being measured.
     pub complaints: Vec<BenchError>,
+}
+
+/// Contestants that have been started, and their parts.
+struct Cast {
+    parts: Vec<Who>,
+    sides: Vec<Side>,
+}
+
+impl Cast {
+    /// Which of the sides has this part.
+    fn side(&self, part: &Part) -> Option<usize> {
+        self.parts.iter().position(|who| *who == part.0)
+    }
 }
 
 /// How long a JVM with a processor of its own is warmed up: until all that matters is compiled.
@@ -52,46 +73,82 @@ impl Course<'_> {
     /// A contestant fails, or it is to stop.
     pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
         let mut outcome = Outcome::default();
-        let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
-        TRIALS.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
-        for (ranks, trials) in by_ranks {
-            let mut sides = vec![Side::start(&Contestant::Java(Transport::Shm), ranks, self.tools)?];
-            if let Some(peer) = self.peer {
-                sides.push(Side::start(&Contestant::C(peer.clone()), ranks, self.tools)?);
-            }
-            for trial in trials {
-                tell(trial.asked.first().map_or("", |asked| asked.title));
-                self.hold(&mut sides, trial, &mut outcome)?;
-            }
-            outcome.complaints.extend(Side::end_all(sides));
+        let is_asked = |transport| self.transports.contains(&transport);
+        for group in GROUPS.iter().filter(|group| is_asked(group.transport)) {
+            self.group(group, tell, &mut outcome)?;
         }
-        tell(figures::START.title);
-        outcome.held.push(self.start()?);
-        tell(figures::IDLE.title);
-        outcome.held.extend(self.memory(&mut outcome.complaints)?);
+        if is_asked(Transport::Shm) {
+            tell(figures::START.title);
+            outcome.held.push(self.start()?);
+            tell(figures::IDLE.title);
+            outcome.held.extend(self.memory(&mut outcome.complaints)?);
+        }
+        if is_asked(Transport::Tcp) {
+            tell(figures::STARTUP[0].title);
+            let held = self.startup().unwrap_or_else(|error| {
+                outcome.absent.push(Absent { name: startup::NAME.into(), why: error.to_string() });
+                outcome.complaints.push(error);
+                figures::STARTUP.map(|asked| asked.value(None))
+            });
+            outcome.held.extend(held);
+        }
         Ok(outcome)
     }
 
-    fn hold(&self, sides: &mut [Side], trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
+    fn group(&self, group: &Group, tell: &dyn Fn(&str), outcome: &mut Outcome) -> Result<(), BenchError> {
+        let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
+        group.trials.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
+        for (ranks, trials) in by_ranks {
+            let mut cast = self.cast(group.transport, ranks, outcome);
+            for trial in trials {
+                tell(trial.asked.first().map_or("", |asked| asked.title));
+                self.hold(&mut cast, trial, outcome)?;
+            }
+            outcome.complaints.extend(Side::end_all(cast.sides));
+        }
+        Ok(())
+    }
+
+    /// Starts those who take part. Whoever is not there is named, and the others are measured without.
+    fn cast(&self, transport: Transport, ranks: u32, outcome: &mut Outcome) -> Cast {
+        let mut contestants = vec![(Who::Ours, Contestant::Java(transport))];
+        if transport == Transport::Tcp {
+            contestants.push((Who::Plain, Contestant::Sockets));
+        }
+        let peer = self.peer.and_then(|program| program.over(transport));
+        contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));
+        let mut cast = Cast { parts: Vec::new(), sides: Vec::new() };
+        for (who, contestant) in contestants {
+            match Side::start(&contestant, ranks, self.tools) {
+                Ok(side) => {
+                    cast.parts.push(who);
+                    cast.sides.push(side);
+                }
+                Err(error) => {
+                    outcome.absent.push(Absent { name: contestant.name(), why: error.to_string() });
+                    outcome.complaints.push(error);
+                }
+            }
+        }
+        cast
+    }
+
+    fn hold(&self, cast: &mut Cast, trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
         // Parts of whoever is not there have no turns.
-        let side = |part: &Part| usize::from(part.0 == Who::Theirs);
-        let present: Vec<&Part> = trial.parts.iter().filter(|part| side(part) < sides.len()).collect();
+        let places: Vec<Option<usize>> = trial.parts.iter().map(|part| cast.side(part)).collect();
+        let present = || trial.parts.iter().zip(&places).filter_map(|(part, side)| Some((part, (*side)?)));
         let entries: Vec<Entry> =
-            present.iter().map(|part| Entry { side: side(part), case: part.1, octets: part.2 }).collect();
+            present().map(|(part, side)| Entry { side, case: part.1, octets: part.2 }).collect();
         let mut pace = self.pace;
         // So many compilers take their time on so few processors.
         let crowding = trial.ranks.div_ceil(side::processors().max(1));
         pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
-        let Turns { samples, others } = contest::contest(sides, &entries, pace, self.stop)?;
+        let Turns { samples, others } = contest::contest(&mut cast.sides, &entries, pace, self.stop)?;
+        let compared = compare(&samples);
+        outcome.rows.extend(rows(&entries, &cast.sides, &compared).into_iter().map(|row| row.beside(others)));
         let mut turns = samples.into_iter();
-        let samples: Vec<Vec<Sample>> = trial
-            .parts
-            .iter()
-            .map(|part| if side(part) < sides.len() { turns.next().unwrap_or_default() } else { Vec::new() })
-            .collect();
-        let with_turns: Vec<Vec<Sample>> = samples.iter().filter(|s| !s.is_empty()).cloned().collect();
-        let compared = compare(&with_turns);
-        outcome.rows.extend(rows(&present, sides, &compared).into_iter().map(|row| row.beside(others)));
+        let samples: Vec<Vec<Sample>> =
+            places.iter().map(|side| side.and_then(|_| turns.next()).unwrap_or_default()).collect();
         let compared = spread(compared, &samples);
         let held = trial.asked.iter().map(|asked| asked.hold(&compared, &samples));
         outcome.held.extend(held.map(|figure| Held { others, ..figure }));
@@ -120,6 +177,25 @@ impl Course<'_> {
         Ok(figures::START.hold(&compare(&samples), &samples))
     }
 
+    /// How long many clients take to become a job, and what the share of one is beside its share among few.
+    fn startup(&self) -> Result<[Held; 2], BenchError> {
+        let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+        let mut add = |at: usize, taken: Duration, by: u32| {
+            let nanos = taken.as_nanos() as f64 / f64::from(by);
+            samples[at].push(Sample { nanos, extra: 0.0, before: None, after: None });
+        };
+        for _ in 0..STARTUPS {
+            for (at, clients) in figures::CLIENTS.into_iter().enumerate() {
+                let taken = startup::measure(&mut startup::server(&self.tools.own, clients), clients)?;
+                add(at + 1, taken.all, clients);
+                if at == 0 {
+                    add(0, taken.beyond, 1);
+                }
+            }
+        }
+        Ok(figures::STARTUP.map(|asked| asked.hold(&compare(&samples), &samples)))
+    }
+
     /// What ranks hold that have done nothing, and what every pair takes that exchanges something small.
     fn memory(&self, complaints: &mut Vec<BenchError>) -> Result<Vec<Held>, BenchError> {
         let ranks = figures::JOB_RANKS;
@@ -140,18 +216,17 @@ impl Course<'_> {
 }
 
 /// One row for each case and size.
-fn rows(parts: &[&Part], sides: &[Side], compared: &Compared) -> Vec<Row> {
+fn rows(entries: &[Entry], sides: &[Side], compared: &Compared) -> Vec<Row> {
     let mut kinds: Vec<(Case, u64)> = Vec::new();
-    for part in parts {
-        if !kinds.contains(&(part.1, part.2)) {
-            kinds.push((part.1, part.2));
+    for entry in entries {
+        if !kinds.contains(&(entry.case, entry.octets)) {
+            kinds.push((entry.case, entry.octets));
         }
     }
     let row = |(case, octets): (Case, u64)| {
-        let places: Vec<usize> =
-            (0..parts.len()).filter(|at| (parts[*at].1, parts[*at].2) == (case, octets)).collect();
-        let side = |at: &usize| &sides[usize::from(parts[*at].0 == Who::Theirs)];
-        let names: Vec<String> = places.iter().map(|at| side(at).name().to_owned()).collect();
+        let is_same = |at: &usize| (entries[*at].case, entries[*at].octets) == (case, octets);
+        let places: Vec<usize> = (0..entries.len()).filter(is_same).collect();
+        let names: Vec<String> = places.iter().map(|at| sides[entries[*at].side].name().to_owned()).collect();
         let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
         let ranks = sides.first().map_or(0, Side::size);
         Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })

@@ -18,9 +18,9 @@ use crate::bench::figures::{self, Held};
 use crate::bench::order::Case;
 use crate::bench::outcome::compare;
 use crate::bench::peer::{Peer, Program};
-use crate::bench::report::{Row, Unit, table};
+use crate::bench::report::{Absent, Row, Unit, table};
 use crate::bench::side::{Contestant, Folder, Side, Tools, Transport};
-use crate::bench::trial::Course;
+use crate::bench::trial::{Course, Outcome};
 
 /// Arguments of `mpjdev bench`.
 #[derive(Args, Debug)]
@@ -34,6 +34,7 @@ about 0, ranks had to wait for a processor, and the times say little.
   mpjdev bench pingpong
   mpjdev bench figures --time 2
   mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
+  mpjdev bench pingpong --transport tcp
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Bench {
@@ -45,7 +46,7 @@ pub struct Bench {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// How our ranks reach each other [default: local,shm]
+    /// How our ranks reach each other [default: local,shm; of figures shm,tcp]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -98,7 +99,7 @@ enum What {
     Alltoall,
     /// Time of one hop round a ring of all ranks
     Ring,
-    /// What Java over shared memory has to reach, most of it as a ratio to C under Open MPI
+    /// What Java over shared memory and over TCP has to reach, most of it as a ratio to C under Open MPI and plain sockets
     Figures,
 }
 
@@ -124,6 +125,11 @@ impl What {
             What::Alltoall => &[8, 1 << 10, 64 << 10],
             What::Figures => &[],
         }
+    }
+
+    /// Whether it is between two ranks, which is all that plain sockets do.
+    fn is_of_two(self) -> bool {
+        matches!(self, What::Pingpong | What::Bandwidth | What::Rate)
     }
 
     fn title(self) -> &'static str {
@@ -158,7 +164,10 @@ struct Whole {
     rows: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     figures: Vec<Held>,
-    /// Contestants that did not end well.
+    /// Contestants that could not be started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<Absent>,
+    /// What went wrong without keeping the others from being measured.
     #[serde(skip)]
     complaints: Vec<BenchError>,
 }
@@ -194,7 +203,7 @@ impl Bench {
         let text = match self.what {
             _ if self.json => json,
             What::Figures => figures::table(&whole.figures),
-            _ => table(&whole.rows, self.what.unit()),
+            _ => table(&whole.rows, &whole.absent, self.what.unit()),
         };
         match io::stdout().write_all(text.as_bytes()) {
             // Whoever reads has seen enough.
@@ -207,11 +216,13 @@ impl Bench {
         if env::var_os(mpjdev_device::control::CONTROL).is_some() {
             return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
         }
-        let is_plain =
-            self.ranks.is_none() && self.sizes.is_empty() && self.transport.is_empty() && self.svg.is_none();
+        let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.svg.is_none();
         if self.what == What::Figures && !is_plain {
-            let why = "figures have ranks, sizes and a transport of their own: without -n, --sizes, --transport, --svg";
+            let why = "figures have ranks and sizes of their own: without -n, --sizes, --svg";
             return Err(BenchError::Missing(why.into()));
+        }
+        if self.what == What::Figures && self.transport.contains(&Transport::Local) {
+            return Err(BenchError::Missing("figures are of ranks over shm and over tcp".into()));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
@@ -220,24 +231,51 @@ impl Bench {
         }
         let contestants = self.contestants(&tools)?;
         let ranks = self.ranks.unwrap_or(self.what.ranks());
-        let sides = contestants.iter().map(|contestant| Side::start(contestant, ranks, &tools));
-        let mut sides = sides.collect::<Result<Vec<_>, _>>()?;
+        let (mut sides, mut whole) = self.start(&contestants, ranks, &tools)?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
-        let mut whole = Whole::default();
         for case in self.what.cases() {
             for octets in sizes {
                 whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
             }
         }
-        whole.complaints = Side::end_all(sides);
+        whole.complaints.extend(Side::end_all(sides));
         Ok(whole)
+    }
+
+    /// Starts contestants. Those that are not there are named, and the others are measured without them.
+    fn start(
+        &self,
+        contestants: &[Contestant],
+        ranks: u32,
+        tools: &Tools,
+    ) -> Result<(Vec<Side>, Whole), BenchError> {
+        let (mut sides, mut whole) = (Vec::new(), Whole::default());
+        for contestant in contestants {
+            match Side::start(contestant, ranks, tools) {
+                Ok(side) => sides.push(side),
+                Err(error) => {
+                    whole.absent.push(Absent { name: contestant.name(), why: error.to_string() });
+                    whole.complaints.push(error);
+                }
+            }
+        }
+        match whole.complaints.pop() {
+            Some(error) if sides.is_empty() => Err(error),
+            last => {
+                whole.complaints.extend(last);
+                Ok((sides, whole))
+            }
+        }
     }
 
     fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
         let programs = self.programs(tools, &[Peer::OpenMpi])?;
-        let course = Course { tools, peer: programs.first(), pace: Pace::of(self.time), stop };
+        let all = figures::GROUPS.map(|group| group.transport);
+        let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
+        let course = Course { tools, transports, peer: programs.first(), pace: Pace::of(self.time), stop };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
-        Ok(Whole { rows: outcome.rows, figures: outcome.held, complaints: outcome.complaints })
+        let Outcome { rows, held, absent, complaints } = outcome;
+        Ok(Whole { rows, figures: held, absent, complaints })
     }
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
@@ -272,9 +310,29 @@ impl Bench {
                 contestants.push(Contestant::Java(*transport));
             }
         }
-        let programs = self.programs(tools, &[Peer::OpenMpi, Peer::Mpich])?;
-        contestants.extend(programs.into_iter().map(Contestant::C));
+        if transports.contains(&Transport::Tcp) && self.what.is_of_two() {
+            contestants.push(Contestant::Sockets);
+        }
+        contestants.extend(self.peers(tools, transports)?.into_iter().map(Contestant::C));
         Ok(contestants)
+    }
+
+    /// The C programs that belong beside ranks over these transports.
+    fn peers(&self, tools: &Tools, transports: &[Transport]) -> Result<Vec<Program>, BenchError> {
+        let is_over_tcp = transports.contains(&Transport::Tcp);
+        let is_over_memory = transports.iter().any(|transport| *transport != Transport::Tcp);
+        let all = [Peer::OpenMpi, Peer::Mpich];
+        // MPICH takes memory within a machine.
+        let programs = self.programs(tools, if is_over_memory { &all } else { &all[..1] })?;
+        let mut peers = Vec::new();
+        for program in programs {
+            let over_tcp = program.over(Transport::Tcp).filter(|_| is_over_tcp);
+            if is_over_memory || over_tcp.is_none() {
+                peers.push(program);
+            }
+            peers.extend(over_tcp);
+        }
+        Ok(peers)
     }
 
     /// The C programs that were asked for; if none was, those of `all` that are there, and a word about those that are not.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::bench::rank;
+use crate::bench::{rank, sockets};
 
 /// Its arguments.
 #[derive(Args, Debug)]
@@ -16,12 +16,25 @@ pub struct BenchRank {
     /// Be so many ranks as threads, instead of the one that a launcher has started
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
+
+    /// Be so many ranks as processes with plain TCP sockets
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with = "threads")]
+    sockets: Option<u32>,
+
+    /// Be one of those, other than rank 0
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["threads", "sockets"])]
+    rank: Option<u32>,
 }
 
 impl BenchRank {
     /// Follows orders to their end; gives the exit status.
     pub fn run(&self) -> ExitCode {
-        match rank::serve(&self.socket, self.threads) {
+        let served = match (self.sockets, self.rank) {
+            (Some(ranks), _) => sockets::serve(&self.socket, ranks),
+            (None, Some(rank)) => sockets::serve_other(&self.socket, rank),
+            (None, None) => rank::serve(&self.socket, self.threads),
+        };
+        match served {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("mpjdev bench, a rank: {error}");

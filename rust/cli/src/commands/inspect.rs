@@ -1,4 +1,4 @@
-//! `mpjdev inspect`: reads a message from a file or standard input and explains it.
+//! `mpjdev inspect`: reads a message, or a recording of IMPI, from a file or standard input and explains it.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
+use super::Text;
 use crate::inspect::explain::{Explanation, explain};
+use crate::inspect::impi::{self, Agreed, Part, Question, Stop, Style};
 use crate::inspect::input::{INPUT_MAX, InputError, Kind, decode};
 use crate::inspect::{hex, json, text};
 
@@ -22,7 +24,29 @@ Hex text is pairs of hexadecimal digits, with or without white space and commas 
 From '#' or '|' to the end of the line is comment, and a word that ends in ':' at the start of a line is an \
 offset, which is skipped. The output of --format hex, xxd -p, hexdump -v -C and hexdump -v -e are read.
 
-Exit status: 0 a sound message, 1 a damaged one, 2 the input cannot be read or the command line is wrong.")]
+--impi explains what sites of an IMPI job have said, command by command and packet by packet, and warns of what breaks the \
+protocol. Its formats are text and json. The input is
+  octets     of a connection to the startup server, or of one between hosts with or without the four octets that open it; \
+one direction, or both in the order of the conversation
+  hex text   of the same. Comments may say who says what follows: '# client 0 to server', '# server to client 0', '# host 1 \
+to host 0'; with ': handshake' behind that the octets that open the connection, with '; its data are left out' a packet's header \
+alone
+  a capture  of lines 'client0 -> server 12 41555448 ...' and '[time] host 1 -> host 0 ...' with rows of octets below
+Without --maxdatalen, --ackmark and --hiwater these are known if start-up is in the same input.
+
+The JSON of --impi is
+  {\"dialect\", \"items\": [...], \"commands\", \"packets\", \"warnings\", \"damages\", \"unmatched\", \"incomplete\", \"cancels\"}
+with the numbers of each; the last three are messages without their SyncAck, without all of their data, and without an answer \
+to their cancel request at the end; and \"error\" if the rest cannot be read. An item is
+  {\"number\", \"part\", \"offset\", \"line\", \"from\", \"to\", \"type\", \"fields\": {...}, \"ignored\": {...}, \"meaning\", \"data\": \
+{\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"job\": {...}, \"warnings\": [...]}
+without what is not known. \"part\" is startup or packets; fields have the names of the specification, those that mean nothing \
+where they stand are ignored; of data the first octets are told, as hex digits and as text, and if they begin an mpjdev message \
+its headers; \"job\" is what all have agreed on. Where a direction stops making sense the item is
+  {\"part\", \"offset\", \"line\", \"from\", \"to\", \"error\"}
+
+Exit status: 0 a sound message, 1 a damaged one, or IMPI with warnings, 2 the input cannot be read or the command \
+line is wrong.")]
 pub struct Inspect {
     /// What to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -32,13 +56,43 @@ pub struct Inspect {
     #[arg(long, value_enum, default_value_t = Input::Auto)]
     input: Input,
 
-    /// Show all sections and all values in text (JSON and hex always have all)
+    /// Show all sections, values and fields in text (JSON and hex always have all)
     #[arg(long)]
     all: bool,
 
-    /// The message: a file, or '-' for standard input
+    /// Explain a recording of IMPI: find out what of it, or say it
+    #[arg(long, value_enum, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    impi: Option<ImpiPart>,
+
+    /// What the sites of the recording speak
+    #[arg(long, value_enum, default_value_t = Text::Final, requires = "impi")]
+    dialect: Text,
+
+    /// Most octets of data in a packet of the recording
+    #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
+    maxdatalen: Option<u32>,
+
+    /// Packets that a ProtoAck stands for in the recording
+    #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
+    ackmark: Option<u32>,
+
+    /// Most packets without a ProtoAck in the recording
+    #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
+    hiwater: Option<u32>,
+
+    /// The message or the recording: a file, or '-' for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ImpiPart {
+    /// Find out
+    Auto,
+    /// The conversation with the startup server; of a capture only that
+    Startup,
+    /// Packets between hosts; of a capture only these
+    Packets,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -64,6 +118,9 @@ enum Input {
 impl Inspect {
     /// Explains the input on standard output; gives the exit status.
     pub fn run(&self) -> ExitCode {
+        if let Some(part) = self.impi {
+            return self.run_impi(part);
+        }
         let octets = match self.octets() {
             Ok(octets) => octets,
             Err(e) => {
@@ -84,6 +141,54 @@ impl Inspect {
         ExitCode::from(u8::from(explanation.error().is_some()))
     }
 
+    fn run_impi(&self, part: ImpiPart) -> ExitCode {
+        let style = match self.format {
+            Format::Text => Style::Text { all: self.all },
+            Format::Json => Style::Json,
+            Format::Hex => {
+                eprintln!("mpjdev: --impi has the formats text and json");
+                return ExitCode::from(crate::UNUSABLE);
+            }
+        };
+        let part = match part {
+            ImpiPart::Auto => None,
+            ImpiPart::Startup => Some(Part::Startup),
+            ImpiPart::Packets => Some(Part::Packets),
+        };
+        let Inspect { maxdatalen, ackmark, hiwater, .. } = *self;
+        let agreed = Agreed { maxdatalen, ackmark, hiwater, tag_ub: None };
+        let question = Question { dialect: self.dialect.into(), part, agreed };
+        let out = BufWriter::new(io::stdout().lock());
+        let explained = if self.is_standard_input() {
+            impi::explain(io::stdin().lock(), self.kind(), question, style, out)
+        } else {
+            match File::open(&self.file) {
+                Ok(file) => impi::explain(file, self.kind(), question, style, out),
+                Err(error) => Err(Stop::Input(error.into())),
+            }
+        };
+        match explained {
+            Ok(sums) => ExitCode::from(u8::from(!sums.is_sound())),
+            Err(Stop::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(Stop::Output(e)) => {
+                eprintln!("mpjdev: standard output: {e}");
+                ExitCode::from(crate::UNUSABLE)
+            }
+            Err(Stop::Input(e)) => {
+                eprintln!("mpjdev: {}: {e}", self.name());
+                ExitCode::from(crate::UNUSABLE)
+            }
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.input {
+            Input::Auto => Kind::Auto,
+            Input::Raw => Kind::Raw,
+            Input::Hex => Kind::Hex,
+        }
+    }
+
     fn is_standard_input(&self) -> bool {
         self.file == Path::new("-")
     }
@@ -94,11 +199,6 @@ impl Inspect {
     }
 
     fn octets(&self) -> Result<Vec<u8>, InputError> {
-        let kind = match self.input {
-            Input::Auto => Kind::Auto,
-            Input::Raw => Kind::Raw,
-            Input::Hex => Kind::Hex,
-        };
         let input = if self.is_standard_input() {
             read(io::stdin().lock(), 0)?
         } else {
@@ -106,7 +206,7 @@ impl Inspect {
             let len = file.metadata()?.len();
             read(file, len)?
         };
-        decode(input, kind)
+        decode(input, self.kind())
     }
 
     fn print(&self, explanation: &Explanation<'_>, mut out: impl Write) -> io::Result<()> {

@@ -2,13 +2,16 @@
 
 pub mod bench;
 pub mod bench_rank;
+pub mod impi_server;
 pub mod inspect;
 pub mod run;
+pub mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use mpjdev_proto::impi::Dialect;
 
 /// Typed arrays and objects between Java programs.
 #[derive(Debug, Parser)]
@@ -26,10 +29,30 @@ pub enum Command {
     /// A rank of bench
     #[command(hide = true)]
     BenchRank(bench_rank::BenchRank),
-    /// Explain the octets of a message: sizes, sections, values, and what is wrong with it
+    /// Let the sites of an IMPI job find each other: the startup server
+    ImpiServer(impi_server::ImpiServer),
+    /// Explain the octets of a message, or what sites of an IMPI job have said, and what is wrong with it
     Inspect(inspect::Inspect),
     /// Run a program's ranks as processes of this machine; also called mpjrun
     Run(run::Run),
+}
+
+/// Which text of IMPI is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Text {
+    /// The later text, as all living implementations
+    Final,
+    /// The draft of March 1999
+    Draft,
+}
+
+impl From<Text> for Dialect {
+    fn from(text: Text) -> Dialect {
+        match text {
+            Text::Final => Dialect::Final,
+            Text::Draft => Dialect::Draft,
+        }
+    }
 }
 
 impl Command {
@@ -39,6 +62,7 @@ impl Command {
         match self {
             Command::Bench(bench) => bench.run(),
             Command::BenchRank(rank) => rank.run(),
+            Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Run(run) => run.run(args, is_monitor),
         }

@@ -3,21 +3,31 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
 
-use crate::job::plan::Plan;
+use super::{Text, words};
+use crate::impi::auth;
+
+use crate::job::network::{self, Network};
+use crate::job::plan::{Plan, SitesPlan};
+use crate::job::site::SitePlan;
 use crate::job::target::{Surroundings, resolve};
 use crate::job::{launcher, monitor};
 
 /// Arguments of `mpjdev run`.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "mpjrun -n N [OPTIONS] [JVM OPTIONS] <COMMAND | CLASS | FILE.jar> [ARGUMENTS]",
+    override_usage = "mpjrun -n N [OPTIONS] [JVM OPTIONS] <COMMAND | CLASS | FILE.jar> [ARGUMENTS]\n       \
+                      mpjrun -client RANK HOST:PORT -n N [OPTIONS] ...\n       \
+                      mpjrun --sites N -n N [OPTIONS] ...",
     after_help = "\
 What has a slash or is on the PATH is run as a command. FILE.jar is started by its Main-Class, anything else is the \
 name of a class; -cp, -D, -X and other options of the JVM before either go to java, and mpjdev's own jar is put on \
@@ -30,9 +40,29 @@ the class path.
 Standard input goes to rank 0. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job, asked for \
 twice at once; SIGQUIT, SIGUSR1 and SIGUSR2 are passed on; SIGTSTP stops it and SIGCONT lets it go on.
 
+Jobs that span sites (IMPI). A site is what one mpjrun has started, or another implementation's ranks; they find each \
+other at a startup server:
+
+  mpjdev impi-server -server 2                            # says ADDRESS:PORT
+  mpjrun -client 0 ADDRESS:PORT -n 4 -cp classes Main     # ranks 0 to 3 of 6
+  mpjrun -client 1 ADDRESS:PORT -n 2 -cp classes Main     # ranks 4 and 5, on another machine
+
+  mpjrun --sites 2 -n 2 -cp classes Main                  # server and both sites on this machine, 4 ranks
+
+Ranks of such a job reach each other over TCP, for now those of one site too. Each rank \
+listens at an address that all others can reach: one of --address, or that from which this machine reaches the server. \
+Any but a loopback address needs a key, in IMPI_AUTH_KEY or a file that IMPI_AUTH_KEY_FILE names, the same for the server \
+and all sites (mpjdev impi-server --help); mpjdev's ranks prove to each other that they have it. The server may come up to \
+5 s later. A site joins once: Comm.init cannot be called again after Comm.finish. When all its ranks have ended well \
+that is said to the server; when the server or another site is lost, the job has failed.
+
+What a site announces is in its environment: IMPI_C_DATALEN (octets in a packet, at most), IMPI_H_ACKMARK and \
+IMPI_H_HIWATER (packets that are acknowledged together, and that are not), IMPI_COLL_XSIZE, IMPI_COLL_MAXLINEAR (must be \
+the same at all sites), IMPI_PORT_RANGE (as --ports). These hold for --transport tcp as well.
+
 Each rank finds in its environment:
-  MPJDEV_RANK       its number, from 0
-  MPJDEV_SIZE       the number of ranks
+  MPJDEV_RANK       its number among the ranks of this mpjrun, from 0; Comm.WORLD.id() is that among all
+  MPJDEV_SIZE       the number of ranks of this mpjrun
   MPJDEV_JOB        the name of the job: mpjdev- and the process that is the parent of its ranks
   MPJDEV_TRANSPORT  how ranks reach each other, as asked for
   MPJDEV_CONTROL    the number of an open socket, on which Comm.init gets the memory that the ranks share; \
@@ -40,7 +70,8 @@ Each rank finds in its environment:
   MPJDEV_LIBRARY    the native library of mpjrun's own jar, as CRC-32:PATH, so that no rank needs to unpack it; a rank \
 whose jar has another one says so and unpacks its own
 
-Exit status: that of the first rank that fails (128 + n for signal n), 124 when the time is over, 2 wrong usage."
+Exit status: that of the first rank that fails (128 + n for signal n), 124 when the time is over, 1 when the sites of \
+a job do not come together or have lost each other, 2 wrong usage."
 )]
 pub struct Run {
     /// Number of ranks (also -np)
@@ -83,11 +114,39 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t = Transport::Auto)]
     transport: Transport,
 
+    /// Be this client of the job of a startup server (also -client)
+    #[arg(long, num_args = 2, value_names = ["RANK", "HOST:PORT"], conflicts_with = "sites")]
+    client: Vec<String>,
+
+    /// Start so many sites with N ranks each, and their startup server
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
+    sites: Option<u32>,
+
+    /// The text of IMPI that all sites follow [default: final]
+    #[arg(long, value_enum)]
+    dialect: Option<Text>,
+
+    /// World rank of the first rank, for whoever starts all sites
+    #[arg(long, hide = true, requires = "client")]
+    first_rank: Option<u32>,
+
+    /// Addresses that ranks listen at over TCP, in turn [default: 127.0.0.1, or as above]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = network::address)]
+    address: Vec<IpAddr>,
+
+    /// Ports that they listen at; else any, or IMPI_PORT_RANGE
+    #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
+    ports: Option<RangeInclusive<u16>>,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
+/// Whether ranks of one site share memory; over TCP they reach each other in any case.
+const SHARE: bool = false;
+/// What a launcher of sites leaves them beside their own time of grace.
+const SITE_GRACE: Duration = Duration::from_secs(1);
 /// More ranks than a machine runs.
 const RANKS_MAX: i64 = 4096;
 
@@ -99,18 +158,20 @@ enum Bind {
     Core,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Transport {
     /// Shared memory
     Auto,
     /// Shared memory
     Shm,
+    /// TCP connections between all ranks, also of one machine
+    Tcp,
 }
 
 impl Run {
     /// Runs the job, or its monitor; `args` is the command line that both get.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
-        let result = self.plan().map_err(|why| (crate::UNUSABLE, why)).and_then(|plan| {
+        let result = self.plan(args).map_err(|why| (crate::UNUSABLE, why)).and_then(|plan| {
             let result = if is_monitor { monitor::run(plan) } else { launcher::run(args) };
             result.map_err(|error| (1, error.to_string()))
         });
@@ -123,24 +184,76 @@ impl Run {
         }
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self, args: &[OsString]) -> Result<Plan, String> {
+        let is_of_sites = self.sites.is_some();
+        if self.dialect.is_some() && !is_of_sites && self.client.is_empty() {
+            return Err("--dialect is for sites of a job: with -client or --sites".to_owned());
+        }
+        let network = self.network()?;
+        // Also in a launcher of sites, which would only see them fail.
+        let program = resolve(&self.program, &Machine).map_err(|e| e.to_string())?;
+        let grace = if is_of_sites { self.grace.saturating_add(SITE_GRACE) } else { self.grace };
         Ok(Plan {
-            ranks: self.ranks,
-            program: resolve(&self.program, &Machine).map_err(|e| e.to_string())?,
-            jar: own_jar(),
+            ranks: self.sites.unwrap_or(self.ranks),
+            program,
+            jar: own_jar().filter(|_| !is_of_sites),
             job: format!("mpjdev-{}", std::process::id()),
-            tag_output: self.tag_output,
-            bind: matches!(self.bind, Bind::Core),
+            tag_output: self.tag_output && !is_of_sites,
+            bind: matches!(self.bind, Bind::Core) && !is_of_sites,
             timeout: self.timeout,
-            grace: self.grace,
+            grace,
             init_wait: self.init_wait,
             keep_going: self.keep_going,
-            transport: match self.transport {
-                Transport::Auto => "auto".to_owned(),
-                Transport::Shm => "shm".to_owned(),
-            },
+            transport: self
+                .transport
+                .to_possible_value()
+                .map_or_else(String::new, |v| v.get_name().to_owned()),
+            network: network.filter(|_| !is_of_sites),
+            site: self.site()?,
+            sites: self.sites.map(|_| self.sites_plan(args)),
             exports: self.export.clone(),
         })
+    }
+
+    /// Where ranks listen, if they do.
+    fn network(&self) -> Result<Option<Network>, String> {
+        if self.transport != Transport::Tcp && self.client.is_empty() && self.sites.is_none() {
+            let none_given = self.address.is_empty() && self.ports.is_none();
+            let why =
+                "--address and --ports are for ranks that connect: with --transport tcp, -client or --sites";
+            return if none_given { Ok(None) } else { Err(why.to_owned()) };
+        }
+        let dialect = self.dialect.unwrap_or(Text::Final).into();
+        Network::from_environment(self.address.clone(), self.ports.clone(), dialect).map(Some)
+    }
+
+    /// Where this site belongs, if it is one.
+    fn site(&self) -> Result<Option<SitePlan>, String> {
+        let [client, server] = &self.client[..] else { return Ok(None) };
+        let number = client.parse().ok().filter(|client| *client < CLIENTS_MAX);
+        let most = CLIENTS_MAX - 1;
+        let client = number
+            .ok_or_else(|| format!("-client {client}: a client's rank is a number from 0 to {most}"))?;
+        let is_address = server
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+        if !is_address {
+            return Err(format!(
+                "-client {client} {server}: the startup server is HOST:PORT, as it says itself"
+            ));
+        }
+        Ok(Some(SitePlan {
+            client,
+            server: server.clone(),
+            auth: auth::from_environment().map_err(|error| error.to_string())?,
+            shares_memory: SHARE && self.transport != Transport::Tcp,
+            first: self.first_rank,
+        }))
+    }
+
+    fn sites_plan(&self, args: &[OsString]) -> SitesPlan {
+        let dialect = if self.dialect == Some(Text::Draft) { "draft" } else { "final" };
+        SitesPlan { ranks: self.ranks, dialect, words: words::of_site(args) }
     }
 }
 
@@ -207,7 +320,7 @@ fn main_class(manifest: &str) -> Option<String> {
         .map(|(_, class)| class.trim().to_owned())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|e| e.to_string())
 }
@@ -221,24 +334,6 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     if name.is_empty() { Err("a variable needs a name".to_owned()) } else { Ok((name.into(), value)) }
 }
 
-/// The command line with `-np` as `-n`: other launchers know both, clap knows single letters only. What belongs to the program
-/// stays as it is.
-pub fn without_np(mut args: Vec<OsString>) -> Vec<OsString> {
-    const WITH_VALUE: [&str; 9] =
-        ["-n", "-np", "--ranks", "-x", "--bind", "--timeout", "--grace", "--init-wait", "--transport"];
-    if args.get(1).is_none_or(|word| word != "run") {
-        return args;
-    }
-    let mut at = 2;
-    while let Some(word) = args.get_mut(at).filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
-        at += 1 + usize::from(WITH_VALUE.iter().any(|option| *word == **option));
-        if word == "-np" {
-            *word = "-n".into();
-        }
-    }
-    args
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,14 +344,6 @@ mod tests {
         assert_eq!(found("Manifest-Version: 1.0\r\nMain-Class: a.B\r\n\r\n"), Some("a.B".into()));
         assert_eq!(found("main-class: very.lo\n ng.Name\n"), Some("very.long.Name".into()));
         assert_eq!(found("A: b\n\nName: x\nMain-Class: no\n"), None, "only the main section counts");
-    }
-
-    #[test]
-    fn np_is_n_before_the_program_and_the_programs_own_behind_it() {
-        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let line = without_np(words("mpjdev run --tag-output -np 3 -x A=-np -cp x Main -np 4"));
-        assert_eq!(line, words("mpjdev run --tag-output -n 3 -x A=-np -cp x Main -np 4"));
-        assert_eq!(without_np(words("mpjdev inspect -np")), words("mpjdev inspect -np"));
     }
 
     #[test]

@@ -51,8 +51,8 @@ fn name(signal: u8) -> Option<&'static str> {
 /// The end of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankEnd {
-    /// Its number.
-    pub rank: u32,
+    /// What people call it.
+    pub name: String,
     /// Its process.
     pub pid: i32,
     /// How it ended.
@@ -63,8 +63,8 @@ pub struct RankEnd {
 
 impl fmt::Display for RankEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RankEnd { rank, pid, ending, after } = self;
-        write!(f, "rank {rank} (process {pid}) {ending}, {:.1} s after the start", after.as_secs_f64())
+        let RankEnd { name, pid, ending, after } = self;
+        write!(f, "{name} (process {pid}) {ending}, {:.1} s after the start", after.as_secs_f64())
     }
 }
 
@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn the_line_says_which_rank_how_and_when() {
-        let end = RankEnd { rank: 2, pid: 77, ending: Ending::Killed(9), after: Duration::from_millis(1234) };
+        let name = "rank 2".to_owned();
+        let end = RankEnd { name, pid: 77, ending: Ending::Killed(9), after: Duration::from_millis(1234) };
         assert_eq!(
             end.to_string(),
             "rank 2 (process 77) was killed by signal 9 (SIGKILL), 1.2 s after the start"

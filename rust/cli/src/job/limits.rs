@@ -7,6 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that a monitor has for each rank at most: its control socket, both streams, its process, its segment and the
 /// socket for the answer.
 const FOR_EACH: u64 = 6;
+/// And where it listens, if it does.
+const LISTENER: u64 = 1;
 /// What it has beside them.
 const BESIDE: u64 = 40;
 
@@ -14,9 +16,10 @@ const BESIDE: u64 = 40;
 ///
 /// # Errors
 /// So many ranks do not fit.
-pub fn raise(ranks: u32) -> io::Result<Option<u64>> {
+pub fn raise(ranks: u32, listens: bool) -> io::Result<Option<u64>> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let needed = u64::from(ranks) * FOR_EACH + BESIDE;
+    let for_each = FOR_EACH + if listens { LISTENER } else { 0 };
+    let needed = u64::from(ranks) * for_each + BESIDE;
     if let Some(maximum) = maximum.filter(|maximum| *maximum < needed) {
         return Err(io::Error::other(format!(
             "{ranks} ranks need {needed} open files here, and {maximum} are allowed (ulimit -Hn)"

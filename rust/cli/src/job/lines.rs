@@ -21,6 +21,11 @@ impl Lines {
         Lines { tag: tag.as_bytes().to_vec(), held: Vec::new(), open: false }
     }
 
+    /// Lines that are forwarded from now on get this in front.
+    pub fn retag(&mut self, tag: &str) {
+        self.tag = tag.as_bytes().to_vec();
+    }
+
     /// Takes octets of the stream and gives what may be forwarded now.
     pub fn handle_octets(&mut self, octets: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -77,6 +82,14 @@ mod tests {
         let mut lines = Lines::new("[1] ");
         assert_eq!(text(lines.handle_octets(b"a\nb\nc")), "[1] a\n[1] b\n");
         assert_eq!(text(lines.handle_end()), "[1] c\n");
+    }
+
+    #[test]
+    fn a_new_tag_is_for_lines_that_are_forwarded_from_then_on() {
+        let mut lines = Lines::new("[0.1] ");
+        assert_eq!(text(lines.handle_octets(b"a\nb")), "[0.1] a\n");
+        lines.retag("[3] ");
+        assert_eq!(text(lines.handle_octets(b"\n")), "[3] b\n");
     }
 
     #[test]

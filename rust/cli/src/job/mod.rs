@@ -5,14 +5,18 @@
 
 pub mod ending;
 pub mod launcher;
+pub mod led;
 pub mod library;
 pub mod limits;
 pub mod lines;
 pub mod monitor;
+pub mod names;
+pub mod network;
 pub mod output;
 pub mod plan;
 pub mod roster;
 pub mod signals;
+pub mod site;
 pub mod stub;
 pub mod target;
 pub mod tree;

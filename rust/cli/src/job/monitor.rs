@@ -3,8 +3,10 @@
 //! It is apart from the launcher so that each can clean up when the other is killed: both are subreapers, so nothing that a
 //! rank starts escapes them, and the ranks themselves die with the monitor.
 
-use std::io::{self, IoSliceMut, Read};
-use std::mem::MaybeUninit;
+mod forming;
+mod serving;
+
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -12,18 +14,21 @@ use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
     Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
 };
 
 use super::ending::{Ending, RankEnd, Verdict};
+use super::led::{drain, receive_input, signals};
 use super::library::{LIBRARY, Library};
 use super::lines::Lines;
+use super::names::Names;
 use super::output::Sink;
 use super::plan::Plan;
 use super::roster::Roster;
+use super::site::Site;
 use super::{limits, tree};
+use serving::Server;
 
 /// Octets that are read from a pipe at a time.
 const PIECE: usize = 64 << 10;
@@ -46,6 +51,8 @@ const NOT_STARTED: u8 = 126;
 #[derive(Debug)]
 struct Pipe {
     fd: OwnedFd,
+    /// None for the startup server's.
+    rank: Option<u32>,
     lines: Lines,
     is_error: bool,
 }
@@ -70,6 +77,13 @@ struct Closing {
 #[derive(Debug)]
 struct Job {
     plan: Plan,
+    names: Names,
+    /// The part in a job of several sites, where this is one.
+    site: Option<Site>,
+    /// The startup server, where the ranks are sites.
+    server: Option<Server>,
+    /// What that has said.
+    heard: Vec<u8>,
     /// What all ranks load.
     library: Option<Library>,
     /// How many files a rank may open.
@@ -108,9 +122,13 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         stream.set_nonblocking(true)?;
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
-    let limit = limits::raise(plan.ranks)?;
+    let limit = limits::raise(plan.ranks, plan.network.is_some())?;
     let mut job = Job {
-        roster: Roster::new(plan.ranks),
+        names: plan.names(),
+        site: forming::site(&plan),
+        server: None,
+        heard: Vec::new(),
+        roster: Roster::new(plan.ranks, forming::extent(&plan)),
         // Without it each rank unpacks its own, or says why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
@@ -126,8 +144,12 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         is_led: true,
         given_up: false,
     };
-    job.start(input);
+    match job.serve() {
+        Ok(()) => job.start(input),
+        Err(error) => job.give_up(&error.to_string()),
+    }
     job.watch(&launcher, &children);
+    job.leave(&launcher, &children);
     job.end(&launcher, &children);
     Ok(job.verdict.status())
 }
@@ -139,7 +161,7 @@ impl Job {
             match self.start_rank(rank, input.take()) {
                 Ok(started) => self.ranks.push(started),
                 Err(error) => {
-                    self.say(&format!("cannot start rank {rank}: {error}"));
+                    self.say(&format!("cannot start {}: {error}", self.names.rank(rank)));
                     self.verdict.handle_own(NOT_STARTED);
                     return self.close(Signal::TERM, false);
                 }
@@ -148,26 +170,39 @@ impl Job {
     }
 
     fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
-        let place = if self.plan.bind { rank.to_string() } else { "-".to_owned() };
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("mpjdev").arg(super::STUB).args([getpid().to_string(), place, limits::word(self.limit)]);
-        command.args(&self.plan.program);
+        let place = self.plan.bind.then(|| rank + self.names.first.unwrap_or(0));
+        let mut command = self.stub(place);
+        command.args(self.plan.words(rank, self.server.as_ref().map_or("", Server::address)));
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
+        self.hand_on_key(&mut command);
         let line = self.roster.line_to(rank)?;
         command.env(mpjdev_device::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
-        let tag = if self.plan.tag_output { format!("[{rank}] ") } else { String::new() };
         let out = child.stdout.take().map(|p: ChildStdout| (OwnedFd::from(p), false));
         let err = child.stderr.take().map(|p: ChildStderr| (OwnedFd::from(p), true));
         for (fd, is_error) in [out, err].into_iter().flatten() {
             rustix::io::ioctl_fionbio(&fd, true)?;
-            self.pipes.push(Pipe { fd, lines: Lines::new(&tag), is_error });
+            let lines = Lines::new(&self.tag(rank));
+            self.pipes.push(Pipe { fd, rank: Some(rank), lines, is_error });
         }
         let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::NotFound)?;
         Ok(Rank { pid, has_ended: false })
+    }
+
+    /// The beginning of a command line that becomes a program of ours or of the user's.
+    fn stub(&self, place: Option<u32>) -> Command {
+        let place = place.map_or_else(|| "-".to_owned(), |place| place.to_string());
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("mpjdev").arg(super::STUB).args([getpid().to_string(), place, limits::word(self.limit)]);
+        command
+    }
+
+    /// What stands before a rank's lines.
+    fn tag(&self, rank: u32) -> String {
+        if self.plan.tag_output { format!("[{}] ", self.names.tag(rank)) } else { String::new() }
     }
 
     /// Watches until all ranks have ended.
@@ -178,6 +213,7 @@ impl Job {
             self.forward();
             self.roster.listen();
             self.reap();
+            self.form();
             self.roster.answer();
             self.keep_time();
         }
@@ -210,6 +246,8 @@ impl Job {
                 .filter(free)
                 .map(|pipe| PollFd::from_borrowed_fd(pipe.fd.as_fd(), PollFlags::IN)),
         );
+        let site = self.site.as_ref().and_then(Site::ready_fd);
+        fds.extend(site.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait)];
         let losses = self.losses.iter().map(|(_, at)| *at);
@@ -251,8 +289,10 @@ impl Job {
         let timeout = self.plan.timeout.unwrap_or_default().as_secs_f64();
         let what = match self.left() {
             0 => "nobody reads the output".to_owned(),
-            left => format!("{left} of {} ranks are running", self.plan.ranks),
+            left => format!("{left} of {} {}s are running", self.plan.ranks, self.names.noun()),
         };
+        let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
+        let what = what + &waits.unwrap_or_default();
         self.say(&format!("the time of {timeout} s is over, {what}"));
         self.verdict.handle_own(TIMED_OUT);
         self.close(Signal::TERM, true);
@@ -262,6 +302,7 @@ impl Job {
     fn name_the_late(&mut self) {
         if let Some(late) = self.roster.overdue() {
             let after = self.plan.init_wait.as_secs_f64();
+            let late = self.names.ranks(&late);
             self.say(&format!("{late} did not call Comm.init within {after} s of the first that did"));
         }
     }
@@ -309,9 +350,12 @@ impl Job {
 
     /// Forwards what the ranks have written.
     fn forward(&mut self) {
-        let Job { pipes, out, err, .. } = self;
+        let Job { pipes, out, err, heard, .. } = self;
         let mut octets = vec![0; PIECE];
         pipes.retain_mut(|pipe| {
+            if pipe.rank.is_none() {
+                return serving::hear(pipe.fd.as_fd(), heard, &mut octets);
+            }
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
             // A rank whose output nobody reads is told as if it wrote to the reader itself.
             if sink.is_unread() {
@@ -339,6 +383,8 @@ impl Job {
         let gone = self.roster.gone();
         let mut ended = Vec::new();
         tree::reap(|pid, ending| ended.push((pid, ending)));
+        // Whoever was killed may be why another one has ended at the same time, but not the other way round.
+        ended.sort_by_key(|(_, ending)| matches!(ending, Ending::Exited(_)));
         if ended.is_empty() && gone.is_empty() {
             return;
         }
@@ -347,6 +393,7 @@ impl Job {
         for (pid, ending) in ended {
             let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
             let member = self.roster.handle_exit(pid, ending);
+            self.note_server_end(pid, ending);
             if let Some(at) = program {
                 self.ranks[at].has_ended = true;
                 self.roster.handle_program_end(at as u32);
@@ -373,7 +420,8 @@ impl Job {
             return;
         }
         let after = self.begun.elapsed().as_secs_f64();
-        self.say(&format!("rank {rank} has died without Comm.finish, {after:.1} s after the start"));
+        let name = self.names.rank(rank);
+        self.say(&format!("{name} has died without Comm.finish, {after:.1} s after the start"));
         if !self.plan.keep_going {
             self.close(Signal::TERM, false);
         }
@@ -389,7 +437,7 @@ impl Job {
             std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
         }
         let pid = pid.as_raw_nonzero().get();
-        let end = RankEnd { rank, pid, ending, after: self.begun.elapsed() };
+        let end = RankEnd { name: self.names.rank(rank), pid, ending, after: self.begun.elapsed() };
         let failed = self.verdict.handle_end(rank, ending);
         let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
         if (ending.is_good() && !is_lost) || self.closing.is_some() {
@@ -397,7 +445,9 @@ impl Job {
         }
         // That the reader has gone is no news to whoever has let it go.
         let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
-        if !is_unread {
+        // A site that exits has said why.
+        let has_said = self.plan.sites.is_some() && matches!(ending, Ending::Exited(_));
+        if !is_unread && !has_said {
             let end = if is_lost { format!("{end}, without Comm.finish") } else { end.to_string() };
             self.say_end(&end, is_first);
         }
@@ -412,8 +462,9 @@ impl Job {
         if self.plan.keep_going || left == 0 {
             self.say(end);
         } else if is_first {
+            let noun = self.names.noun();
             let others =
-                if left == 1 { "the other rank".to_owned() } else { format!("the other {left} ranks") };
+                if left == 1 { format!("the other {noun}") } else { format!("the other {left} {noun}s") };
             self.say(&format!("{end}; ending {others}"));
         }
     }
@@ -490,35 +541,4 @@ impl Job {
         // Standard error stays open for what there is to say of standard output.
         all_read && self.out.is_done() && self.err.is_done()
     }
-}
-
-/// The pipe that rank 0 reads.
-fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut octet = [0];
-    recvmsg(launcher, &mut [IoSliceMut::new(&mut octet)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let fds = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
-    fds.ok_or_else(|| io::Error::other("a monitor is started by mpjrun only"))
-}
-
-/// Signals that the launcher passes on; none when it is dead.
-fn signals(mut launcher: &UnixStream) -> Option<Vec<u8>> {
-    let mut octets = [0; 64];
-    match launcher.read(&mut octets) {
-        Ok(0) => None,
-        Ok(n) => Some(octets[..n].to_vec()),
-        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Some(Vec::new())
-        }
-        Err(_) => None,
-    }
-}
-
-fn drain(mut stream: &UnixStream) {
-    let mut octets = [0; 256];
-    while matches!(stream.read(&mut octets), Ok(n) if n > 0) {}
 }

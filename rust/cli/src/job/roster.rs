@@ -43,9 +43,35 @@ struct Round {
     since: Option<Instant>,
     /// Those that live and have not said hello again since.
     members: Vec<Option<Member>>,
-    /// The segments, and the ranks that do not know all of them yet with the packets that each has got.
+    /// The segments of ranks that share memory.
     files: Vec<Arc<OwnedFd>>,
-    uninformed: Vec<(OwnedFd, usize)>,
+    /// The description of the world, where ranks have connections to make.
+    description: Option<OwnedFd>,
+    /// What each rank listens with, until all are there.
+    listeners: Vec<OwnedFd>,
+    /// Ranks that do not know everything yet.
+    uninformed: Vec<Uninformed>,
+}
+
+/// A rank that does not know everything yet.
+#[derive(Debug)]
+struct Uninformed {
+    answer: OwnedFd,
+    /// To go with the description of the world.
+    listener: Option<OwnedFd>,
+    /// Packets about shared memory that it has got.
+    packets: usize,
+}
+
+/// What ranks are told that have connections to make.
+#[derive(Debug)]
+pub struct Handout {
+    /// The description of their world.
+    pub description: OwnedFd,
+    /// The listening socket of each rank.
+    pub listeners: Vec<OwnedFd>,
+    /// Whether they share memory as well.
+    pub shares_memory: bool,
 }
 
 impl Round {
@@ -56,15 +82,30 @@ impl Round {
             since: Some(Instant::now()),
             members,
             files: Vec::new(),
+            description: None,
+            listeners: Vec::new(),
             uninformed: Vec::new(),
         })
     }
 
-    /// All ranks are there, and are to get each other's memory.
-    fn begin(&mut self) {
-        self.files = self.members.iter().flatten().map(|member| member.segment.clone()).collect();
+    /// All ranks are there, and are to learn how they reach each other.
+    fn begin(&mut self, shares_memory: bool) {
+        if shares_memory {
+            self.files = self.members.iter().flatten().map(|member| member.segment.clone()).collect();
+        }
+        let mut listeners = self.listeners.drain(..);
         let answers = self.members.iter_mut().flatten().filter_map(|member| member.answer.take());
-        self.uninformed = answers.map(|answer| (answer, 0)).collect();
+        let uninformed = answers.map(|answer| Uninformed { answer, listener: listeners.next(), packets: 0 });
+        self.uninformed = uninformed.collect();
+    }
+
+    /// Whether all are there, and none of them has given up waiting: those come again, or end.
+    fn is_complete(&self) -> bool {
+        let ranks = self.members.len();
+        let waits = |(rank, member): (usize, &Option<Member>)| {
+            member.as_ref().is_some_and(|member| !member.has_finished(ranks, rank))
+        };
+        self.members.iter().enumerate().all(waits)
     }
 
     /// Tells the ranks as much as they take now.
@@ -73,26 +114,60 @@ impl Round {
             return;
         }
         let segments: Vec<_> = self.files.iter().map(|file| file.as_fd()).collect();
-        let packets = control::welcome(self.board.files(), &segments);
-        self.uninformed.retain_mut(|(answer, next)| {
-            while let Some((packet, fds)) = packets.get(*next) {
-                match control::send(answer.as_fd(), *packet, fds) {
-                    Ok(()) => *next += 1,
-                    // Who has gone meanwhile reads nothing; its end is noticed by itself.
-                    Err(error) => return control::is_passing(&error),
-                }
-            }
-            false
+        let mut packets = Vec::new();
+        if !segments.is_empty() {
+            packets = control::welcome(self.board.files(), &segments);
+        }
+        let description = self.description.as_ref();
+        self.uninformed.retain_mut(|rank| match rank.inform(description, &packets) {
+            Ok(()) => false,
+            // Who has gone meanwhile reads nothing; its end is noticed by itself.
+            Err(error) => control::is_passing(&error),
         });
         if self.uninformed.is_empty() {
             self.files.clear();
+            self.description = None;
         }
     }
+}
+
+impl Uninformed {
+    /// Tells it everything.
+    ///
+    /// # Errors
+    /// As of [`control::send`]; what has been told is not told again.
+    fn inform(
+        &mut self,
+        description: Option<&OwnedFd>,
+        packets: &[(Packet, Vec<BorrowedFd<'_>>)],
+    ) -> io::Result<()> {
+        if let (Some(description), Some(listener)) = (description, &self.listener) {
+            control::send(self.answer.as_fd(), Packet::World, &[description.as_fd(), listener.as_fd()])?;
+            self.listener = None;
+        }
+        while let Some((packet, fds)) = packets.get(self.packets) {
+            control::send(self.answer.as_fd(), *packet, fds)?;
+            self.packets += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What the ranks of a launcher are to each other and to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that there is, and they share memory.
+    Memory,
+    /// All that there is, with connections to make each time.
+    Connections,
+    /// A part of a job that forms once.
+    Site,
 }
 
 /// All ranks of a job.
 #[derive(Debug)]
 pub struct Roster {
+    extent: Extent,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
     running: Option<Round>,
@@ -103,19 +178,23 @@ pub struct Roster {
     ended: Vec<bool>,
     /// Why all ranks will never say hello again; none as long as they may.
     missing: Option<Refusal>,
+    /// Whether ranks that have connections to make share memory as well.
+    shares_memory: bool,
 }
 
 impl Roster {
     /// For a job of so many ranks.
-    pub fn new(ranks: u32) -> Roster {
+    pub fn new(ranks: u32, extent: Extent) -> Roster {
         let ranks = ranks as usize;
         Roster {
+            extent,
             controls: (0..ranks).map(|_| None).collect(),
             running: None,
             gathering: None,
             pids: vec![None; ranks],
             ended: vec![false; ranks],
             missing: None,
+            shares_memory: false,
         }
     }
 
@@ -201,6 +280,9 @@ impl Roster {
         if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
             return Err(Refusal::Taken);
         }
+        if self.extent == Extent::Site && self.running.is_some() {
+            return Err(Refusal::Once);
+        }
         self.missing.map_or(Ok(()), Err)
     }
 
@@ -232,18 +314,38 @@ impl Roster {
             self.gathering = None;
             return;
         }
-        if round.members.iter().any(Option::is_none) {
-            return;
-        }
-        // Those that have given up waiting come again, or end.
-        let ranks = self.ended.len();
-        let waits = |(rank, member): (usize, &Option<Member>)| {
-            member.as_ref().is_some_and(|member| !member.has_finished(ranks, rank))
-        };
-        if round.members.iter().enumerate().all(waits) {
-            round.begin();
+        let is_described = self.extent == Extent::Memory || round.description.is_some();
+        if is_described && round.is_complete() {
+            round.begin(self.extent == Extent::Memory || self.shares_memory);
             self.running = self.gathering.take();
         }
+    }
+
+    /// The processes of all ranks, when all are there and wait to be told how they reach each other.
+    pub fn undescribed(&self) -> Option<Vec<Pid>> {
+        let round = self.gathering.as_ref().filter(|round| round.description.is_none())?;
+        let is_ready = self.extent != Extent::Memory && self.missing.is_none() && round.is_complete();
+        is_ready.then(|| round.members.iter().flatten().map(|member| member.pid).collect())
+    }
+
+    /// Tells the ranks that wait how they reach each other.
+    pub fn hand_out(&mut self, handout: Handout) {
+        let Handout { description, listeners, shares_memory } = handout;
+        self.shares_memory = shares_memory;
+        if let Some(round) = &mut self.gathering {
+            round.description = Some(description);
+            round.listeners = listeners;
+        }
+    }
+
+    /// Whether all ranks may still come.
+    pub fn may_form(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// There will be no job, for a reason that people are told: whoever waits for one is sent away.
+    pub fn give_up(&mut self) {
+        self.missing = self.missing.or(Some(Refusal::NoJob));
     }
 
     /// When there is something to say of ranks that keep others waiting, if that is after so long a time.
@@ -252,12 +354,12 @@ impl Roster {
     }
 
     /// Which ranks keep others waiting; once each time.
-    pub fn overdue(&mut self) -> Option<String> {
+    pub fn overdue(&mut self) -> Option<Vec<u32>> {
         let round = self.gathering.as_mut()?;
         round.since = None;
-        let missing = round.members.iter().enumerate().filter(|(_, member)| member.is_none());
-        let missing: Vec<usize> = missing.map(|(rank, _)| rank).collect();
-        (!missing.is_empty()).then(|| list(&missing))
+        let missing = (0..).zip(&round.members).filter(|(_, member)| member.is_none());
+        let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
+        (!missing.is_empty()).then_some(missing)
     }
 
     /// Ranks whose process has ended, and nobody has said so yet.
@@ -317,33 +419,7 @@ impl Roster {
     }
 }
 
-/// Ranks for people, the first of them.
-fn list(ranks: &[usize]) -> String {
-    const NAMED: usize = 8;
-    let (named, others) = ranks.split_at(ranks.len().min(NAMED));
-    let mut words: Vec<String> = named.iter().map(usize::to_string).collect();
-    words.extend((!others.is_empty()).then(|| format!("{} others", others.len())));
-    match words.split_last() {
-        Some((last, first)) if !first.is_empty() => format!("ranks {} and {last}", first.join(", ")),
-        _ => format!("rank {}", words.concat()),
-    }
-}
-
 /// It may have gone before it reads the answer.
 fn refuse(answer: &OwnedFd, why: Refusal) {
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_are_listed_for_people() {
-        let listed = |count| list(&(1..=count).collect::<Vec<_>>());
-        assert_eq!(listed(1), "rank 1");
-        assert_eq!(listed(2), "ranks 1 and 2");
-        assert_eq!(listed(8), "ranks 1, 2, 3, 4, 5, 6, 7 and 8");
-        assert_eq!(listed(108), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 100 others");
-    }
 }

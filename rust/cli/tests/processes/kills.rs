@@ -42,6 +42,12 @@ enum Victim {
     Shell(u32),
 }
 
+/// The children of a process.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// What is to happen in one job.
 #[derive(Debug)]
 struct Plan {
@@ -88,10 +94,6 @@ impl Plan {
 
     /// The process to kill, when it is there.
     fn find(&self, launcher: i32) -> Option<i32> {
-        let children = |pid: i32| -> Vec<i32> {
-            let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-        };
         let monitor = || children(launcher).first().copied();
         // Ranks are started in their order, by a process that has no other children yet.
         let program = |rank: u32| {
@@ -191,7 +193,7 @@ impl Plan {
 }
 
 /// This process adopts what a job has left behind, so whoever lives of it is a child of ours.
-fn nothing_is_left(folder: &Path) {
+pub(crate) fn nothing_runs() {
     until("all processes are gone", || match wait(WaitOptions::NOHANG) {
         Ok(_) => false,
         Err(errno) => {
@@ -199,6 +201,10 @@ fn nothing_is_left(folder: &Path) {
             true
         }
     });
+}
+
+fn nothing_is_left(folder: &Path) {
+    nothing_runs();
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder").flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

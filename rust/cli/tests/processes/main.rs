@@ -1,8 +1,10 @@
 //! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of which starts it
 //! again under `mpjdev run`; with one it plays the part that its argument names.
 
+mod connected;
 mod kills;
 mod parts;
+mod sites;
 
 use std::process::{Command, ExitCode, Output};
 use std::time::{Duration, Instant};
@@ -158,6 +160,11 @@ fn a_rank_that_is_stopped_is_not_dead() {
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
+/// All tests.
+fn tests() -> Vec<(&'static str, fn())> {
+    TESTS.iter().chain(connected::TESTS).chain(sites::TESTS).copied().collect()
+}
+
 const TESTS: [(&str, fn()); 14] = [
     ("a_rank_that_is_stopped_is_not_dead", a_rank_that_is_stopped_is_not_dead),
     ("whoever_is_killed_and_whenever_nothing_is_left", kills::whoever_is_killed_and_whenever_nothing_is_left),
@@ -201,7 +208,8 @@ fn main() -> ExitCode {
     // Called by cargo as any test program is, with its options and names to pick.
     let picks: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     let picked = |name: &str| picks.is_empty() || picks.iter().any(|pick| name.contains(pick.as_str()));
-    let tests: Vec<_> = TESTS.iter().filter(|(name, _)| picked(name)).collect();
+    let all = tests();
+    let tests: Vec<_> = all.iter().filter(|(name, _)| picked(name)).collect();
     println!("\nrunning {} tests", tests.len());
     let mut failed = 0;
     for (name, test) in &tests {
@@ -210,7 +218,7 @@ fn main() -> ExitCode {
         failed += usize::from(!passed);
     }
     let result = if failed == 0 { "ok" } else { "FAILED" };
-    let (passed, left) = (tests.len() - failed, TESTS.len() - tests.len());
+    let (passed, left) = (tests.len() - failed, all.len() - tests.len());
     println!(
         "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out\n"
     );

@@ -1,6 +1,8 @@
 //! What a rank does in each test.
 
+mod connected;
 pub(crate) mod kills;
+mod sites;
 
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "absent" if rank() == 1 => return ExitCode::SUCCESS,
         "late" if rank() % 2 == 1 => until("the job is ended", || false),
         "kills" => return kills::exchanges(),
+        "says-and-joins" => println!("here"),
         "twice" => return twice(),
         "rounds" => return rounds(),
         _ => {}
@@ -50,6 +53,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "ring" => party.ring(),
         "exchange" => party.exchange(),
         "gathers" => party.gathers(),
+        "addresses" => party.says_addresses(),
+        "keeps" => party.says_what_is_open(),
         "computes" => party.computes(),
         "killed" => party.killed(),
         "stopped" => return party.stopped(),
@@ -63,6 +68,10 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "stays-away" => return party.stays_away(),
         "fails-meanwhile" => return party.fails_meanwhile(),
         "leaves" if party.world.rank() == 1 => return ExitCode::SUCCESS,
+        "joins-and-waits" => party.waits(),
+        "needs-rank-1" => return party.needs_rank_1(),
+        "joins-again" => return party.joins_again(),
+        "says-and-joins" => println!("joined"),
         "leaves" | "once" => {}
         other => panic!("no part {other}"),
     }

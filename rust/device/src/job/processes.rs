@@ -15,8 +15,12 @@ use crate::control::{self, Packet};
 use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
 use crate::transport::shm::{Board, SegmentPool};
+use crate::transport::tcp::mesh::MeshError;
 use crate::transport::{Inbox, Wire, shm};
 use crate::waiting::Patience;
+
+use super::spanning::{self, Spanning};
+use super::world::World;
 
 /// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
 /// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
@@ -88,6 +92,14 @@ pub enum JoinError {
     /// The launcher is gone, or says something else.
     #[error("the launcher does not answer as it should: {0}")]
     Launcher(&'static str),
+    /// The connections to the other ranks cannot be made.
+    #[error("rank {rank} has no connection to all others: {error}")]
+    Mesh {
+        /// This rank, which is the host of that number unless there are foreign ones.
+        rank: u32,
+        /// Why not.
+        error: Box<MeshError>,
+    },
     /// The system refuses.
     #[error("{what}: {error}")]
     System {
@@ -133,12 +145,23 @@ pub fn join(
     say_hello(control as i32, rank, &[file.as_fd(), theirs.as_fd()], patience)?;
     drop(theirs);
     let mut waiting = Waiting { socket: answers, slice: config.slice, patience };
-    let job = waiting.receive_job(rank, ranks).inspect_err(|_| shm::resign(&pool))?;
-    let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
-    Ok(Some(Joined { world, source: pool }))
+    let joined = waiting.receive(rank, ranks).and_then(|found| {
+        let Found { spanning, job } = found;
+        match (spanning, job) {
+            (Some(spanning), _) => {
+                spanning::connect(rank, spanning, config, &pool, private, waiting.patience)
+            }
+            (None, Some(job)) => {
+                let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
+                Ok(Joined { world, source: pool.clone() })
+            }
+            (None, None) => Err(JoinError::Launcher("it hands out no job")),
+        }
+    });
+    joined.map(Some).inspect_err(|_| shm::resign(&pool))
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
+pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
     move |error| JoinError::System { what, error }
 }
 
@@ -196,17 +219,48 @@ struct Waiting<'a> {
     patience: &'a mut dyn Patience,
 }
 
+/// What the launcher has handed out.
+struct Found {
+    /// The world, where it has more ranks than those that share memory.
+    spanning: Option<Spanning>,
+    /// What the ranks of the launcher share, where they do.
+    job: Option<shm::Job>,
+}
+
 impl Waiting<'_> {
     /// What the launcher hands out when all ranks are there. Blocks.
-    fn receive_job(&mut self, rank: u32, ranks: u32) -> Result<shm::Job, JoinError> {
-        let (mut pages, mut files) = (None, Vec::new());
-        while files.len() < ranks as usize {
-            let mut received = self.receive()?;
-            if received.is_cut {
-                return Err(JoinError::Launcher(
-                    "this process may not have as many files as there are ranks",
-                ));
+    fn receive(&mut self, rank: u32, ranks: u32) -> Result<Found, JoinError> {
+        let mut first = self.receive_packet(rank)?;
+        let mut spanning = None;
+        if first.packet == Some(Packet::World) {
+            let fds = <[_; 2]>::try_from(first.fds);
+            let [world, listener] = fds.map_err(|_| JoinError::Launcher("no description of the world"))?;
+            let world = World::open(world).map_err(system("the description of the world"))?;
+            if world.count != ranks {
+                return Err(JoinError::Launcher("another number of ranks than it has started"));
             }
+            let shares_memory = world.shares_memory;
+            spanning = Some(Spanning { world, listener });
+            if !shares_memory {
+                return Ok(Found { spanning, job: None });
+            }
+            first = self.receive_packet(rank)?;
+        }
+        let job = self.receive_job(rank, ranks, first)?;
+        Ok(Found { spanning, job: Some(job) })
+    }
+
+    /// What ranks share that have memory in common; this packet has come already. Blocks.
+    fn receive_job(
+        &mut self,
+        rank: u32,
+        ranks: u32,
+        first: control::Received,
+    ) -> Result<shm::Job, JoinError> {
+        let (mut pages, mut files) = (None, Vec::new());
+        let mut next = Some(first);
+        while files.len() < ranks as usize {
+            let mut received = next.take().map_or_else(|| self.receive_packet(rank), Ok)?;
             match received.packet {
                 Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
                     let files = <[_; 2]>::try_from(received.fds);
@@ -217,7 +271,6 @@ impl Waiting<'_> {
                 {
                     files.append(&mut received.fds);
                 }
-                Some(Packet::Refused(why)) => return Err(refused(rank, why)),
                 _ => return Err(JoinError::Launcher("a packet that does not follow")),
             }
         }
@@ -227,8 +280,20 @@ impl Waiting<'_> {
         shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
     }
 
+    /// The next packet that is no refusal, whole. Blocks as long as the patience lasts.
+    fn receive_packet(&mut self, rank: u32) -> Result<control::Received, JoinError> {
+        let received = self.receive_any()?;
+        if received.is_cut {
+            return Err(JoinError::Launcher("this process may not have as many files as there are ranks"));
+        }
+        match received.packet {
+            Some(Packet::Refused(why)) => Err(refused(rank, why)),
+            _ => Ok(received),
+        }
+    }
+
     /// The next packet. Blocks as long as the patience lasts.
-    fn receive(&mut self) -> Result<control::Received, JoinError> {
+    fn receive_any(&mut self) -> Result<control::Received, JoinError> {
         let slice = Timespec::try_from(self.slice).unwrap_or_default();
         loop {
             let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -252,6 +317,9 @@ impl Waiting<'_> {
 fn refused(rank: u32, why: control::Refusal) -> JoinError {
     match why {
         control::Refusal::Ended(peer) | control::Refusal::Failed(peer) => JoinError::Peer { rank: peer, why },
-        control::Refusal::Taken | control::Refusal::NoRoom => JoinError::Refused { rank, why },
+        control::Refusal::Taken
+        | control::Refusal::NoRoom
+        | control::Refusal::NoJob
+        | control::Refusal::Once => JoinError::Refused { rank, why },
     }
 }

@@ -69,9 +69,10 @@ class DyingRanksTest {
                     return () -> world.ssend(out, VICTIM, 0);
                 case 5:
                     return () -> {
-                        // The first may leave, the second is past what may be under way.
-                        world.send(out, VICTIM, 0);
-                        world.send(out, VICTIM, 0);
+                        // Some may leave, the last is past what may be under way.
+                        for (int i = 0; i < 9; i++) {
+                            world.send(out, VICTIM, 0);
+                        }
                     };
                 case 6:
                     return () -> world.probe(VICTIM, 0);

@@ -73,6 +73,7 @@ fn form(kind: Kind, body: u8) -> ring::Form {
         Kind::Eager => 0,
         Kind::Synchronous => 1,
         Kind::Matched => 2,
+        Kind::Announced | Kind::Rest | Kind::Withdrawn => unreachable!("for messages that are copied"),
     };
     kind << 4 | body
 }

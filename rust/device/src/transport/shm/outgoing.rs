@@ -96,6 +96,9 @@ impl ShmWire {
             Outgoing::Payload(Payload::Parts(first, second)) => {
                 Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
             }
+            Outgoing::Payload(Payload::Begun { .. } | Payload::Cut { .. }) => {
+                unreachable!("only ever comes in")
+            }
         })
     }
 

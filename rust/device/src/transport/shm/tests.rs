@@ -71,7 +71,7 @@ impl Rank {
             lens.push(match body {
                 Incoming::Inline(_, len) => len,
                 Incoming::Reference(payload) => payload.len(),
-                Incoming::Nothing => 0,
+                Incoming::Nothing | Incoming::Lost(_) => 0,
             });
             Ok(())
         });

@@ -86,14 +86,17 @@ final class Alone {
         while (answers.size() < TURNS || System.nanoTime() - begin < warmUp) {
             answers.add(order(rank, out, what, octets, times));
         }
-        double count = (double) times * what.perTime(world.size());
+        double count = (double) times * what.perTime(octets, world.size());
         double[] nanos = answers.stream().mapToDouble(a -> a.nanos() / count).sorted().toArray();
         double[] extra = answers.stream().mapToDouble(a -> a.extra() / count).sorted().toArray();
         return new Figure(what, octets, world.size(), name(), median(nanos), nanos[0], median(extra), nanos.length);
     }
 
     private String name() {
-        return options.threads > 0 ? "Java local" : "Java shm";
+        if (options.threads > 0) {
+            return "Java local";
+        }
+        return "tcp".equals(System.getenv("MPJDEV_TRANSPORT")) ? "Java tcp" : "Java shm";
     }
 
     private static double median(double[] sorted) {

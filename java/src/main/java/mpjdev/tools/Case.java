@@ -47,25 +47,25 @@ enum Case {
             return new Serial(world);
         }
     },
-    RATE_ARRAYS("rate-arrays", "window, array to array", Windows.WINDOW, 8) {
+    RATE_ARRAYS("rate-arrays", "window, array to array", Windows.PER_TIME, 8) {
         @Override
         Work work(Comm world, int octets) {
             return new Windows.Arrays(world, octets);
         }
     },
-    RATE_BUFFERS("rate-buffers", "window, buffer to buffer", Windows.WINDOW, 8) {
+    RATE_BUFFERS("rate-buffers", "window, buffer to buffer", Windows.PER_TIME, 8) {
         @Override
         Work work(Comm world, int octets) {
             return new Windows.Buffers(world, octets);
         }
     },
-    BUSY("busy", "window, receiver computes", Windows.WINDOW, 8) {
+    BUSY("busy", "window, receiver computes", Windows.PER_TIME, 8) {
         @Override
         Work work(Comm world, int octets) {
             return new Windows.Busy(world, octets);
         }
     },
-    RING("ring", "ring, one hop", 0, 8, 1 << 10) {
+    RING("ring", "ring, one hop", Rounds.PER_TIME, 8, 1 << 10) {
         @Override
         Work work(Comm world, int octets) {
             return new Rounds.Ring(world, octets);
@@ -103,9 +103,13 @@ enum Case {
     /** What one rank does for messages of so many octets. */
     abstract Work work(Comm world, int octets);
 
-    /** How many of what is reported one time is: ways, messages, hops. */
-    int perTime(int ranks) {
-        return perTime == 0 ? ranks : perTime;
+    /** How many of what is reported one time is, with messages of so many octets: ways, messages, hops. */
+    int perTime(int octets, int ranks) {
+        return switch (perTime) {
+            case Windows.PER_TIME -> Windows.window(octets);
+            case Rounds.PER_TIME -> ranks;
+            default -> perTime;
+        };
     }
 
     /** The case of a word. */

@@ -7,6 +7,9 @@ import mpjdev.WriteBuffer;
 
 /** What all ranks take part in. */
 final class Rounds {
+    /** Stands for as many hops as there are ranks. */
+    static final int PER_TIME = 0;
+
     private Rounds() {}
 
     /** One message round a ring, from array to array at each hop. */

@@ -4,11 +4,25 @@ import mpjdev.Comm;
 
 /** Messages in a row from rank 0 to rank 1, a short answer after each window. */
 abstract class Windows extends Work.WithArray {
-    static final int WINDOW = 64;
+    /** Stands for as many messages as a window has. */
+    static final int PER_TIME = -1;
+
+    private static final int WINDOW = 64;
+    /** Octets of a window's messages at most, since some that take part have room for all of them. */
+    private static final int WINDOW_OCTETS = 256 << 20;
+
+    /** Messages of a window. */
+    final int window;
 
     Windows(Comm world, int octets) {
         super(world, octets);
+        window = window(octets);
         write();
+    }
+
+    /** Messages of a window when each has so many octets. */
+    static int window(int octets) {
+        return Math.max(1, Math.min(WINDOW_OCTETS / Math.max(1, octets), WINDOW));
     }
 
     /** From array to array. */
@@ -22,14 +36,14 @@ abstract class Windows extends Work.WithArray {
             int n = array.length;
             for (long i = 0; i < times && other >= 0; i++) {
                 if (me == 0) {
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         out.clear();
                         out.write(array, 0, n);
                         world.send(out, 1, TAG);
                     }
                     world.recv(in, 1, TAG);
                 } else {
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         world.recv(in, 0, TAG);
                         in.read(array, 0, n);
                     }
@@ -53,12 +67,12 @@ abstract class Windows extends Work.WithArray {
         void run(long times) {
             for (long i = 0; i < times && other >= 0; i++) {
                 if (me == 0) {
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         world.send(out, 1, TAG);
                     }
                     world.recv(in, 1, TAG);
                 } else {
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         world.recv(in, 0, TAG);
                     }
                     world.send(out, 0, TAG);
@@ -87,7 +101,7 @@ abstract class Windows extends Work.WithArray {
                 if (me == 0) {
                     world.recv(in, 1, TAG);
                     long begin = System.nanoTime();
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         world.send(out, 1, TAG);
                     }
                     sending += System.nanoTime() - begin;
@@ -99,7 +113,7 @@ abstract class Windows extends Work.WithArray {
                         Thread.onSpinWait();
                     }
                     extra += Sleeps.ofOthers() - before;
-                    for (int k = 0; k < WINDOW; k++) {
+                    for (int k = 0; k < window; k++) {
                         world.recv(in, 0, TAG);
                     }
                 }

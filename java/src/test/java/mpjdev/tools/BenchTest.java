@@ -70,6 +70,18 @@ class BenchTest {
         }
     }
 
+    /** Windows of large messages are shorter, here and in {@code order.rs}. */
+    @Test
+    void shouldCountTheMessagesOfAWindow() {
+        int mib = 1 << 20;
+        int[][] expected = {{8, 64}, {4 * mib, 64}, {4 * mib + 8, 63}, {16 * mib, 16}, {256 * mib, 1}, {512 * mib, 1}};
+        for (int[] pair : expected) {
+            assertEquals(pair[1], Case.RATE_ARRAYS.perTime(pair[0], 2), pair[0] + " octets");
+        }
+        assertEquals(5, Case.RING.perTime(8, 5));
+        assertEquals(2, Case.ARRAYS.perTime(8, 5));
+    }
+
     /** What the receiver gets is what was packed, not merely as much. */
     @Test
     void shouldPassOnWhatItPacks() throws Exception {

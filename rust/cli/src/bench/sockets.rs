@@ -1,0 +1,216 @@
+//! A contestant without a library: two processes with one TCP connection through the loopback interface.
+//!
+//! It is what TCP takes at least on this machine, as somebody writes it who knows all messages before: the connection never
+//! waits to send (TCP_NODELAY) and never sleeps to read, each message has the octets of an IMPI header before it and is
+//! written at once, and whoever receives knows how many octets are to come.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use super::order::{Answer, Case, Order, window};
+use super::rank::{RankError, follow};
+use super::side::RANK;
+
+/// Octets before the elements of a message, as many as a packet's header has (IMPI 7.1).
+const HEADER_LEN: usize = 128;
+/// Octets that are asked for at least where messages are shorter.
+const READ_LEN: usize = 64 << 10;
+
+/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are connected, the
+/// others look on.
+///
+/// # Errors
+/// The system refuses, or the orders cannot be followed.
+pub fn serve(socket: &Path, ranks: u32) -> Result<(), RankError> {
+    let (own, other) = pair()?;
+    let mut children = vec![start(socket, 1, OwnedFd::from(other).into())?];
+    for rank in 2..ranks {
+        children.push(start(socket, rank, Stdio::null())?);
+    }
+    serve_rank(socket, 0, Some(own))?;
+    for mut child in children {
+        let status = child.wait()?;
+        if !status.success() {
+            return Err(RankError::Order(format!("a rank ended with {status}")));
+        }
+    }
+    Ok(())
+}
+
+/// One of the other ranks; standard input is rank 1's connection to rank 0.
+///
+/// # Errors
+/// The orders cannot be followed.
+pub fn serve_other(socket: &Path, rank: u32) -> Result<(), RankError> {
+    let given = || io::stdin().as_fd().try_clone_to_owned().map(TcpStream::from);
+    let stream = (rank == 1).then(given).transpose()?;
+    serve_rank(socket, rank, stream)
+}
+
+fn serve_rank(socket: &Path, rank: u32, stream: Option<TcpStream>) -> Result<(), RankError> {
+    let mut party = stream.map(|stream| Party::new(rank, stream)).transpose()?;
+    follow(socket, rank, |order| {
+        let Some(party) = &mut party else { return Ok(Answer { nanos: 0.0, extra: 0.0 }) };
+        party.prepare(order);
+        party.run(order.case, order.times / 8 + 1)?;
+        let begin = Instant::now();
+        party.run(order.case, order.times)?;
+        Ok(Answer { nanos: begin.elapsed().as_nanos() as f64, extra: 0.0 })
+    })
+}
+
+fn start(socket: &Path, rank: u32, input: Stdio) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(RANK).arg(socket).args(["--rank", &rank.to_string()]).stdin(input).spawn()
+}
+
+/// Both ends of a connection.
+fn pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let own = TcpStream::connect(listener.local_addr()?)?;
+    loop {
+        let (other, from) = listener.accept()?;
+        // Anybody on this machine may have been faster.
+        if from == own.local_addr()? {
+            return Ok((own, other));
+        }
+    }
+}
+
+/// One of the two ranks that exchange messages.
+struct Party {
+    rank: u32,
+    stream: TcpStream,
+    /// A message with its header.
+    out: Vec<u8>,
+    /// Messages of a window.
+    window: usize,
+    /// Room for whole messages: one, or as many short ones as are read at once.
+    input: Vec<u8>,
+}
+
+impl Party {
+    fn new(rank: u32, stream: TcpStream) -> io::Result<Party> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Party { rank, stream, out: Vec::new(), window: 0, input: Vec::new() })
+    }
+
+    fn prepare(&mut self, order: Order) {
+        let len = HEADER_LEN + usize::try_from(order.octets).unwrap_or(usize::MAX - HEADER_LEN);
+        if self.out.len() != len {
+            self.window = window(order.octets) as usize;
+            self.out = vec![1; len];
+            self.input = vec![1; len * (READ_LEN / len).max(1)];
+        }
+    }
+
+    fn run(&mut self, case: Case, times: u64) -> Result<(), RankError> {
+        let message = self.out.len();
+        for _ in 0..times {
+            match (case, self.rank) {
+                (Case::Arrays | Case::Buffers, 0) => {
+                    self.send(message)?;
+                    self.receive(message)?;
+                }
+                (Case::Arrays | Case::Buffers, _) => {
+                    self.receive(message)?;
+                    self.send(message)?;
+                }
+                (Case::RateArrays | Case::RateBuffers, 0) => {
+                    for _ in 0..self.window {
+                        self.send(message)?;
+                    }
+                    self.receive(HEADER_LEN)?;
+                }
+                (Case::RateArrays | Case::RateBuffers, _) => {
+                    self.receive(message * self.window)?;
+                    self.send(HEADER_LEN)?;
+                }
+                _ => return Err(RankError::Order(format!("{case} is not measured with plain sockets"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes so many octets, in one write where the system takes them all.
+    fn send(&mut self, len: usize) -> io::Result<()> {
+        let mut written = 0;
+        while written < len {
+            match self.stream.write(&self.out[written..len]) {
+                Ok(count) => written += count,
+                Err(error) if is_for_now(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until so many octets have come.
+    fn receive(&mut self, len: usize) -> io::Result<()> {
+        let (mut left, mut at) = (len, 0);
+        while left > 0 {
+            let end = self.input.len().min(at + left);
+            match self.stream.read(&mut self.input[at..end]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    left -= count;
+                    at = (at + count) % self.input.len();
+                }
+                Err(error) if is_for_now(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing can be read or written at this moment, or a signal came.
+fn is_for_now(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ranks follow an order; gives the octets of a message with its header.
+    fn exchange(case: Case, octets: u64) -> usize {
+        let (one, other) = pair().expect("a connection");
+        let order = Order { case, octets, times: 3 };
+        let run = |rank, stream| {
+            let mut party = Party::new(rank, stream).expect("a party");
+            party.prepare(order);
+            party.run(case, order.times).expect("it runs");
+            assert!(matches!(party.stream.read(&mut [0]), Err(e) if is_for_now(&e)), "nothing is left over");
+            party
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(1, other));
+            let (party, _other) = (run(0, one), other.join().expect("no panic"));
+            party.out.len()
+        })
+    }
+
+    #[test]
+    fn a_message_has_a_header_and_all_of_a_window_is_read() {
+        for case in [Case::Arrays, Case::Buffers, Case::RateArrays, Case::RateBuffers] {
+            assert_eq!(exchange(case, 8), 136, "{case}");
+            assert_eq!(exchange(case, 1 << 20), 128 + (1 << 20), "{case}");
+        }
+    }
+
+    #[test]
+    fn what_it_does_not_know_is_refused_and_a_peer_that_has_gone_is_noticed() {
+        let (one, other) = pair().expect("a connection");
+        let mut party = Party::new(0, one).expect("a party");
+        party.prepare(Order { case: Case::Ring, octets: 8, times: 1 });
+        assert!(matches!(party.run(Case::Ring, 1), Err(RankError::Order(_))));
+        drop(other);
+        assert!(matches!(party.run(Case::Arrays, 1), Err(RankError::Socket(_))));
+    }
+}

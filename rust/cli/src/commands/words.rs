@@ -1,0 +1,116 @@
+//! Command lines as others write them, made such that clap reads them; and those of sites, made of the one that starts them.
+
+use std::ffi::OsString;
+
+/// Options of `run` that are followed by one word.
+const WITH_VALUE: [&str; 14] = [
+    "-n",
+    "--ranks",
+    "-x",
+    "--bind",
+    "--timeout",
+    "--grace",
+    "--init-wait",
+    "--transport",
+    "--address",
+    "--ports",
+    "--sites",
+    "--dialect",
+    "--first-rank",
+    "-np",
+];
+/// And by two.
+const CLIENT: [&str; 2] = ["-client", "--client"];
+
+/// Words of `run`'s options from this one on that belong together.
+fn len(word: &OsString) -> usize {
+    let is_one_of = |options: &[&str]| options.iter().any(|option| *word == **option);
+    1 + usize::from(is_one_of(&WITH_VALUE)) + 2 * usize::from(is_one_of(&CLIENT))
+}
+
+/// Where the options of `run` begin in these words; what belongs to the program is not among them.
+fn options(words: &[OsString]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-") && **word != *"--";
+    while let Some(word) = words.get(at).filter(is_option) {
+        found.push(at);
+        at += len(word);
+    }
+    found
+}
+
+/// A command line with the options as others write them: `-np` as `-n`, and two dashes before `-client`, `-server` and
+/// `-port` (IMPI 12); clap knows single letters only behind one. What belongs to a program stays as it is.
+pub fn known(mut args: Vec<OsString>) -> Vec<OsString> {
+    let known: &[(&str, &str)] = match args.get(1) {
+        Some(word) if *word == *"run" => &[("-np", "-n"), ("-client", "--client")],
+        Some(word) if *word == *"impi-server" => &[("-server", "--server"), ("-port", "--port")],
+        _ => return args,
+    };
+    let is_run = args[1] == *"run";
+    let places = if is_run { options(&args[2..]) } else { (0..args.len() - 2).collect() };
+    for at in places {
+        let word = &mut args[2 + at];
+        if let Some((_, ours)) = known.iter().find(|(theirs, _)| *word == **theirs) {
+            *word = (*ours).into();
+        }
+    }
+    args
+}
+
+/// What the command lines of sites have in common: that of `run` without its name, and without what is for whoever starts all
+/// sites.
+pub(super) fn of_site(args: &[OsString]) -> Vec<OsString> {
+    const OWN: [&str; 2] = ["--sites", "--timeout"];
+    let words = args.get(1..).unwrap_or_default();
+    let is_own = |word: &OsString| {
+        let name = word.to_str().map(|word| word.split_once('=').map_or(word, |(name, _)| name));
+        name.is_some_and(|name| OWN.contains(&name))
+    };
+    let mut left = Vec::new();
+    let mut end = 0;
+    for at in options(words) {
+        end = (at + len(&words[at])).min(words.len());
+        if !is_own(&words[at]) {
+            left.extend_from_slice(&words[at..end]);
+        }
+    }
+    left.extend_from_slice(&words[end..]);
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn np_is_n_before_the_program_and_the_programs_own_behind_it() {
+        let line = known(words("mpjdev run --tag-output -np 3 -x A=-np -cp x Main -np 4"));
+        assert_eq!(line, words("mpjdev run --tag-output -n 3 -x A=-np -cp x Main -np 4"));
+        assert_eq!(known(words("mpjdev inspect -np")), words("mpjdev inspect -np"));
+    }
+
+    #[test]
+    fn options_with_one_dash_are_known() {
+        let line = known(words("mpjdev impi-server -server 2 -port 5000 --host ::1"));
+        assert_eq!(line, words("mpjdev impi-server --server 2 --port 5000 --host ::1"));
+        let line = known(words("mpjdev run -client 0 host:5000 -n 2 x -client 1 -server"));
+        assert_eq!(line, words("mpjdev run --client 0 host:5000 -n 2 x -client 1 -server"));
+        assert_eq!(known(words("mpjdev run -n 1 x -server")), words("mpjdev run -n 1 x -server"));
+        assert_eq!(known(words("mpjdev")), words("mpjdev"));
+    }
+
+    #[test]
+    fn sites_get_all_options_but_those_of_whoever_starts_them() {
+        let of = |line| of_site(&words(line));
+        let line = of("run --sites 2 -n 3 --timeout 9 --tag-output -x A=1 java --sites 4 --timeout 3");
+        assert_eq!(line, words("-n 3 --tag-output -x A=1 java --sites 4 --timeout 3"));
+        assert_eq!(of("run -n2 --sites=2 --timeout=1 -cp x Main"), words("-n2 -cp x Main"));
+        assert_eq!(of("run --sites 2 -n 2 -- --sites"), words("-n 2 -- --sites"));
+    }
+}

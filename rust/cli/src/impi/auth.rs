@@ -1,0 +1,183 @@
+//! Methods of authentication, as the environment enables them (IMPI 5.2).
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::IpAddr;
+
+use mpjdev_proto::impi::startup::{Auth, Key};
+use thiserror::Error;
+
+/// Set to anything, also to nothing: whoever has no key may join.
+pub const AUTH_NONE: &str = "IMPI_AUTH_NONE";
+/// The key.
+pub const AUTH_KEY: &str = "IMPI_AUTH_KEY";
+/// The file that holds the key; with it [`AUTH_KEY`] is not looked at.
+pub const AUTH_KEY_FILE: &str = "IMPI_AUTH_KEY_FILE";
+
+/// Octets of a file that holds a key, at most.
+const FILE_MAX: u64 = 4096;
+
+/// A key that cannot be used. What it holds is not in the text.
+#[derive(Debug, Error)]
+pub enum AuthError {
+    /// No number, or one that does not fit.
+    #[error(
+        "{from} holds no key: it must be a decimal number from -9223372036854775808 to 9223372036854775807, or 0x and \
+         up to 16 hexadecimal digits"
+    )]
+    NoKey {
+        /// The variable or the file.
+        from: String,
+    },
+    /// The file cannot be read.
+    #[error("{AUTH_KEY_FILE}: {file}: {source}")]
+    File {
+        /// Its name.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What the environment of this process enables; none if it says nothing at all.
+///
+/// # Errors
+/// There is a key that cannot be used.
+pub fn from_environment() -> Result<Option<Auth>, AuthError> {
+    from_variables(|name| env::var_os(name))
+}
+
+/// What may be used of what is enabled by whoever can be reached at this address.
+///
+/// # Errors
+/// It needs a key, and there is none.
+pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, String> {
+    let everybody = Auth { none: true, key: None };
+    match enabled {
+        Some(auth) if auth.key.is_some() || is_loopback(host) => Ok(auth),
+        None if is_loopback(host) => Ok(everybody),
+        _ => Err(format!(
+            "{host} can be reached from other machines, so a key is needed: put the same number into {AUTH_KEY} for the \
+             server and for each client, or into a file that {AUTH_KEY_FILE} names"
+        )),
+    }
+}
+
+/// Whether an address leads to this machine only.
+#[must_use]
+pub fn is_loopback(host: IpAddr) -> bool {
+    host.to_canonical().is_loopback()
+}
+
+fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Auth>, AuthError> {
+    let key = match (variable(AUTH_KEY_FILE), variable(AUTH_KEY)) {
+        (Some(file), _) => Some(from_file(file)?),
+        (None, Some(text)) => {
+            let key = text.to_str().and_then(parse);
+            Some(key.ok_or_else(|| AuthError::NoKey { from: AUTH_KEY.to_owned() })?)
+        }
+        (None, None) => None,
+    };
+    let auth = Auth { none: variable(AUTH_NONE).is_some(), key };
+    Ok(if auth.is_empty() { None } else { Some(auth) })
+}
+
+fn from_file(file: OsString) -> Result<Key, AuthError> {
+    let name = || file.to_string_lossy().into_owned();
+    let mut text = String::new();
+    let read = File::open(&file).and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
+    read.map_err(|source| AuthError::File { file: name(), source })?;
+    parse(&text).ok_or_else(|| AuthError::NoKey { from: name() })
+}
+
+/// A decimal number as strtoll(3) reads it, which is how LAM does; what strtoll would leave unread, cut off, or make 0 of is no
+/// key, since nobody means that. 0x is an extension.
+fn parse(text: &str) -> Option<Key> {
+    let text = text.trim_ascii();
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        return if is_number { u64::from_str_radix(digits, 16).ok().map(Key) } else { None };
+    }
+    text.parse::<i64>().ok().map(|key| Key(key as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Option<u64> {
+        parse(text).map(|key| key.0)
+    }
+
+    #[test]
+    fn a_key_is_a_decimal_number_of_64_bits_with_a_sign() {
+        assert_eq!(
+            [key("0"), key("42"), key("+42"), key("-1")],
+            [Some(0), Some(42), Some(42), Some(u64::MAX)]
+        );
+        assert_eq!([key(" 0042\n"), key("010")], [Some(42), Some(10)]);
+        assert_eq!(
+            [key("9223372036854775807"), key("-9223372036854775808")],
+            [Some(u64::MAX / 2), Some(1 << 63)]
+        );
+        let none =
+            ["", " ", "key", "42x", "4 2", "9223372036854775808", "-9223372036854775809", "--1", "1.0"];
+        assert_eq!(none.map(key), [None; 9]);
+    }
+
+    #[test]
+    fn a_key_may_be_hexadecimal() {
+        assert_eq!(
+            [key("0x2a"), key("0X2A\n"), key("0xffffffffffffffff")],
+            [Some(42), Some(42), Some(u64::MAX)]
+        );
+        assert_eq!(["0x", "0x10000000000000000", "0xg", "0x-1", "0x+1", "-0x1", "2a"].map(key), [None; 7]);
+    }
+
+    #[test]
+    fn variables_enable_methods_and_the_file_wins() {
+        let file = env::temp_dir().join(format!("mpjdev-key-{}", std::process::id()));
+        std::fs::write(&file, "0x07\n").expect("a file");
+        let of = |set: &[(&str, &str)]| {
+            let found = from_variables(|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into()));
+            found.map(|auth| auth.map(|auth| (auth.none, auth.key.map(|key| key.0))))
+        };
+        let name = file.to_str().expect("UTF-8").to_owned();
+        assert_eq!(of(&[]).expect("nothing"), None);
+        assert_eq!(of(&[(AUTH_NONE, "")]).expect("sound"), Some((true, None)));
+        assert_eq!(of(&[(AUTH_KEY, "5")]).expect("sound"), Some((false, Some(5))));
+        assert_eq!(of(&[(AUTH_KEY, "5"), (AUTH_NONE, "0")]).expect("sound"), Some((true, Some(5))));
+        assert_eq!(of(&[(AUTH_KEY_FILE, &name)]).expect("sound"), Some((false, Some(7))));
+        assert_eq!(
+            of(&[(AUTH_KEY_FILE, &name), (AUTH_KEY, "no key")]).expect("sound"),
+            Some((false, Some(7)))
+        );
+        std::fs::remove_file(&file).expect("it is there");
+        let texts = [of(&[(AUTH_KEY_FILE, &name), (AUTH_KEY, "5")]), of(&[(AUTH_KEY, "secret")])]
+            .map(|error| error.expect_err("no key").to_string());
+        assert!(texts[0].starts_with(&format!("IMPI_AUTH_KEY_FILE: {name}: No such file")), "{}", texts[0]);
+        assert!(
+            texts[1].starts_with("IMPI_AUTH_KEY holds no key: ") && !texts[1].contains("secret"),
+            "{}",
+            texts[1]
+        );
+    }
+    #[test]
+    fn only_loopback_needs_no_key() {
+        let none = Some(Auth { none: true, key: None });
+        let key = Some(Auth { none: false, key: Some(Key(1)) });
+        for host in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            let mask = |enabled| allowed(host.parse().expect("an address"), enabled).map(|auth| auth.mask());
+            assert_eq!([mask(None), mask(none), mask(key)], [Ok(1), Ok(1), Ok(2)], "{host}");
+        }
+        for host in ["0.0.0.0", "::", "192.0.2.7", "::ffff:192.0.2.7"] {
+            let of = |enabled| allowed(host.parse().expect("an address"), enabled).map(|auth| auth.mask());
+            assert_eq!(of(key), Ok(2));
+            for refused in [of(None), of(none)] {
+                assert!(refused.expect_err(host).contains("so a key is needed: put"), "{host}");
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The startup server's rim: sockets, clock and signals around the pure machine.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mpjdev_proto::impi::startup::{Failure, Fault, Output, Server, ServerEvent};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::job::signals;
+
+/// What its lines begin with.
+pub const NAME: &str = "mpjdev impi-server";
+
+/// Octets that are read from a connection at a time.
+const PIECE: usize = 64 << 10;
+/// Until it accepts again when the system has refused it a connection.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Refusals that it tells of.
+const TOLD_MAX: u32 = 1000;
+
+/// How a server has ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All clients have finished.
+    Finished,
+    /// The job has failed.
+    Failed(Failure),
+    /// This signal has come.
+    Signal(i32),
+}
+
+/// A listening startup server.
+#[derive(Debug)]
+pub struct Rim {
+    listener: TcpListener,
+    server: Server,
+    peers: BTreeMap<u64, Peer>,
+    /// The number of the next connection.
+    next_conn: u64,
+    begun: Instant,
+    /// Streams from which an octet comes with each signal.
+    signals: Vec<(i32, UnixStream)>,
+    /// Until when nobody is accepted.
+    pause_until: Option<Instant>,
+    refusals: u32,
+    ending: Option<Ending>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    stream: TcpStream,
+    address: SocketAddr,
+    rank: Option<u32>,
+    /// What is to be sent, and how much of the first is; shared with all who get the same, so bounded by what all say.
+    queue: VecDeque<Arc<[u8]>>,
+    sent_len: usize,
+}
+
+impl Rim {
+    /// Listens; the server's clock begins at 0 now.
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub fn bind(address: SocketAddr, server: Server) -> io::Result<Rim> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let ends = signals::caught().into_iter().filter(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal));
+        let signals = ends.map(|signal| {
+            let (ours, notify) = UnixStream::pair()?;
+            ours.set_nonblocking(true)?;
+            signal_hook::low_level::pipe::register(signal, notify)?;
+            Ok((signal, ours))
+        });
+        Ok(Rim {
+            signals: signals.collect::<io::Result<_>>()?,
+            listener,
+            server,
+            peers: BTreeMap::new(),
+            next_conn: 0,
+            begun: Instant::now(),
+            pause_until: None,
+            refusals: 0,
+            ending: None,
+        })
+    }
+
+    /// The address that clients are to be given: that which it listens on, or if that is all of them, the machine's.
+    ///
+    /// # Errors
+    /// The system does not know.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        let mut address = self.listener.local_addr()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(own_address(address.ip()));
+        }
+        Ok(address)
+    }
+
+    /// Serves the job to its end.
+    ///
+    /// # Errors
+    /// The system refuses to wait.
+    pub fn run(mut self) -> io::Result<Ending> {
+        loop {
+            self.carry_out();
+            if let Some(ending) = self.ending.take() {
+                return Ok(ending);
+            }
+            let (is_listener_ready, ready) = self.wait()?;
+            self.listen_to_signals();
+            // First those that are here: whoever has gone makes room.
+            ready.into_iter().for_each(|conn| self.read(conn));
+            if is_listener_ready {
+                self.accept();
+            }
+            self.server.handle_timeout(self.now_ms());
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Sleeps until something happens; gives whether somebody connects, and from whom octets can be read.
+    fn wait(&mut self) -> io::Result<(bool, Vec<u64>)> {
+        let now = Instant::now();
+        self.pause_until = self.pause_until.filter(|until| now < *until);
+        let deadline = self.server.next_deadline().and_then(|ms| {
+            // Not before it: the machine counts whole milliseconds.
+            self.begun.checked_add(Duration::from_millis(ms))
+        });
+        let most = deadline.into_iter().chain(self.pause_until).min();
+        let most = most.map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        let accepts = if self.pause_until.is_none() { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::new(&self.listener, accepts)];
+        fds.extend(self.signals.iter().map(|(_, stream)| PollFd::new(stream, PollFlags::IN)));
+        let first_peer = fds.len();
+        fds.extend(self.peers.values().map(|peer| {
+            let waits = if peer.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            PollFd::new(&peer.stream, PollFlags::IN | waits)
+        }));
+        match poll(&mut fds, most.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok((false, Vec::new())),
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |fd: &PollFd<'_>| fd.revents().intersects(!PollFlags::OUT);
+        let conns = self.peers.keys().zip(&fds[first_peer..]);
+        let ready = conns.filter(|(_, fd)| is_ready(fd)).map(|(conn, _)| *conn).collect();
+        Ok((is_ready(&fds[0]), ready))
+    }
+
+    fn listen_to_signals(&mut self) {
+        for (signal, stream) in &mut self.signals {
+            if stream.read(&mut [0; 16]).is_ok_and(|n| n > 0) {
+                self.ending = Some(Ending::Signal(*signal));
+            }
+        }
+    }
+
+    /// Takes one connection; the next one is behind what has happened meanwhile.
+    fn accept(&mut self) {
+        let (stream, address) = match self.listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                let none = [ErrorKind::WouldBlock, ErrorKind::Interrupted, ErrorKind::ConnectionAborted];
+                if !none.contains(&error.kind()) {
+                    self.tell(&format!("cannot accept a connection: {error}"));
+                    self.pause_until = Some(Instant::now() + PAUSE);
+                }
+                return;
+            }
+        };
+        super::set_options(&stream);
+        // Else it would hold up all others.
+        if stream.set_nonblocking(true).is_ok() {
+            let conn = self.next_conn;
+            self.next_conn += 1;
+            let peer = Peer { stream, address, rank: None, queue: VecDeque::new(), sent_len: 0 };
+            self.peers.insert(conn, peer);
+            self.server.handle_connected(self.now_ms(), conn);
+        }
+    }
+
+    fn read(&mut self, conn: u64) {
+        let (now_ms, mut octets) = (self.now_ms(), vec![0; PIECE]);
+        // Closed meanwhile, when another one's words have ended the job.
+        let Some(peer) = self.peers.get_mut(&conn) else { return };
+        match peer.stream.read(&mut octets) {
+            Ok(n) if n > 0 => self.server.handle_octets(now_ms, conn, &octets[..n]),
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {}
+            Ok(_) | Err(_) => self.server.handle_eof(now_ms, conn),
+        }
+        self.carry_out();
+    }
+
+    /// Does what the machine says, and sends what can be sent.
+    fn carry_out(&mut self) {
+        while let Some(output) = self.server.poll_output() {
+            match output {
+                Output::Send { conn, octets } => {
+                    if let Some(peer) = self.peers.get_mut(&conn) {
+                        peer.queue.push_back(octets);
+                    }
+                }
+                Output::Close { conn, fault } => self.close(conn, fault),
+                Output::Event(event) => self.handle_event(event),
+            }
+        }
+        self.peers.values_mut().for_each(Peer::send);
+    }
+
+    fn handle_event(&mut self, event: ServerEvent) {
+        match event {
+            ServerEvent::Joined { conn, rank } => {
+                if let Some(peer) = self.peers.get_mut(&conn) {
+                    peer.rank = Some(rank);
+                }
+            }
+            ServerEvent::Over(outcome) => {
+                self.ending = Some(outcome.map_or_else(Ending::Failed, |()| Ending::Finished));
+            }
+            // The connection that was lost says so when it is closed.
+            ServerEvent::Formed
+            | ServerEvent::Running
+            | ServerEvent::Finished { .. }
+            | ServerEvent::Lost { .. } => {}
+        }
+    }
+
+    fn close(&mut self, conn: u64, fault: Option<Fault>) {
+        let Some(peer) = self.peers.remove(&conn) else { return };
+        if let Some(fault) = fault {
+            let Peer { address, rank, .. } = peer;
+            match rank {
+                Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
+                None => self.tell(&format!("refused {address}: {fault}")),
+            }
+        }
+    }
+
+    /// Says what strangers can bring about as often as they like.
+    fn tell(&mut self, line: &str) {
+        self.refusals = self.refusals.saturating_add(1);
+        match self.refusals {
+            0..TOLD_MAX => say(line),
+            TOLD_MAX => say(&format!("{line}; further refusals are not told")),
+            _ => {}
+        }
+    }
+}
+
+impl Peer {
+    /// Sends as much as the system takes. What a dead peer does not take is thrown away; reading finds out that it is dead.
+    fn send(&mut self) {
+        while let Some(octets) = self.queue.front() {
+            match self.stream.write(&octets[self.sent_len..]) {
+                Ok(n) => self.sent_len += n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.queue.clear(),
+            }
+            if self.sent_len == octets.len() {
+                self.queue.pop_front();
+                self.sent_len = 0;
+            }
+        }
+    }
+}
+
+/// One line for people. When nobody reads it there is nobody to tell.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{NAME}: {line}");
+}
+
+/// The address of this machine from which it would reach others; nothing is sent to find out.
+fn own_address(unspecified: IpAddr) -> IpAddr {
+    // Addresses for documentation, which are nobody's (RFC 5737, RFC 3849).
+    let (elsewhere, loopback) = match unspecified {
+        IpAddr::V4(_) => ("192.0.2.1:9", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        IpAddr::V6(_) => ("[2001:db8::1]:9", IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)),
+    };
+    let socket = UdpSocket::bind((unspecified, 0)).and_then(|socket| {
+        socket.connect(elsewhere)?;
+        socket.local_addr()
+    });
+    socket.map_or(loopback, |address| address.ip())
+}

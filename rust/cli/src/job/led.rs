@@ -1,0 +1,43 @@
+//! What a monitor hears of its launcher.
+
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+/// The pipe that rank 0 reads.
+///
+/// # Errors
+/// There is none.
+pub fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut octet = [0];
+    recvmsg(launcher, &mut [IoSliceMut::new(&mut octet)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let fds = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    fds.ok_or_else(|| io::Error::other("a monitor is started by mpjrun only"))
+}
+
+/// Signals that the launcher passes on; none when it is dead.
+pub fn signals(mut launcher: &UnixStream) -> Option<Vec<u8>> {
+    let mut octets = [0; 64];
+    match launcher.read(&mut octets) {
+        Ok(0) => None,
+        Ok(n) => Some(octets[..n].to_vec()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Some(Vec::new())
+        }
+        Err(_) => None,
+    }
+}
+
+/// Empties a stream that only wakes.
+pub fn drain(mut stream: &UnixStream) {
+    let mut octets = [0; 256];
+    while matches!(stream.read(&mut octets), Ok(n) if n > 0) {}
+}

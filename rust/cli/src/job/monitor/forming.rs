@@ -1,0 +1,106 @@
+//! How a job forms whose ranks connect to each other, alone or with those of other sites.
+
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use super::Job;
+use crate::job::plan::Plan;
+use crate::job::roster::Extent;
+use crate::job::site::{Formed, Site, SiteError};
+
+/// The status when ranks cannot reach each other.
+const NOT_FORMED: u8 = 1;
+
+/// What the ranks of a plan are to each other and to others.
+pub(super) fn extent(plan: &Plan) -> Extent {
+    match (&plan.network, &plan.site) {
+        (_, Some(_)) => Extent::Site,
+        (Some(_), None) => Extent::Connections,
+        (None, None) => Extent::Memory,
+    }
+}
+
+/// The part of a plan in a job of several sites.
+pub(super) fn site(plan: &Plan) -> Option<Site> {
+    plan.site.clone().zip(plan.network.clone()).map(|(site, network)| Site::new(site, network))
+}
+
+impl Job {
+    /// Goes on with what the ranks need to reach each other.
+    pub(super) fn form(&mut self) {
+        if self.site.is_some() {
+            return self.follow_site();
+        }
+        let (Some(network), Some(pids)) = (&self.plan.network, self.roster.undescribed()) else { return };
+        match network.describe_alone(&pids) {
+            Ok(handout) => self.roster.hand_out(handout),
+            Err(error) => self.give_up(&error.to_string()),
+        }
+    }
+
+    /// Joins when all ranks are there, and watches the server from then on.
+    fn follow_site(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        if !self.roster.may_form() {
+            site.give_up();
+        }
+        let begun = match self.roster.undescribed() {
+            Some(pids) => site.begin(pids),
+            None => Ok(()),
+        };
+        match begun.and_then(|()| site.advance()) {
+            Ok(Some(formed)) => self.take_place(formed),
+            Ok(None) => {}
+            Err(error) => self.lose_site(&error),
+        }
+    }
+
+    /// The job has formed: the ranks have their numbers in the world.
+    fn take_place(&mut self, formed: Formed) {
+        let Formed { handout, first, size, foreign } = formed;
+        self.names.first = Some(first);
+        for at in 0..self.pipes.len() {
+            if let Some(rank) = self.pipes[at].rank {
+                let tag = self.tag(rank);
+                self.pipes[at].lines.retag(&tag);
+            }
+        }
+        if foreign > 0 {
+            self.say(&format!(
+                "warning: {foreign} of {size} ranks are another implementation's, which proves nothing; their addresses are \
+                 all that is checked"
+            ));
+        }
+        self.roster.hand_out(handout);
+    }
+
+    /// The site is in no job, or in none any more.
+    fn lose_site(&mut self, error: &SiteError) {
+        let (left, noun) = (self.left(), self.names.noun());
+        let ranks = if left == 1 { format!("the {noun}") } else { format!("{left} {noun}s") };
+        let ending =
+            if left == 0 || self.closing.is_some() { String::new() } else { format!("; ending {ranks}") };
+        self.give_up(&format!("{error}{ending}"));
+    }
+
+    /// Ends a job that cannot form, or has lost its others.
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.say(why);
+        self.verdict.handle_own(NOT_FORMED);
+        self.roster.give_up();
+        self.close(Signal::TERM, false);
+    }
+
+    /// Says that all has ended well to those who wait for it.
+    pub(super) fn leave(&mut self, launcher: &UnixStream, children: &UnixStream) {
+        let is_good = self.verdict.status() == 0;
+        if let Some(site) = self.site.take().filter(|_| is_good)
+            && let Err(why) = site.finish()
+        {
+            self.say(&why);
+            self.verdict.handle_own(NOT_FORMED);
+        }
+        self.end_server(launcher, children);
+    }
+}

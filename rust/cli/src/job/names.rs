@@ -1,0 +1,94 @@
+//! What people call ranks: by their number in the world, as far as it is known.
+
+/// How the ranks of one launcher are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The launcher's site, where it is one of several.
+    pub site: Option<u32>,
+    /// World rank of its first rank; a site learns it when the job forms.
+    pub first: Option<u32>,
+    /// What it has started are sites and no ranks.
+    pub are_sites: bool,
+}
+
+impl Names {
+    /// Of ranks that are all there are.
+    #[must_use]
+    pub fn alone() -> Names {
+        Names { site: None, first: Some(0), are_sites: false }
+    }
+
+    /// What one of them is.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        if self.are_sites { "site" } else { "rank" }
+    }
+
+    /// A rank of the launcher.
+    #[must_use]
+    pub fn rank(&self, rank: u32) -> String {
+        self.ranks(&[rank])
+    }
+
+    /// Ranks of the launcher, the first of them.
+    #[must_use]
+    pub fn ranks(&self, ranks: &[u32]) -> String {
+        const NAMED: usize = 8;
+        let (named, others) = ranks.split_at(ranks.len().min(NAMED));
+        let mut words: Vec<String> = named.iter().map(|rank| self.number(*rank).to_string()).collect();
+        words.extend((!others.is_empty()).then(|| format!("{} others", others.len())));
+        let list = match words.split_last() {
+            Some((last, first)) if !first.is_empty() => {
+                format!("{}s {} and {last}", self.noun(), first.join(", "))
+            }
+            _ => format!("{} {}", self.noun(), words.concat()),
+        };
+        match (self.first, self.site) {
+            (None, Some(site)) => format!("{list} of site {site}"),
+            _ => list,
+        }
+    }
+
+    /// What stands before a rank's lines of output, without brackets.
+    #[must_use]
+    pub fn tag(&self, rank: u32) -> String {
+        match (self.first, self.site) {
+            (None, Some(site)) => format!("{site}.{rank}"),
+            _ => self.number(rank).to_string(),
+        }
+    }
+
+    fn number(&self, rank: u32) -> u32 {
+        self.first.unwrap_or(0) + rank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_listed_for_people() {
+        let listed = |count| Names::alone().ranks(&(1..=count).collect::<Vec<_>>());
+        assert_eq!(listed(1), "rank 1");
+        assert_eq!(listed(2), "ranks 1 and 2");
+        assert_eq!(listed(8), "ranks 1, 2, 3, 4, 5, 6, 7 and 8");
+        assert_eq!(listed(108), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 100 others");
+    }
+
+    #[test]
+    fn a_sites_ranks_have_their_world_ranks_once_those_are_known() {
+        let mut names = Names { site: Some(2), ..Names::default() };
+        assert_eq!((names.rank(1), names.tag(1)), ("rank 1 of site 2".to_owned(), "2.1".to_owned()));
+        assert_eq!(names.ranks(&[0, 3]), "ranks 0 and 3 of site 2");
+        names.first = Some(10);
+        assert_eq!((names.rank(1), names.tag(1)), ("rank 11".to_owned(), "11".to_owned()));
+        assert_eq!(names.ranks(&[0, 3]), "ranks 10 and 13");
+    }
+
+    #[test]
+    fn sites_are_called_sites() {
+        let names = Names { are_sites: true, ..Names::alone() };
+        assert_eq!((names.rank(1), names.ranks(&[0, 1])), ("site 1".to_owned(), "sites 0 and 1".to_owned()));
+    }
+}

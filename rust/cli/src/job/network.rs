@@ -1,0 +1,276 @@
+//! How ranks are reached over TCP: where they listen, and what they settle with each other.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use mpjdev_device::job::world::{World, WorldHost, address_octets};
+use mpjdev_device::transport::tcp::{Member, Terms, mesh};
+use mpjdev_proto::impi::startup::layout::{MAXLINEAR_DEFAULT, TAG_UB_MAX, XSIZE_DEFAULT};
+use mpjdev_proto::impi::{Dialect, Proc, marker};
+use rustix::process::Pid;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::roster::Handout;
+
+/// How long ranks may take to connect to each other once they know where all are.
+pub const CONNECT_TIME: Duration = Duration::from_secs(30);
+/// Octets of the key that ranks of one launcher prove to each other to have.
+const KEY_LEN: usize = 32;
+
+/// Octets of user data in a packet, at most (IMPI 5.5).
+pub const DATALEN: &str = "IMPI_C_DATALEN";
+/// Packets that are acknowledged together.
+pub const ACKMARK: &str = "IMPI_H_ACKMARK";
+/// Packets that are not acknowledged, at most.
+pub const HIWATER: &str = "IMPI_H_HIWATER";
+/// Octets from which collective operations are "long".
+pub const XSIZE: &str = "IMPI_COLL_XSIZE";
+/// Masters up to which collective operations are linear.
+pub const MAXLINEAR: &str = "IMPI_COLL_MAXLINEAR";
+/// Ports that ranks listen at.
+pub const PORT_RANGE: &str = "IMPI_PORT_RANGE";
+
+/// What a user may say of it; names and meanings of the variables are those of other implementations (IMPI 12).
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Addresses that ranks listen at, in turn; none leaves it to what they join.
+    pub addresses: Vec<IpAddr>,
+    /// Ports to choose from; 0 to 0 for any.
+    pub ports: RangeInclusive<u16>,
+    /// What is announced.
+    pub terms: Terms,
+    /// Octets from which collective operations are "long"; none is the default.
+    pub xsize: Option<u32>,
+    /// Masters up to which collective operations are linear; none is the default.
+    pub maxlinear: Option<u32>,
+}
+
+impl Network {
+    /// What the command line and the environment of this process say; the command line goes before it.
+    ///
+    /// # Errors
+    /// A variable holds no such number.
+    pub fn from_environment(
+        addresses: Vec<IpAddr>,
+        ports: Option<RangeInclusive<u16>>,
+        dialect: Dialect,
+    ) -> Result<Network, String> {
+        Network::from_variables(addresses, ports, dialect, |name| env::var_os(name))
+    }
+
+    fn from_variables(
+        addresses: Vec<IpAddr>,
+        ports: Option<RangeInclusive<u16>>,
+        dialect: Dialect,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Network, String> {
+        let number = |name: &str, min: u32, max: u32| {
+            let Some(text) = variable(name) else { return Ok(None) };
+            let number = text.to_str().and_then(|text| text.trim().parse().ok());
+            match number.filter(|number| (min..=max).contains(number)) {
+                Some(number) => Ok(Some(number)),
+                None => Err(format!("{name} is {text:?}, it must be a number from {min} to {max}")),
+            }
+        };
+        let range =
+            || variable(PORT_RANGE).map(|text| in_text(&text).map_err(|why| format!("{PORT_RANGE}: {why}")));
+        let ports = ports.map(Ok).or_else(range).unwrap_or(Ok(0..=0))?;
+        let default = Terms::default();
+        let maxdatalen = number(DATALEN, 1, u32::MAX)?.unwrap_or(default.maxdatalen);
+        let (ackmark, hiwater) = (number(ACKMARK, 1, u32::MAX)?, number(HIWATER, 1, u32::MAX)?);
+        // Whoever says one of them wants the other to fit.
+        let (ackmark, hiwater) = match (ackmark, hiwater) {
+            (None, None) => (default.ackmark, default.hiwater),
+            (Some(ackmark), None) => (ackmark, default.hiwater.max(ackmark)),
+            (None, Some(hiwater)) => (default.ackmark.min(hiwater), hiwater),
+            (Some(ackmark), Some(hiwater)) => (ackmark, hiwater),
+        };
+        if ackmark > hiwater {
+            return Err(format!("{HIWATER} is {hiwater}, it must not be less than {ACKMARK}, {ackmark}"));
+        }
+        let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
+        let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
+        Ok(Network { addresses, ports, terms, xsize, maxlinear })
+    }
+
+    /// A listening socket for each of so many ranks from this world rank on, and where it listens. Where no address is named it
+    /// is `address`.
+    ///
+    /// # Errors
+    /// An address is none of this machine's, or no port is free.
+    pub fn listen(
+        &self,
+        ranks: usize,
+        first: u32,
+        address: IpAddr,
+    ) -> io::Result<Vec<(OwnedFd, SocketAddr)>> {
+        let own = if self.addresses.is_empty() { &[address][..] } else { &self.addresses };
+        let addresses = own.iter().cycle().skip(first as usize % own.len()).take(ranks);
+        addresses.map(|address| mesh::listen(*address, self.ports.clone())).collect()
+    }
+
+    /// What the ranks of a job of one launcher are told, that have nothing in common but their connections.
+    ///
+    /// # Errors
+    /// As for [`listen`](Self::listen); the system refuses.
+    pub fn describe_alone(&self, pids: &[Pid]) -> io::Result<Handout> {
+        let (listeners, addresses): (Vec<_>, Vec<_>) =
+            self.listen(pids.len(), 0, Ipv4Addr::LOCALHOST.into())?.into_iter().unzip();
+        let member = |(pid, address, host): (&Pid, &SocketAddr, u32)| {
+            let proc = proc(self.terms.dialect, *pid, address.ip());
+            Member { proc, host, is_ours: true }
+        };
+        let pids_at = pids.iter().zip(&addresses).zip(0..);
+        let world = World {
+            base: 0,
+            count: pids.len() as u32,
+            shares_memory: false,
+            terms: self.terms,
+            tag_ub: TAG_UB_MAX,
+            xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
+            maxlinear: self.maxlinear.unwrap_or(MAXLINEAR_DEFAULT),
+            connect_time: CONNECT_TIME,
+            key: random::<KEY_LEN>()?.to_vec(),
+            members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
+            hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
+        };
+        Ok(Handout { description: world.seal()?, listeners, shares_memory: false })
+    }
+}
+
+/// A process of ours as it is announced (IMPI 2.2).
+#[must_use]
+pub fn proc(dialect: Dialect, pid: Pid, address: IpAddr) -> Proc {
+    let pid = pid.as_raw_nonzero().get().unsigned_abs();
+    Proc { host_id: address_octets(address), pid: marker::marked(dialect, pid) }
+}
+
+/// Random octets of the system's.
+///
+/// # Errors
+/// It has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut octets = [0; N];
+    let mut len = 0;
+    while len < N {
+        len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
+    }
+    Ok(octets)
+}
+
+fn in_text(text: &OsStr) -> Result<RangeInclusive<u16>, String> {
+    ports(&text.to_string_lossy())
+}
+
+/// Ports of a range `FIRST:LAST`.
+///
+/// # Errors
+/// It is none.
+pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let range = text.split_once(':').and_then(|(first, last)| {
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (1 <= first && first <= last).then_some(first..=last)
+    });
+    range.ok_or_else(|| "not a range of ports FIRST:LAST, from 1 to 65535".to_owned())
+}
+
+/// An address that ranks may listen at and announce: one, and not all of them.
+///
+/// # Errors
+/// It is none.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.trim().parse().map_err(|_| "not an address in numbers".to_owned())?;
+    match address {
+        _ if address.is_unspecified() || address.is_multicast() => {
+            Err("not an address that others can connect to".to_owned())
+        }
+        _ => Ok(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(variables: &[(&str, &str)]) -> Result<[Option<u32>; 5], String> {
+        let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
+        let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable)?;
+        let Terms { maxdatalen, ackmark, hiwater, .. } = network.terms;
+        Ok([Some(maxdatalen), Some(ackmark), Some(hiwater), network.xsize, network.maxlinear])
+    }
+
+    #[test]
+    fn the_environment_says_what_is_announced_and_marks_always_fit() {
+        let Terms { maxdatalen, ackmark, hiwater, .. } = Terms::default();
+        assert_eq!(terms(&[]), Ok([Some(maxdatalen), Some(ackmark), Some(hiwater), None, None]));
+        let all = [(DATALEN, "16"), (ACKMARK, "1"), (HIWATER, "2"), (XSIZE, "0"), (MAXLINEAR, "7")];
+        assert_eq!(terms(&all), Ok([Some(16), Some(1), Some(2), Some(0), Some(7)]));
+        let marks = |set: &[(&str, &str)]| terms(set).map(|all| [all[1], all[2]]);
+        assert_eq!(marks(&[(ACKMARK, "100000")]), Ok([Some(100_000), Some(100_000)]));
+        assert_eq!(marks(&[(HIWATER, "1")]), Ok([Some(1), Some(1)]));
+    }
+
+    #[test]
+    fn what_is_no_number_of_its_kind_is_refused_by_name() {
+        let wrong = [(DATALEN, "0"), (ACKMARK, "x"), (HIWATER, "-1"), (XSIZE, "2147483648"), (MAXLINEAR, "")];
+        for (name, value) in wrong {
+            let why = terms(&[(name, value)]).expect_err(name);
+            assert!(why.starts_with(&format!("{name} is {value:?}, it must be a number from ")), "{why}");
+        }
+        let why = terms(&[(ACKMARK, "3"), (HIWATER, "2")]).expect_err("too low");
+        assert_eq!(why, "IMPI_H_HIWATER is 2, it must not be less than IMPI_H_ACKMARK, 3");
+    }
+
+    #[test]
+    fn ranges_of_ports_and_addresses_are_taken_when_others_could_use_them() {
+        assert_eq!([ports("5000:5010"), ports("1:65535")], [Ok(5000..=5010), Ok(1..=65535)]);
+        for text in ["", "5000", "5010:5000", "0:5", "1:65536", "a:b", "5000:"] {
+            assert!(ports(text).is_err(), "{text}");
+        }
+        assert_eq!(address("127.0.0.2"), Ok(IpAddr::from([127, 0, 0, 2])));
+        assert!(address("::1").is_ok());
+        for text in ["0.0.0.0", "::", "224.0.0.1", "localhost", ""] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranks_listen_at_the_addresses_in_turn() {
+        let addresses = ["127.0.0.2", "127.0.0.3"].map(|text| address(text).expect("an address"));
+        let network = Network::from_variables(addresses.to_vec(), None, Dialect::Final, |_| None);
+        let network = network.expect("no variables");
+        let found = network.listen(3, 0, Ipv4Addr::LOCALHOST.into()).expect("loopback addresses");
+        let found: Vec<IpAddr> = found.iter().map(|(_, address)| address.ip()).collect();
+        assert_eq!(found, [addresses[0], addresses[1], addresses[0]]);
+        let third = network.listen(1, 3, Ipv4Addr::LOCALHOST.into()).expect("a loopback address");
+        assert_eq!(third[0].1.ip(), addresses[1]);
+    }
+    #[test]
+    fn ranks_are_told_what_is_announced_where_all_are_and_a_key_of_their_own() {
+        let variable =
+            |name: &str| [(ACKMARK, "3"), (DATALEN, "99")].iter().find(|v| v.0 == name).map(|v| v.1.into());
+        let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable).expect("sound");
+        let pids: Vec<Pid> = [77, 78].into_iter().filter_map(Pid::from_raw).collect();
+        let worlds = [(); 2].map(|()| {
+            let handout = network.describe_alone(&pids).expect("two ports");
+            (World::open(handout.description).expect("a world"), handout.listeners)
+        });
+        for (world, listeners) in &worlds {
+            assert_eq!((world.base, world.count, world.shares_memory), (0, 2, false));
+            assert_eq!((world.terms.maxdatalen, world.terms.ackmark), (99, 3));
+            let pids: Vec<i64> = world.members.iter().map(|member| member.proc.pid).collect();
+            assert_eq!(pids, [77, 78].map(|pid| marker::marked(Dialect::Final, pid)));
+            for (host, listener) in world.hosts.iter().zip(listeners) {
+                let at = rustix::net::getsockname(listener).expect("bound");
+                assert_eq!(SocketAddr::try_from(at).ok(), Some(host.address));
+            }
+        }
+        assert_ne!(worlds[0].0.key, worlds[1].0.key);
+        assert_eq!(worlds[0].0.key.len(), KEY_LEN);
+    }
+}

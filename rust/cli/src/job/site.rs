@@ -1,0 +1,458 @@
+//! A site's part in a job of several: it joins at the startup server when its ranks are there, and says at the end that all has
+//! ended well.
+//!
+//! ```text
+//!   Waiting --begin--> Connecting --> Joining --tables--> Running --finish--> Over
+//!     for the ranks      a thread       the server's        the server's       FINI is said
+//!                        connects       replies              life
+//! ```
+//!
+//! Nothing here blocks but [`finish`](Site::finish), for a moment: whoever waits for ranks and signals waits for
+//! [`ready_fd`](Site::ready_fd) as well, and then calls [`advance`](Site::advance).
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use mpjdev_device::job::world::{World, WorldError, WorldHost, address_octets, address_of};
+use mpjdev_device::transport::tcp::{Member, Terms};
+use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
+use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings, Tables};
+use mpjdev_proto::impi::{Dialect, marker};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
+use thiserror::Error;
+
+use super::network::{CONNECT_TIME, Network, proc};
+use super::roster::Handout;
+use crate::impi::auth;
+use crate::impi::client::{Connection, JoinError, Joining, Link};
+
+/// How long a server that refuses connections is given to come: both may be started at once.
+const SERVER_WAIT: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(100);
+/// How long saying goodbye to the server may take.
+const FINISH_MAX: Duration = Duration::from_secs(5);
+
+/// Where a site belongs.
+#[derive(Clone, Debug)]
+pub struct SitePlan {
+    /// Its number among the clients of the job.
+    pub client: u32,
+    /// The startup server, `host:port`.
+    pub server: String,
+    /// What the environment says of authentication, if it says anything.
+    pub auth: Option<Auth>,
+    /// Whether the site's ranks share memory.
+    pub shares_memory: bool,
+    /// World rank of its first rank, if whoever started it knows that already.
+    pub first: Option<u32>,
+}
+
+/// Why a site is in no job, or in none any more.
+#[derive(Debug, Error)]
+pub enum SiteError {
+    /// The server, or what the other sites say.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// Ranks cannot listen.
+    #[error("{0}")]
+    Listen(io::Error),
+    /// There is no key where one is needed.
+    #[error("{0}")]
+    Auth(String),
+    /// The tables have something else in this site's place.
+    #[error("the startup server gives back something else than client {client} has said of its ranks")]
+    Changed {
+        /// This site.
+        client: u32,
+    },
+    /// The tables make no world.
+    #[error("the startup server's tables: {0}")]
+    World(#[from] WorldError),
+    /// The system refuses.
+    #[error("the description of the world: {0}")]
+    Seal(io::Error),
+    /// The thread that connects is gone.
+    #[error("cannot connect to the startup server: {0}")]
+    Thread(io::Error),
+}
+
+/// A job that has formed, as one site sees it.
+#[derive(Debug)]
+pub struct Formed {
+    /// What the site's ranks are told.
+    pub handout: Handout,
+    /// World rank of the site's first rank.
+    pub first: u32,
+    /// Ranks of the world, and those of them that are not ours.
+    pub size: usize,
+    /// How many of them are another implementation's.
+    pub foreign: usize,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Waiting,
+    Connecting { pids: Vec<Pid>, result: Receiver<Result<Link, JoinError>>, bell: UnixStream },
+    Joining(Box<Pending>),
+    Running(Box<Connection>),
+    Over,
+}
+
+/// What has been announced, until the tables are there.
+#[derive(Debug)]
+struct Pending {
+    joining: Joining,
+    listeners: Vec<OwnedFd>,
+    /// What each rank has announced.
+    announced: Vec<(Member, SocketAddr)>,
+    key: Vec<u8>,
+}
+
+/// A site of a job.
+#[derive(Debug)]
+pub struct Site {
+    plan: SitePlan,
+    network: Network,
+    stage: Stage,
+}
+
+impl Site {
+    /// A site whose ranks are not there yet.
+    #[must_use]
+    pub fn new(plan: SitePlan, network: Network) -> Site {
+        Site { plan, network, stage: Stage::Waiting }
+    }
+
+    /// All ranks are there, these processes: begins to join, once. Does not block.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn begin(&mut self, pids: Vec<Pid>) -> Result<(), SiteError> {
+        if !matches!(self.stage, Stage::Waiting) {
+            return Ok(());
+        }
+        let (sender, result) = channel();
+        let (bell, notify) = UnixStream::pair().map_err(SiteError::Thread)?;
+        let server = self.plan.server.clone();
+        let connect = move || {
+            let _ = sender.send(connect(&server));
+            drop(notify);
+        };
+        std::thread::Builder::new().spawn(connect).map_err(SiteError::Thread)?;
+        self.stage = Stage::Connecting { pids, result, bell };
+        Ok(())
+    }
+
+    /// What to wait for, and what it must be ready for.
+    #[must_use]
+    pub fn ready_fd(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        match &self.stage {
+            Stage::Connecting { bell, .. } => Some((bell.as_fd(), PollFlags::IN)),
+            Stage::Joining(pending) => Some((pending.joining.as_fd(), pending.joining.interest())),
+            Stage::Running(connection) => Some((connection.as_fd(), PollFlags::IN)),
+            Stage::Waiting | Stage::Over => None,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.ready_fd().is_some_and(|(fd, flags)| {
+            poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&now)).is_ok_and(|ready| ready > 0)
+        })
+    }
+
+    /// Goes on as far as it goes now. Gives the job once, when it has formed.
+    ///
+    /// # Errors
+    /// There is no job, or not any more; then nothing else comes.
+    pub fn advance(&mut self) -> Result<Option<Formed>, SiteError> {
+        if self.is_ready() { self.step() } else { Ok(None) }
+    }
+
+    fn step(&mut self) -> Result<Option<Formed>, SiteError> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        match stage {
+            Stage::Connecting { pids, result, bell } => match result.try_recv() {
+                Ok(link) => {
+                    self.stage = Stage::Joining(Box::new(self.join(link?, &pids)?));
+                    // It speaks first.
+                    self.step()
+                }
+                Err(TryRecvError::Empty) => {
+                    self.stage = Stage::Connecting { pids, result, bell };
+                    Ok(None)
+                }
+                Err(TryRecvError::Disconnected) => {
+                    Err(SiteError::Thread(io::Error::other("the thread that does is gone")))
+                }
+            },
+            Stage::Joining(mut pending) => match pending.joining.advance()? {
+                Some(tables) => {
+                    let Pending { joining, listeners, announced, key } = *pending;
+                    let formed = self.formed(&tables, listeners, &announced, key)?;
+                    self.stage = Stage::Running(Box::new(joining.into_connection()));
+                    Ok(Some(formed))
+                }
+                None => {
+                    self.stage = Stage::Joining(pending);
+                    Ok(None)
+                }
+            },
+            Stage::Running(mut connection) => {
+                connection.watch()?;
+                self.stage = Stage::Running(connection);
+                Ok(None)
+            }
+            Stage::Waiting | Stage::Over => Ok(None),
+        }
+    }
+
+    /// The ranks will not all come: the others need not wait for this site.
+    pub fn give_up(&mut self) {
+        if matches!(self.stage, Stage::Connecting { .. } | Stage::Joining(_)) {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// What it waits for, for people; none while the job runs, or nothing has begun.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<&'static str> {
+        match &self.stage {
+            Stage::Connecting { .. } => Some("the startup server has not answered"),
+            Stage::Joining(pending) if pending.joining.has_joined() => Some("the job has not started"),
+            Stage::Joining(_) => Some("not all sites have joined"),
+            Stage::Waiting | Stage::Running(_) | Stage::Over => None,
+        }
+    }
+
+    /// Says that all ranks have ended well; blocks for some seconds at most.
+    ///
+    /// # Errors
+    /// There was no job, or it cannot be said.
+    pub fn finish(self) -> Result<(), String> {
+        match self.stage {
+            Stage::Running(connection) => {
+                connection.finish(Some(Instant::now() + FINISH_MAX)).map_err(|error| error.to_string())
+            }
+            _ => {
+                Err("the site has not joined its job: not all of its ranks have called Comm.init".to_owned())
+            }
+        }
+    }
+
+    /// Listens for all ranks and says what they are.
+    fn join(&self, link: Link, pids: &[Pid]) -> Result<Pending, SiteError> {
+        let Terms { dialect, maxdatalen, ackmark, hiwater } = self.network.terms;
+        let local = link.local_address().map_err(JoinError::Io)?;
+        let listening = self
+            .network
+            .listen(pids.len(), self.plan.first.unwrap_or(0), local.to_canonical())
+            .map_err(SiteError::Listen)?;
+        let (listeners, addresses): (Vec<_>, Vec<_>) = listening.into_iter().unzip();
+        let reached_from_far = addresses.iter().map(SocketAddr::ip).find(|ip| !auth::is_loopback(*ip));
+        let auth =
+            auth::allowed(reached_from_far.unwrap_or(local), self.plan.auth).map_err(SiteError::Auth)?;
+        let member = |(pid, address): (&Pid, SocketAddr)| {
+            (Member { proc: proc(dialect, *pid, address.ip()), host: 0, is_ours: true }, address)
+        };
+        let announced: Vec<_> = pids.iter().zip(addresses).map(member).collect();
+        let host = |(member, address): &(Member, SocketAddr)| HostSettings {
+            address: address_octets(address.ip()),
+            port: address.port(),
+            procs: vec![member.proc],
+            ackmark,
+            hiwater,
+        };
+        let settings = Settings {
+            rank: self.plan.client,
+            dialect,
+            auth,
+            versions: vec![Version::V0_0],
+            hosts: announced.iter().map(host).collect(),
+            datalen: maxdatalen,
+            tag_ub: TAG_UB_MAX,
+            coll_xsize: self.network.xsize,
+            coll_maxlinear: self.network.maxlinear,
+            // As LAM does: nobody has tried anything else on the servers of others.
+            pipelines: false,
+        };
+        let key = auth.key.map_or_else(Vec::new, |key| key.0.to_be_bytes().to_vec());
+        Ok(Pending { joining: link.begin(settings)?, listeners, announced, key })
+    }
+
+    /// The world of the tables, with this site where it should be.
+    fn formed(
+        &self,
+        tables: &Tables,
+        listeners: Vec<OwnedFd>,
+        announced: &[(Member, SocketAddr)],
+        key: Vec<u8>,
+    ) -> Result<Formed, SiteError> {
+        let world = world(tables, &self.plan, self.network.terms.dialect, key);
+        let own = world.members.get(world.base as usize..).unwrap_or_default().iter().take(announced.len());
+        let is_said = |(member, said): (&Member, &(Member, SocketAddr))| {
+            member.proc == said.0.proc && world.hosts[member.host as usize].address == said.1
+        };
+        if world.count as usize != announced.len() || !own.zip(announced).all(is_said) {
+            return Err(SiteError::Changed { client: self.plan.client });
+        }
+        let world = World::parse(&world.emit())?;
+        let foreign = world.members.iter().filter(|member| !member.is_ours).count();
+        let (first, size) = (world.base, world.members.len());
+        let description = world.seal().map_err(SiteError::Seal)?;
+        let handout = Handout { description, listeners, shares_memory: world.shares_memory };
+        Ok(Formed { handout, first, size, foreign })
+    }
+}
+
+/// Connects to a server that may come a little later. Blocks.
+fn connect(server: &str) -> Result<Link, JoinError> {
+    let begun = Instant::now();
+    loop {
+        match Link::connect(server, None) {
+            Err(JoinError::Connect { source, .. })
+                if source.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < SERVER_WAIT =>
+            {
+                std::thread::sleep(RETRY_EVERY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// The world of a job's tables, as one site sees it.
+fn world(tables: &Tables, plan: &SitePlan, dialect: Dialect, key: Vec<u8>) -> World {
+    let own = tables.clients[plan.client as usize].procs.clone();
+    let member = |proc: &mpjdev_proto::impi::startup::JobProc| {
+        let is_ours = marker::is_marked(dialect, proc.proc.pid);
+        Member { proc: proc.proc, host: proc.host, is_ours }
+    };
+    let host = |host: &mpjdev_proto::impi::startup::JobHost| {
+        let address = SocketAddr::new(address_of(host.address), host.port);
+        WorldHost { address, client: host.client }
+    };
+    let Tables { maxdatalen, ackmark, hiwater, tag_ub, xsize, maxlinear, .. } = *tables;
+    World {
+        base: own.start,
+        count: own.end - own.start,
+        shares_memory: plan.shares_memory,
+        terms: Terms { dialect, maxdatalen, ackmark, hiwater },
+        tag_ub,
+        xsize,
+        maxlinear,
+        connect_time: CONNECT_TIME,
+        key,
+        hosts: tables.hosts.iter().map(host).collect(),
+        members: tables.procs.iter().map(member).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mpjdev_proto::impi::Proc;
+    use mpjdev_proto::impi::startup::{JobClient, JobHost, JobProc};
+
+    use super::*;
+
+    const OURS: i64 = 0x6d70_6a00_0000_0000;
+
+    /// A foreign client with one host and two processes, and two ranks of ours as client 1.
+    fn tables() -> Tables {
+        let address = |last| address_octets([127, 0, 0, last].into());
+        let client = |hosts, procs| JobClient { versions: vec![Version::V0_0], hosts, procs };
+        let host = |client, last, port, procs| JobHost {
+            client,
+            address: address(last),
+            port,
+            procs,
+            ackmark: 9,
+            hiwater: 9,
+        };
+        let proc =
+            |client, host, last, pid| JobProc { proc: Proc { host_id: address(last), pid }, host, client };
+        Tables {
+            clients: vec![client(0..1, 0..2), client(1..3, 2..4)],
+            hosts: vec![host(0, 1, 5000, 0..2), host(1, 2, 5001, 2..3), host(1, 3, 5002, 3..4)],
+            procs: vec![
+                proc(0, 0, 1, 70),
+                proc(0, 0, 1, 71),
+                proc(1, 1, 2, OURS | 72),
+                proc(1, 2, 3, OURS | 73),
+            ],
+            maxdatalen: 1000,
+            ackmark: 3,
+            hiwater: 5,
+            tag_ub: 40_000,
+            xsize: 1024,
+            maxlinear: 4,
+        }
+    }
+
+    fn site() -> Site {
+        let server = "127.0.0.1:5000".to_owned();
+        let plan = SitePlan { client: 1, server, auth: None, shares_memory: true, first: None };
+        let network = Network::from_environment(Vec::new(), None, Dialect::Final).expect("no variables");
+        Site::new(plan, network)
+    }
+
+    fn announced() -> Vec<(Member, SocketAddr)> {
+        let of = |last, pid: u32, port| {
+            let pid = Pid::from_raw(pid as i32).expect("a process");
+            let address = SocketAddr::from(([127, 0, 0, last], port));
+            (Member { proc: proc(Dialect::Final, pid, address.ip()), host: 0, is_ours: true }, address)
+        };
+        vec![of(2, 72, 5001), of(3, 73, 5002)]
+    }
+
+    #[test]
+    fn the_tables_are_the_world_with_this_site_in_its_place() {
+        let formed = site().formed(&tables(), Vec::new(), &announced(), vec![7]).expect("a job");
+        assert_eq!((formed.first, formed.size, formed.foreign), (2, 4, 2));
+        assert!(formed.handout.shares_memory);
+        let world = World::open(formed.handout.description).expect("a world");
+        assert_eq!((world.base, world.count, world.shares_memory, &world.key[..]), (2, 2, true, &[7][..]));
+        let terms = Terms { dialect: Dialect::Final, maxdatalen: 1000, ackmark: 3, hiwater: 5 };
+        assert_eq!((world.terms, world.tag_ub), (terms, 40_000));
+        assert_eq!(
+            world.members.iter().map(|m| (m.host, m.is_ours)).collect::<Vec<_>>(),
+            [(0, false), (0, false), (1, true), (2, true)]
+        );
+        assert_eq!(world.address(2), SocketAddr::from(([127, 0, 0, 3], 5002)));
+        assert_eq!(world.hosts.iter().map(|host| host.client).collect::<Vec<_>>(), [0, 1, 1]);
+    }
+
+    #[test]
+    fn a_server_that_changes_what_this_site_has_said_is_found_out() {
+        let refused = |change: fn(&mut Tables)| {
+            let mut tables = tables();
+            change(&mut tables);
+            let formed = site().formed(&tables, Vec::new(), &announced(), Vec::new());
+            assert!(matches!(formed, Err(SiteError::Changed { client: 1 })));
+        };
+        refused(|tables| tables.procs[2].proc.pid = OURS | 1);
+        refused(|tables| tables.procs[3].proc.host_id[15] = 9);
+        refused(|tables| tables.hosts[1].port = 1);
+        refused(|tables| tables.hosts[2].address[15] = 9);
+        refused(|tables| tables.procs.swap(2, 3));
+        refused(|tables| tables.clients[1].procs = 2..3);
+    }
+
+    #[test]
+    fn who_is_ours_is_said_by_the_marker_and_not_by_the_client() {
+        let mut tables = tables();
+        tables.procs[0].proc.pid |= OURS;
+        let formed = site().formed(&tables, Vec::new(), &announced(), Vec::new()).expect("a job");
+        assert_eq!(formed.foreign, 1);
+    }
+
+    #[test]
+    fn a_site_that_has_not_joined_cannot_say_that_it_has_ended_well() {
+        let why = site().finish().expect_err("it has not");
+        assert!(why.starts_with("the site has not joined its job"), "{why}");
+    }
+}

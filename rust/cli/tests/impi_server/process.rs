@@ -1,0 +1,182 @@
+//! A server as a test runs it, and what it is joined with.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mpjdev_cli::impi::client::{JoinError, Joined, join};
+use mpjdev_proto::impi::startup::layout::Version;
+use mpjdev_proto::impi::startup::{Auth, HostSettings, Key, Settings};
+use mpjdev_proto::impi::{Dialect, Proc};
+use rustix::process::{Pid, Signal, kill_process};
+
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const NO_KEY: Auth = Auth { none: true, key: None };
+pub(crate) const WITH_KEY: Auth = Auth { none: false, key: Some(Key(42)) };
+
+pub(crate) fn soon() -> Option<Instant> {
+    Some(Instant::now() + DEADLINE)
+}
+
+/// A running `mpjdev impi-server`; killed with the value.
+pub(crate) struct Process {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    err: Option<JoinHandle<String>>,
+    pub(crate) address: SocketAddr,
+}
+
+/// A server's command line, with only these of its variables.
+pub(crate) fn command(args: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new("env");
+    // Signals that are ignored here, as in a script's background, are not in it.
+    command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_mpjdev"), "impi-server"]).args(args);
+    ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE"].iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.envs(variables.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Process {
+    pub(crate) fn start(args: &[&str]) -> Process {
+        Process::start_with(args, &[])
+    }
+
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Process {
+        let mut child = command(args, variables).spawn().expect("it starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut err = child.stderr.take().expect("piped");
+        let err = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).expect("UTF-8");
+            text
+        });
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        let address = line.strip_suffix('\n').and_then(|line| line.parse().ok());
+        let address = address.unwrap_or_else(|| panic!("the first line is no address: {line:?}"));
+        Process { child, out, err: Some(err), address }
+    }
+
+    /// Its exit status and standard error once it has ended, which it must; there is one line on standard output.
+    pub(crate) fn ended(mut self) -> (i32, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("our child") {
+                break status.code().expect("no signal");
+            }
+            assert!(begun.elapsed() < DEADLINE, "still running");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("UTF-8");
+        assert_eq!(rest, "");
+        (status, self.err.take().expect("once").join().expect("no panic"))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it lives");
+    }
+
+    /// The most memory it has had, in octets.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("proc(5)");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    }
+
+    pub(crate) fn connect(&self) -> Stranger {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a time");
+        Stranger(stream)
+    }
+
+    /// Joins with these settings; on a thread, since it waits for the others.
+    pub(crate) fn join(&self, settings: Settings) -> JoinHandle<Result<Joined, JoinError>> {
+        let address = self.address.to_string();
+        std::thread::spawn(move || join(&address, settings, soon()))
+    }
+
+    /// As many clients as there are, all joined.
+    pub(crate) fn join_all(&self, settings: impl IntoIterator<Item = Settings>) -> Vec<Joined> {
+        let joining: Vec<_> = settings.into_iter().map(|settings| self.join(settings)).collect();
+        let joined = joining.into_iter().map(|client| client.join().expect("no panic"));
+        joined.map(|joined| joined.expect("it joins")).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that says what it likes.
+pub(crate) struct Stranger(pub(crate) TcpStream);
+
+impl Stranger {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("connected")
+    }
+
+    pub(crate) fn say(&mut self, octets: &[u8]) {
+        self.0.write_all(octets).expect("it listens");
+    }
+
+    pub(crate) fn hear(&mut self, len: usize) -> Vec<u8> {
+        let mut octets = vec![0; len];
+        self.0.read_exact(&mut octets).expect("it answers");
+        octets
+    }
+
+    /// Waits until the server has closed it.
+    pub(crate) fn until_closed(&mut self) {
+        let mut octets = [0; 1024];
+        loop {
+            match self.0.read(&mut octets) {
+                Ok(n) if n > 0 => {}
+                Ok(_) => return,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Says that nothing follows.
+    pub(crate) fn end(&mut self) {
+        self.0.shutdown(Shutdown::Write).expect("connected");
+    }
+}
+
+/// What a site of one process says of itself.
+pub(crate) fn settings(rank: u32) -> Settings {
+    let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1];
+    let procs = vec![Proc { host_id: address, pid: 100 + i64::from(rank) }];
+    Settings {
+        rank,
+        dialect: Dialect::Final,
+        auth: NO_KEY,
+        versions: vec![Version::V0_0],
+        hosts: vec![HostSettings { address, port: 5000 + rank as u16, procs, ackmark: 10, hiwater: 20 }],
+        datalen: 65536,
+        tag_ub: i32::MAX as u32,
+        coll_xsize: None,
+        coll_maxlinear: None,
+        pipelines: false,
+    }
+}
+
+/// A message of the startup protocol.
+pub(crate) fn message(command: &[u8; 4], payload: &[u8]) -> Vec<u8> {
+    [&command[..], &(payload.len() as u32).to_be_bytes(), payload].concat()
+}
+
+/// What a client says to join.
+pub(crate) fn joining(rank: u32) -> Vec<u8> {
+    [message(b"AUTH", &[0, 0, 0, 1]), message(b"IMPI", &rank.to_be_bytes())].concat()
+}

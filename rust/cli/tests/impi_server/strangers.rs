@@ -1,0 +1,157 @@
+//! Connections that do not join.
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+use crate::process::{DEADLINE, Process, Stranger, joining, message, settings, soon};
+
+/// Lets the job of two form, run and end; gives what the server had to say.
+fn finish(server: Process) -> String {
+    let joined = server.join_all((0..2).map(settings));
+    joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
+    let (status, text) = server.ended();
+    assert_eq!(status, 0, "{text}");
+    text
+}
+
+fn line(stranger: &Stranger, reason: &str) -> String {
+    format!("mpjdev impi-server: refused {}: {reason}", stranger.address())
+}
+
+/// Proves that each refusal is one line with address and reason, and that the job forms all the same.
+#[test]
+fn each_refusal_is_one_line_and_the_job_forms() {
+    let auth = message(b"AUTH", &[0, 0, 0, 1]);
+    let cases: [(&[u8], &str); 9] = [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\"GET \" is no command"),
+        (b"SSH-2.0-x\r\n", "\"SSH-\" is no command"),
+        (&[0xff; 4096], "0xffffffff is no command"),
+        (b"AUTH\xff\xff\xff\xff", "AUTH has the length -1"),
+        (b"AUTH\x7f\xff\xff\xff", "AUTH has a length of 2147483647"),
+        (b"FINI\0\0\0\0", "FINI comes out of turn, AUTH is due"),
+        (b"AUTH\0\0\0\x04\0\0\0\x02", "it offers authentication methods 0x2, none of which is enabled here"),
+        (&joining(2), "there is no rank 2 among 2 clients"),
+        (&[auth.clone(), message(b"COLL", &[0; 4])].concat(), "COLL comes out of turn, IMPI is due"),
+    ];
+    let server = Process::start(&["-server", "2"]);
+    let mut lines = Vec::new();
+    for (words, reason) in cases {
+        let mut stranger = server.connect();
+        stranger.say(words);
+        stranger.until_closed();
+        lines.push(line(&stranger, reason));
+    }
+    let mut silent = server.connect();
+    silent.end();
+    silent.until_closed();
+    lines.push(line(&silent, "the connection ended too early"));
+    let text = finish(server);
+    assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn a_rank_that_is_taken_and_a_client_too_many_are_refused() {
+    let server = Process::start(&["-server", "2"]);
+    let mut first = server.connect();
+    first.say(&joining(1));
+    first.hear(8);
+    let mut second = server.connect();
+    second.say(&joining(1));
+    second.until_closed();
+    // Connected before the job is complete, and after that.
+    let mut early = server.connect();
+    early.say(&message(b"AUTH", &[0, 0, 0, 1]));
+    early.hear(8);
+    let mut other = server.connect();
+    other.say(&joining(0));
+    other.hear(20);
+    early.until_closed();
+    let mut late = server.connect();
+    late.until_closed();
+    let full = "the job has all of its 2 clients";
+    let lines = [line(&second, "there is a client of rank 1 already"), line(&early, full), line(&late, full)];
+    for site in [&mut first, &mut other] {
+        site.say(&message(b"DONE", &[]));
+    }
+    for site in [&mut first, &mut other] {
+        site.until_done();
+        site.say(&message(b"FINI", &[]));
+    }
+    let (status, text) = server.ended();
+    assert_eq!((status, text.lines().collect::<Vec<_>>()), (0, lines.iter().map(String::as_str).collect()));
+}
+
+impl Stranger {
+    /// Hears what there is, up to DONE.
+    fn until_done(&mut self) {
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"DONE\0\0\0\0") {
+            heard.extend(self.hear(1));
+        }
+    }
+}
+
+/// Says its first words octet by octet, which takes longer than it may; then is silent until it is closed.
+fn dribble(mut stranger: Stranger) {
+    stranger.0.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
+    for octet in &message(b"AUTH", &[0, 0, 0, 1])[..11] {
+        match stranger.0.write_all(&[*octet]).and_then(|()| stranger.0.read(&mut [0; 1])) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            _ => return,
+        }
+    }
+    stranger.0.set_read_timeout(Some(DEADLINE)).expect("a time");
+    stranger.until_closed();
+}
+
+/// Proves that whoever says nothing, or one octet at a time, is closed in time and holds nobody up.
+#[test]
+fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
+    let server = Process::start(&["-server", "2", "--join-wait", "1"]);
+    let slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    let threads: Vec<_> =
+        slow.into_iter().map(|stranger| std::thread::spawn(move || dribble(stranger))).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let text = finish(server);
+    let in_time = text.lines().filter(|line| line.ends_with(": it has not joined within 1 s")).count();
+    assert_eq!((in_time, text.lines().count()), (40, 40), "{text}");
+}
+
+#[test]
+fn a_crowd_of_strangers_is_limited() {
+    let server = Process::start(&["-server", "2"]);
+    let crowd: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    let mut last = server.connect();
+    last.until_closed();
+    let reason = line(&last, "64 other connections have not joined either");
+    drop(crowd);
+    // Those of the crowd are gone when as many have found room again.
+    let mut room = server.connect();
+    room.say(b"12345678");
+    room.until_closed();
+    let text = finish(server);
+    assert_eq!(text.lines().next(), Some(reason.as_str()));
+    assert_eq!(
+        text.lines().filter(|line| line.ends_with(": the connection ended too early")).count(),
+        64,
+        "{text}"
+    );
+}
+
+/// Proves that strangers cannot fill a log.
+#[test]
+fn refusals_are_told_a_thousand_times() {
+    let server = Process::start(&["-server", "2"]);
+    for _ in 0..1010 {
+        let mut stranger = server.connect();
+        stranger.say(b"12345678");
+        stranger.until_closed();
+    }
+    let text = finish(server);
+    assert_eq!(text.lines().count(), 1000);
+    assert!(
+        text.ends_with("is no command; further refusals are not told\n"),
+        "{}",
+        &text[text.len() - 200..]
+    );
+}

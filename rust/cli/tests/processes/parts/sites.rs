@@ -1,0 +1,37 @@
+//! Ranks of jobs that span sites.
+
+use std::process::ExitCode;
+
+use mpjdev_device::{From, Patient};
+
+use super::kills::until;
+use super::{Party, join, kill_myself};
+
+impl Party {
+    /// Until it is ended.
+    pub(super) fn waits(&self) {
+        println!("joined");
+        until("the job is ended", || false);
+    }
+
+    /// Rank 1 is killed while ranks of the other site wait for it, who do not finish then.
+    pub(super) fn needs_rank_1(&self) -> ExitCode {
+        self.world.barrier(&mut Patient).expect("barrier");
+        match self.world.rank() {
+            0 => until("the job is ended", || false),
+            1 => kill_myself(),
+            _ => {}
+        }
+        let from = From { source: Some(1), tag: None };
+        println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
+        ExitCode::from(3)
+    }
+
+    /// Finishes, and would like to go on.
+    pub(super) fn joins_again(self) -> ExitCode {
+        self.world.barrier(&mut Patient).expect("barrier");
+        self.finish();
+        println!("{}", join().err().expect("it is over"));
+        ExitCode::SUCCESS
+    }
+}

@@ -1,0 +1,382 @@
+//! Jobs that span sites, each with a launcher of its own; and those that one launcher starts whole.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+
+use crate::kills::{children, nothing_runs};
+use crate::{DEADLINE, Ended, job, lines, own};
+
+const VARIABLES: [&str; 3] = ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE"];
+const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "4711");
+const NO_KEY: (&str, &str) = ("IMPI_AUTH_NONE", "1");
+
+/// A process that is killed with the value.
+struct Started {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    err: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Started {
+    fn new(words: &[&str], variable: (&str, &str)) -> Started {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+        VARIABLES.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.args(words).env(variable.0, variable.1);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut err = child.stderr.take().expect("piped");
+        let err = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).map(|_| text).expect("UTF-8")
+        });
+        Started { child, out, err: Some(err) }
+    }
+
+    /// The next line of its output, without the end.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("UTF-8");
+        line.trim_end().to_owned()
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// What is left of its output, and its end.
+    fn ended(mut self) -> Ended {
+        let mut out = String::new();
+        self.out.read_to_string(&mut out).expect("UTF-8");
+        let status = self.child.wait().expect("our child").code().unwrap_or(-1);
+        (status, out, self.err.take().expect("once").join().expect("no panic"))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A startup server, and where it is.
+fn server(sites: u32, options: &[&str], variable: (&str, &str)) -> (Started, String) {
+    let sites = sites.to_string();
+    let words = [&["impi-server", "-server", &sites, "--grace", "5"], options].concat();
+    let mut server = Started::new(&words, variable);
+    let address = server.line();
+    (server, address)
+}
+
+/// A site of some ranks.
+fn site(client: u32, address: &str, ranks: u32, options: &[&str], part: &str, key: (&str, &str)) -> Started {
+    let (client, ranks, own) = (client.to_string(), ranks.to_string(), own());
+    let words = ["run", "-client", &client, address, "-n", &ranks, "--timeout", DEADLINE];
+    Started::new(&[&words, options, &[own.to_str().expect("UTF-8"), part]].concat(), key)
+}
+
+fn is_one_line(text: &str, words: &[&str]) {
+    assert_eq!(text.lines().count(), 1, "{text}");
+    words.iter().for_each(|word| assert!(text.contains(word), "no {word:?} in {text}"));
+}
+
+fn sites_are_one_world_in_the_order_of_their_clients() {
+    for (sites, ranks, dialect) in [(2, 2, "final"), (3, 1, "final"), (2, 2, "draft")] {
+        for part in ["ring", "exchange"] {
+            let (server, address) = server(sites, &["--dialect", dialect], KEY);
+            let options = ["--dialect", dialect, "--tag-output"];
+            // The order in which they come decides nothing.
+            let started = (0..sites).rev().map(|client| site(client, &address, ranks, &options, part, KEY));
+            let started: Vec<Started> = started.collect();
+            for (client, site) in (0..sites).rev().zip(started) {
+                let (status, out, err) = site.ended();
+                let own = client * ranks..(client + 1) * ranks;
+                let said = |rank| {
+                    if part == "ring" { format!("[{rank}] {rank}: done") } else { format!("[{rank}] done") }
+                };
+                let expected: Vec<String> = own.map(said).collect();
+                let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+                let found = (status, lines(&out), err.as_str());
+                assert_eq!(found, (0, expected, ""), "{part} of {sites} sites, {dialect}");
+            }
+            let (status, _, err) = server.ended();
+            assert_eq!((status, err.as_str()), (0, ""), "{part} of {sites} sites, {dialect}");
+        }
+    }
+}
+
+fn one_launcher_starts_server_and_sites() {
+    for (sites, ranks, dialect) in [("2", 2, "final"), ("3", 1, "draft")] {
+        let options = ["--sites", sites, "--tag-output", "--dialect", dialect];
+        let (status, out, err) = job(ranks, &options, "ring");
+        let all = ranks * sites.parse::<u32>().expect("a number");
+        let expected: Vec<String> = (0..all).map(|rank| format!("[{rank}] {rank}: done")).collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        assert_eq!((status, lines(&out), err.as_str()), (0, expected, ""), "{sites} sites");
+    }
+    let (status, out, err) = job(2, &["--sites", "2", "--transport", "tcp"], "exchange");
+    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 4], ""));
+}
+
+fn ranks_of_all_sites_listen_at_the_addresses_in_turn() {
+    let options = ["--sites", "3", "--transport", "tcp", "--address", "127.0.0.2,127.0.0.3"];
+    let (status, out, err) = job(1, &options, "addresses");
+    let of = |rank, at, others: &str| format!("{rank}: from 127.0.0.{at} to {others}");
+    let all = [of(0, 2, "127.0.0.2, 127.0.0.3"), of(1, 3, "127.0.0.2"), of(2, 2, "127.0.0.2, 127.0.0.3")];
+    assert_eq!((status, lines(&out)), (0, all.iter().map(String::as_str).collect()), "{err}");
+}
+
+fn a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on() {
+    let (server, address) = server(2, &[], KEY);
+    let refused = "mpjrun: the startup server has closed the connection";
+    let wrong = site(0, &address, 1, &[], "ring", ("IMPI_AUTH_KEY", "4712")).ended();
+    assert_eq!((wrong.0, wrong.1.as_str()), (1, ""));
+    assert!(wrong.2.contains(refused) && wrong.2.contains("a wrong key"), "{}", wrong.2);
+    let without = site(0, &address, 1, &[], "ring", NO_KEY).ended();
+    assert_eq!((without.0, without.1.as_str()), (1, ""));
+    assert!(without.2.contains(refused) && without.2.contains("no method in common"), "{}", without.2);
+    // One of them joins, whichever is first; the other one is refused.
+    let mut sites = [0, 0].map(|client| Some(site(client, &address, 1, &[], "ring", KEY)));
+    let is_over = |site: &mut Option<Started>| {
+        site.as_mut().is_some_and(|site| site.child.try_wait().expect("our child").is_some())
+    };
+    let begun = Instant::now();
+    let loser = loop {
+        if let Some(loser) = sites.iter_mut().position(is_over) {
+            break loser;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "neither is refused");
+        std::thread::yield_now();
+    };
+    let (status, _, err) = sites[loser].take().expect("it is there").ended();
+    assert_eq!(status, 1);
+    assert!(err.contains(refused) && err.contains("a rank that is taken"), "{err}");
+    let other = site(1, &address, 1, &[], "ring", KEY).ended();
+    let winner = sites[1 - loser].take().expect("it is there").ended();
+    assert_eq!([(winner.0, &*winner.1), (other.0, &*other.1)], [(0, "0: done\n"), (0, "1: done\n")]);
+    let (status, _, err) = server.ended();
+    assert_eq!((status, err.lines().count()), (0, 3), "{err}");
+}
+
+fn a_server_may_come_a_little_later_and_one_that_never_comes_is_named() {
+    // Nobody else gets a port that was somebody's a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+    let (address, port) = (free.to_string(), free.port().to_string());
+    let mut early = site(0, &address, 2, &[], "says-and-joins", NO_KEY);
+    assert_eq!(early.line(), "here");
+    let (server, _) = server(1, &["-port", &port], NO_KEY);
+    let (status, out, err) = early.ended();
+    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["here", "joined", "joined"], ""));
+    assert_eq!(server.ended().0, 0);
+    let (status, out, err) = site(0, &address, 2, &[], "ring", NO_KEY).ended();
+    assert_eq!((status, out.as_str()), (1, ""));
+    let refused = format!("mpjrun: cannot connect to the startup server at {address}: Connection refused");
+    assert!(err.contains(&refused) && err.contains("; ending 2 ranks"), "{err}");
+}
+
+fn a_site_that_never_comes_costs_the_time_of_the_job_and_no_more() {
+    let (_server, address) = server(2, &[], NO_KEY);
+    let words = ["run", "-client", "1", &address, "-n", "2", "--timeout", "1"];
+    let own = own();
+    let (status, out, err) =
+        Started::new(&[&words[..], &[own.to_str().expect("UTF-8"), "ring"]].concat(), NO_KEY).ended();
+    assert_eq!((status, out.as_str()), (124, ""));
+    let text = "mpjrun: the time of 1 s is over, 2 of 2 ranks are running, not all sites have joined\n";
+    assert_eq!(err, text);
+}
+
+fn a_server_that_dies_ends_all_sites_with_one_line_each() {
+    let (server, address) = server(2, &[], NO_KEY);
+    let mut sites = [0, 1].map(|client| site(client, &address, 2, &[], "joins-and-waits", NO_KEY));
+    for site in &mut sites {
+        assert_eq!([site.line(), site.line()], ["joined", "joined"]);
+    }
+    kill_process(Pid::from_child(&server.child), Signal::KILL).expect("it lives");
+    for site in sites {
+        let (status, out, err) = site.ended();
+        assert_eq!((status, out.as_str()), (1, ""));
+        let why = "the startup server has closed the connection while the job runs; ending 2 ranks";
+        is_one_line(&err, &["mpjrun: ", why]);
+    }
+}
+
+fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
+    let (server, address) = server(2, &[], NO_KEY);
+    let begun = Instant::now();
+    let sites = [0, 1].map(|client| site(client, &address, 2, &[], "needs-rank-1", NO_KEY));
+    let [first, second] = sites.map(Started::ended);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!((first.0, second.0), (137, 3), "{}{}", first.2, second.2);
+    is_one_line(&first.2, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending the other rank"]);
+    is_one_line(&second.2, &["exited with status 3", "; ending the other rank"]);
+    assert!(
+        second.2.starts_with("mpjrun: rank 2 ") || second.2.starts_with("mpjrun: rank 3 "),
+        "{}",
+        second.2
+    );
+    assert!(second.1.contains("rank 1 has failed: its connection "), "{}", second.1);
+    let (status, _, err) = server.ended();
+    assert_eq!(status, 1);
+    assert!(err.contains("client 0 was lost without FINI"), "{err}");
+    // And where one launcher has started all, without the server's words.
+    let (status, _, err) = job(2, &["--sites", "2"], "needs-rank-1");
+    assert!([137, 3].contains(&status), "the first site's that ends: {status} {err}");
+    assert!(err.contains("mpjrun: rank 1 (process ") && !err.contains("impi-server"), "{err}");
+}
+
+fn a_site_joins_once_and_says_when_it_has_not() {
+    let (status, out, err) = job(2, &["--sites", "2"], "joins-again");
+    let text = "a site joins its job once: Comm.init cannot be called again after Comm.finish here";
+    assert_eq!(status, 0, "{err}");
+    assert_eq!(out.matches(text).count(), 4, "{out}");
+    let (server, address) = server(1, &[], NO_KEY);
+    let words = ["run", "-client", "0", &address, "-n", "2", "true"];
+    let (status, _, err) = Started::new(&words, NO_KEY).ended();
+    let text = "mpjrun: the site has not joined its job: not all of its ranks have called Comm.init\n";
+    assert_eq!((status, err.as_str()), (1, text));
+    drop(server);
+}
+
+fn a_rank_that_ends_before_it_joins_keeps_no_site_waiting() {
+    let (server, address) = server(2, &[], NO_KEY);
+    let absent = site(0, &address, 2, &["--keep-going"], "absent", NO_KEY).ended();
+    assert_eq!(absent.0, 1);
+    assert!(absent.2.contains("rank 1 has ended without Comm.init"), "{}", absent.2);
+    drop(server);
+}
+
+fn no_rank_finds_the_key_of_its_job() {
+    let script = "echo ${IMPI_AUTH_KEY-none} ${IMPI_AUTH_KEY_FILE-none}";
+    let words = ["run", "--sites", "2", "-n", "2", "sh", "-c", script];
+    let (status, out, err) = Started::new(&words, KEY).ended();
+    // A site whose ranks end without Comm.init ends the job, perhaps before those of the other one have said something.
+    let said = lines(&out);
+    assert!((1..=4).contains(&said.len()) && said.iter().all(|line| *line == "none none"), "{out}{err}");
+    assert_eq!(status, 1, "{err}");
+}
+
+fn what_makes_no_sense_is_wrong_usage() {
+    let of = |words: &[&str]| Started::new(&[&["run"], words, &["-n", "1", "true"]].concat(), NO_KEY).ended();
+    for (words, text) in [
+        (&["-client", "32", "127.0.0.1:5000"][..], "a client's rank is a number from 0 to 31"),
+        (&["-client", "x", "127.0.0.1:5000"], "a client's rank is a number from 0 to 31"),
+        (&["-client", "0", "127.0.0.1"], "the startup server is HOST:PORT"),
+        (&["-client", "0", ":5000"], "the startup server is HOST:PORT"),
+        (&["--dialect", "draft"], "--dialect is for sites of a job"),
+        (&["--sites", "33"], "33"),
+        (&["--sites", "2", "-client", "0", "127.0.0.1:5000"], "cannot be used with"),
+        (&["--address", "0.0.0.0", "--sites", "2"], "not an address that others can connect to"),
+    ] {
+        let (status, out, err) = of(words);
+        assert_eq!((status, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(err.contains(text), "{words:?}: {err}");
+    }
+}
+
+/// Who is killed in a job that one launcher has started whole.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Launcher,
+    Monitor,
+    Server,
+    SiteLauncher,
+    SiteMonitor,
+}
+
+fn whoever_is_killed_of_a_job_of_sites_nothing_is_left() {
+    set_child_subreaper(Some(getpid())).expect("allowed");
+    let own = own();
+    for victim in
+        [Victim::Launcher, Victim::Monitor, Victim::Server, Victim::SiteLauncher, Victim::SiteMonitor]
+    {
+        let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE, "--grace", "1"];
+        let words = [&words[..], &[own.to_str().expect("UTF-8"), "joins-and-waits"]].concat();
+        let mut started = Started::new(&words, NO_KEY);
+        (0..4).for_each(|_| assert_eq!(started.line(), "joined", "{victim:?}"));
+        let monitor = children(started.pid())[0];
+        // In the order in which they were started.
+        let mut below = children(monitor);
+        below.sort_unstable();
+        let [server, site, _] = below[..] else { panic!("{below:?}") };
+        let pid = match victim {
+            Victim::Launcher => started.pid(),
+            Victim::Monitor => monitor,
+            Victim::Server => server,
+            Victim::SiteLauncher => site,
+            Victim::SiteMonitor => children(site)[0],
+        };
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it lives");
+        let begun = Instant::now();
+        let (status, out, err) = started.ended();
+        assert!(begun.elapsed() < Duration::from_secs(20), "{victim:?}: {:?}", begun.elapsed());
+        let expected = match victim {
+            Victim::Launcher => -1,
+            Victim::Server => 1,
+            Victim::Monitor | Victim::SiteLauncher | Victim::SiteMonitor => 137,
+        };
+        assert_eq!((status, out.as_str()), (expected, ""), "{victim:?}: {err}");
+        nothing_runs();
+    }
+    set_child_subreaper(None).expect("allowed");
+}
+
+fn a_signal_ends_all_sites() {
+    let own = own();
+    let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE];
+    let words = [&words[..], &[own.to_str().expect("UTF-8"), "joins-and-waits"]].concat();
+    let mut started = Started::new(&words, NO_KEY);
+    (0..4).for_each(|_| assert_eq!(started.line(), "joined"));
+    kill_process(Pid::from_child(&started.child), Signal::TERM).expect("it lives");
+    let begun = Instant::now();
+    let (status, out, err) = started.ended();
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!((status, out.as_str(), err.as_str()), (143, "", ""));
+}
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    (
+        "whoever_is_killed_of_a_job_of_sites_nothing_is_left",
+        whoever_is_killed_of_a_job_of_sites_nothing_is_left,
+    ),
+    ("a_signal_ends_all_sites", a_signal_ends_all_sites),
+    ("sites_are_one_world_in_the_order_of_their_clients", sites_are_one_world_in_the_order_of_their_clients),
+    ("one_launcher_starts_server_and_sites", one_launcher_starts_server_and_sites),
+    (
+        "ranks_of_all_sites_listen_at_the_addresses_in_turn",
+        ranks_of_all_sites_listen_at_the_addresses_in_turn,
+    ),
+    (
+        "a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on",
+        a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on,
+    ),
+    (
+        "a_server_may_come_a_little_later_and_one_that_never_comes_is_named",
+        a_server_may_come_a_little_later_and_one_that_never_comes_is_named,
+    ),
+    (
+        "a_site_that_never_comes_costs_the_time_of_the_job_and_no_more",
+        a_site_that_never_comes_costs_the_time_of_the_job_and_no_more,
+    ),
+    (
+        "a_server_that_dies_ends_all_sites_with_one_line_each",
+        a_server_that_dies_ends_all_sites_with_one_line_each,
+    ),
+    (
+        "a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it",
+        a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it,
+    ),
+    ("a_site_joins_once_and_says_when_it_has_not", a_site_joins_once_and_says_when_it_has_not),
+    (
+        "a_rank_that_ends_before_it_joins_keeps_no_site_waiting",
+        a_rank_that_ends_before_it_joins_keeps_no_site_waiting,
+    ),
+    ("no_rank_finds_the_key_of_its_job", no_rank_finds_the_key_of_its_job),
+    ("what_makes_no_sense_is_wrong_usage", what_makes_no_sense_is_wrong_usage),
+];

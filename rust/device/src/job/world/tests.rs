@@ -1,0 +1,154 @@
+use super::*;
+
+/// Two sites: a foreign host with two processes, and two ranks of ours.
+fn world() -> World {
+    let address = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
+    let proc = |last: u8, pid: i64| Proc { host_id: address_octets(IpAddr::from([127, 0, 0, last])), pid };
+    World {
+        base: 2,
+        count: 2,
+        shares_memory: true,
+        terms: Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 2 },
+        tag_ub: 32_767,
+        xsize: 1024,
+        maxlinear: 4,
+        connect_time: Duration::from_millis(1500),
+        key: vec![7, 8, 9],
+        hosts: vec![
+            WorldHost { address: address(1, 5000), client: 0 },
+            WorldHost { address: address(2, 5001), client: 1 },
+            WorldHost { address: address(3, 65_535), client: 1 },
+        ],
+        members: vec![
+            Member { proc: proc(1, 10), host: 0, is_ours: false },
+            Member { proc: proc(1, 11), host: 0, is_ours: false },
+            Member { proc: proc(2, -12), host: 1, is_ours: true },
+            Member { proc: proc(3, i64::MAX), host: 2, is_ours: true },
+        ],
+    }
+}
+
+/// What a change of the world makes of its octets.
+fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
+    let mut changed = world();
+    change(&mut changed);
+    World::parse(&changed.emit())
+}
+
+#[test]
+fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
+    assert_eq!(World::parse(&world().emit()), Ok(world()));
+    assert_eq!(world().emit().len(), 72 + 3 + 3 * 24 + 4 * 32);
+    let file = world().seal().expect("memory");
+    let again = file.try_clone().expect("a descriptor");
+    assert_eq!(World::open(file).expect("a world"), world());
+    assert_eq!(World::open(again.try_clone().expect("a descriptor")).expect("still there"), world());
+    assert!(rustix::io::write(&again, b"x").is_err(), "nobody changes it");
+}
+
+#[test]
+fn whatever_is_cut_off_or_added_is_no_world() {
+    let octets = world().emit();
+    for len in 0..octets.len() {
+        let error = World::parse(&octets[..len]).expect_err("cut off");
+        assert!(matches!(error, WorldError::Len { len: l, .. } if l == len), "{len}: {error}");
+    }
+    let longer = [&octets[..], &[0]].concat();
+    assert!(matches!(World::parse(&longer), Err(WorldError::Len { .. })));
+    assert!(matches!(World::parse(b""), Err(WorldError::Len { len: 0, .. })));
+}
+
+#[test]
+fn another_version_or_anything_else_is_named_as_such() {
+    for at in 0..12 {
+        let mut octets = world().emit();
+        octets[at] ^= 1;
+        assert_eq!(World::parse(&octets), Err(WorldError::Version), "octet {at}");
+    }
+}
+
+#[test]
+fn any_octet_may_be_any_other_and_nothing_breaks() {
+    let octets = world().emit();
+    let mut worlds = 0;
+    for at in 0..octets.len() {
+        for value in [0, 1, 2, 0x7f, 0x80, 0xff] {
+            let mut octets = octets.clone();
+            octets[at] = value;
+            if let Ok(world) = World::parse(&octets) {
+                worlds += 1;
+                // What is taken can be used.
+                assert!(world.own_ranks().end as usize <= world.members.len());
+                assert!(world.own_hosts().end as usize <= world.hosts.len());
+                assert!(world.ranks_here() >= world.count as usize);
+                assert_eq!(world.mesh_hosts().len(), world.hosts.len());
+            }
+        }
+    }
+    assert!(worlds > 0, "an address may be any");
+}
+
+#[test]
+fn numbers_outside_their_limits_are_named() {
+    let value = |field, value| Err(WorldError::Value { field, value });
+    let hosts_of = |count: usize| move |world: &mut World| world.hosts.truncate(count);
+    assert_eq!(parsed(|world| world.key = vec![0; 65]), value("the length of the key", 65));
+    assert_eq!(parsed(hosts_of(0)), value("the number of hosts", 0));
+    assert_eq!(parsed(hosts_of(2)), value("the host of a rank", 2));
+    assert_eq!(parsed(|world| world.members.clear()), value("the number of ranks", 0));
+    assert_eq!(parsed(|world| world.terms.maxdatalen = 0), value("maxdatalen", 0));
+    assert_eq!(parsed(|world| world.terms.ackmark = 0), value("ackmark", 0));
+    assert_eq!(parsed(|world| world.terms.ackmark = 3), value("ackmark", 3));
+    assert_eq!(parsed(|world| world.tag_ub = 32_766), value("tag_ub", 32_766));
+    assert_eq!(parsed(|world| world.tag_ub = 1 << 31), value("tag_ub", 1 << 31));
+    assert_eq!(parsed(|world| world.count = 0), value("the number of the launcher's ranks", 0));
+    assert_eq!(parsed(|world| world.count = 5), value("the number of the launcher's ranks", 5));
+    assert_eq!(parsed(|world| world.base = 3), value("the launcher's first rank", 3));
+    assert_eq!(parsed(|world| world.base = u32::MAX), value("the launcher's first rank", u32::MAX.into()));
+    assert_eq!(parsed(|world| world.hosts[2].client = 32), value("the site of a host", 32));
+    assert_eq!(parsed(|world| world.hosts[2].client = 0), value("the site of a host", 0));
+    assert_eq!(parsed(|world| world.members[1].host = 1), value("the ranks of a host", 2));
+    assert_eq!(parsed(|world| world.members[3].host = 1), value("the host of a rank of the launcher's", 1));
+    let foreign = value("whether a rank of the launcher's is ours", 0);
+    assert_eq!(parsed(|world| world.members[2].is_ours = false), foreign);
+}
+
+#[test]
+fn both_forms_of_an_ipv4_address_are_known_and_ipv6_stays() {
+    let v4 = IpAddr::from([192, 0, 2, 7]);
+    assert_eq!(address_of([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7]), v4);
+    assert_eq!(address_of([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 7]), v4);
+    for text in ["::1", "2001:db8::1", "fe80::1"] {
+        let address: IpAddr = text.parse().expect("an address");
+        assert_eq!(address_of(address_octets(address)), address);
+    }
+    assert_eq!(address_of(address_octets(v4)), v4);
+}
+
+#[test]
+fn hosts_are_ours_when_all_their_processes_are() {
+    let ours: Vec<bool> = world().mesh_hosts().iter().map(|host| host.is_ours).collect();
+    assert_eq!(ours, [false, true, true]);
+    let mut mixed = world();
+    mixed.members[0].is_ours = true;
+    assert!(!mixed.mesh_hosts()[0].is_ours);
+    mixed.members.remove(0);
+    mixed.members.remove(0);
+    assert!(!mixed.mesh_hosts()[0].is_ours, "a host without processes is nobody's");
+}
+
+#[test]
+fn the_sites_of_a_job_call_it_the_same_and_other_jobs_otherwise() {
+    let mut other_site = world();
+    (other_site.base, other_site.count, other_site.shares_memory) = (0, 1, false);
+    assert_eq!(other_site.identity(), world().identity());
+    let mut other_job = world();
+    other_job.members[0].proc.pid = 12;
+    assert_ne!(other_job.identity(), world().identity());
+    assert_ne!(World { hosts: world().hosts[..2].to_vec(), ..world() }.identity(), world().identity());
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    assert!(!format!("{:?}", world()).contains("7, 8, 9"));
+}

@@ -1,0 +1,92 @@
+//! What our own ranks tell each other beside messages: data packets in a context that no communicator has. A choice of ours.
+//!
+//! | tag | octets | meaning |
+//! |---|---|---|
+//! | 1 | 8 | octets matched so far of what the receiver of this has sent |
+//! | 2 | 0 | are you alive? |
+//! | 3 | 8 | how often its program has called in |
+//! | 4 | 1 to 1024 | the job has failed: why |
+
+use mpjdev_proto::context::{WORLD, collective, control};
+
+/// The context.
+pub(super) const CONTEXT: u64 = control(WORLD);
+/// Octets of a reason at most.
+const WHY_MAX: usize = 1024;
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Extra {
+    Matched(u64),
+    AreYouAlive,
+    Alive(u64),
+    Failed(String),
+}
+
+impl Extra {
+    pub(super) fn tag(&self) -> i32 {
+        match self {
+            Extra::Matched(_) => 1,
+            Extra::AreYouAlive => 2,
+            Extra::Alive(_) => 3,
+            Extra::Failed(_) => 4,
+        }
+    }
+
+    pub(super) fn octets(&self) -> Vec<u8> {
+        match self {
+            Extra::Matched(number) | Extra::Alive(number) => number.to_be_bytes().to_vec(),
+            Extra::AreYouAlive => Vec::new(),
+            Extra::Failed(why) => {
+                let end = (0..=why.len().min(WHY_MAX)).rev().find(|end| why.is_char_boundary(*end));
+                why.as_bytes()[..end.unwrap_or(0)].to_vec()
+            }
+        }
+    }
+
+    /// None when it is none of them.
+    pub(super) fn parse(tag: i32, octets: &[u8]) -> Option<Extra> {
+        let number = || octets.try_into().ok().map(u64::from_be_bytes);
+        match tag {
+            1 => number().map(Extra::Matched),
+            2 => octets.is_empty().then_some(Extra::AreYouAlive),
+            3 => number().map(Extra::Alive),
+            4 => Some(Extra::Failed(String::from_utf8_lossy(octets).into_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a foreign rank may send in this context: it is a member of no communicator but the world, since others cannot be
+/// negotiated with it.
+pub(super) fn is_open_to_all(context: u64) -> bool {
+    context == WORLD || context == collective(WORLD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extras_come_back_from_their_octets_and_nothing_else_does() {
+        let all = [
+            Extra::Matched(u64::MAX),
+            Extra::AreYouAlive,
+            Extra::Alive(7),
+            Extra::Failed("rank 3 has failed".into()),
+        ];
+        for extra in all {
+            assert_eq!(Extra::parse(extra.tag(), &extra.octets()), Some(extra));
+        }
+        assert_eq!(Extra::parse(1, &[0; 7]), None);
+        assert_eq!(Extra::parse(2, &[0]), None);
+        assert_eq!(Extra::parse(5, &[]), None);
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let octets = Extra::Failed("ä".repeat(1000) + "x").octets();
+        assert_eq!(octets.len(), WHY_MAX);
+        assert!(std::str::from_utf8(&octets).is_ok());
+    }
+}

@@ -1,0 +1,84 @@
+//! How a rank looks for what has come, which is to read it.
+
+use std::io::{Error, ErrorKind};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::time::Duration;
+
+use mpjdev_proto::impi::Dialect;
+
+use super::channel::Channel;
+use super::reading::Look;
+use super::wire::TcpWire;
+
+/// One look at all channels for so many at the one that had something last.
+const LOOKS: u32 = 4;
+
+impl TcpWire {
+    /// Reads one channel; whether there is something to take.
+    pub(super) fn look_at(&self, at: usize) -> bool {
+        let channel = &self.channels[at];
+        if channel.is_closed.load(Relaxed) {
+            return false;
+        }
+        let Some(mut reading) = channel.try_reading() else { return false };
+        let look = reading.look(channel.socket.as_fd());
+        if let Ok(Look::Nothing) = look {
+            return false;
+        }
+        let has_something = reading.has_something();
+        let is_over = reading.is_over;
+        drop(reading);
+        if is_over {
+            self.unwatch(channel);
+        }
+        if has_something || is_over {
+            self.hot.store(at, Relaxed);
+            self.note_ready(channel);
+        }
+        // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
+        let is_end = |error: &Error| {
+            self.terms.dialect == Dialect::Draft && error.kind() == ErrorKind::ConnectionReset
+        };
+        if let Some(error) = look.err().filter(|error| !is_end(error)) {
+            self.close(channel, &mut channel.writing(), &format!("its connection is broken: {error}"));
+        }
+        has_something || is_over
+    }
+
+    pub(super) fn note_ready(&self, channel: &Channel) {
+        if !channel.is_ready.swap(true, SeqCst) {
+            self.ready_count.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Looks whether there is something to do, which is to read and to write.
+    pub(super) fn look(&self) -> bool {
+        if self.ready_count.load(Acquire) > 0
+            || self.own_count.load(Acquire) > 0
+            || self.has_room.load(Relaxed)
+        {
+            return true;
+        }
+        self.write_waiting();
+        if self.channels.is_empty() {
+            return false;
+        }
+        if self.look_at(self.hot.load(Relaxed)) {
+            return true;
+        }
+        let is_turn = self.looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS);
+        self.channels.len() > 1 && is_turn && self.look_at_all(Duration::ZERO)
+    }
+
+    /// Waits until some channel has something, and reads those.
+    pub(super) fn look_at_all(&self, most: Duration) -> bool {
+        let mut told = [0; 64];
+        let mut n = 0;
+        self.poller.wait(most, |channel| {
+            told[n] = channel;
+            n += 1;
+        });
+        told[..n].iter().filter(|channel| self.look_at(**channel)).count() > 0
+    }
+}

@@ -1,0 +1,296 @@
+//! Connections from hosts with higher numbers, and from anybody else.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::error::{Absence, MeshError, Record, Refusal, Refused, Warning};
+use super::handshake::Handshake;
+use super::socket::{Ended, Talk, accept, prepare};
+use super::{ACCEPTS_MAX, Limits, Plan, Watched, nonce};
+
+/// The listener and what came there.
+pub(super) struct Incoming<'p, 'a> {
+    plan: &'p Plan<'a>,
+    limits: Limits,
+    /// None when nobody is waited for any more.
+    listener: Option<OwnedFd>,
+    is_ready: bool,
+    /// Oldest first.
+    strangers: Vec<Stranger<'a>>,
+    record: Record,
+    /// Who was refused last in the name of each host.
+    claims: Vec<Option<Refused>>,
+}
+
+/// A connection that has not said, or not proved, who it is.
+struct Stranger<'a> {
+    talk: Talk<'a>,
+    from: IpAddr,
+    until: Instant,
+    /// The host that it said it is, and that is waited for.
+    host: Option<u32>,
+    is_ready: bool,
+}
+
+impl<'p, 'a> Incoming<'p, 'a> {
+    pub(super) fn new(plan: &'p Plan<'a>, listener: OwnedFd, limits: Limits) -> Self {
+        Incoming {
+            plan,
+            limits,
+            listener: Some(listener),
+            is_ready: true,
+            strangers: Vec::new(),
+            record: Record::default(),
+            claims: plan.hosts.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// Whether somebody is waited for.
+    pub(super) fn is_open(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// What to wait for: the listener, while it is open, then each stranger.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = Watched<'_>> {
+        let listener = self.listener.iter().map(|listener| (listener.as_fd(), PollFlags::IN));
+        listener.chain(self.strangers.iter().map(|s| (s.talk.socket.as_fd(), s.talk.events())))
+    }
+
+    /// Takes as many as there are [`sockets`](Self::sockets).
+    pub(super) fn note_ready(&mut self, ready: &mut dyn Iterator<Item = bool>) {
+        self.is_ready = self.is_open() && ready.next().unwrap_or(false);
+        for stranger in &mut self.strangers {
+            stranger.is_ready = ready.next().unwrap_or(false);
+        }
+    }
+
+    /// The hosts that are waited for, and why they are not there.
+    pub(super) fn absent(&self, sockets: &[Option<OwnedFd>]) -> impl Iterator<Item = (u32, Absence)> {
+        self.expected(sockets).map(|host| {
+            let claim = self.claims[host as usize];
+            (host, claim.map_or(Absence::Away, Absence::Refused))
+        })
+    }
+
+    pub(super) fn into_warnings(self) -> impl Iterator<Item = Warning> {
+        self.record.warnings()
+    }
+
+    fn expected(&self, sockets: &[Option<OwnedFd>]) -> impl Iterator<Item = u32> {
+        let higher = (0u32..).zip(sockets).skip(self.plan.number as usize + 1);
+        let missing = higher.filter(|(_, socket)| socket.is_none()).map(|(host, _)| host);
+        missing.filter(|host| self.plan.wants(*host))
+    }
+
+    /// Does what can be done now: who is complete comes into `sockets`.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn go_on(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
+        let mut i = 0;
+        while i < self.strangers.len() {
+            let stranger = &mut self.strangers[i];
+            let went = if stranger.is_ready { stranger.go_on(self.plan, sockets)? } else { Went::On };
+            match went {
+                Went::On if stranger.until <= now => {
+                    let number = stranger.host;
+                    self.refuse(i, Refusal::Slow { number });
+                }
+                Went::On => i += 1,
+                Went::Refused(why) => self.refuse(i, why),
+                Went::Arrived(host) => {
+                    sockets[host as usize] = Some(self.strangers.remove(i).talk.socket);
+                }
+            }
+        }
+        if self.is_ready {
+            self.accept(now, sockets)?;
+        }
+        if self.expected(sockets).next().is_none() {
+            self.listener = None;
+            self.strangers.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes those that have come.
+    fn accept(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
+        let waited_for = self.expected(sockets).count();
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = &self.listener else { return Ok(()) };
+            match accept(listener.as_fd()) {
+                Ok((socket, from)) => {
+                    if self.strangers.len() >= self.limits.strangers_max + waited_for {
+                        self.make_room();
+                    }
+                    self.take(socket, from.ip().to_canonical(), now, sockets)?;
+                }
+                Err(Errno::AGAIN) => {
+                    self.is_ready = false;
+                    return Ok(());
+                }
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+                    if !self.strangers.is_empty() =>
+                {
+                    self.make_room();
+                }
+                Err(errno) if is_passing(errno) => {}
+                Err(errno) => return Err(MeshError::system("accept a connection", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one.
+    fn take(
+        &mut self,
+        socket: OwnedFd,
+        from: IpAddr,
+        now: Instant,
+        sockets: &mut [Option<OwnedFd>],
+    ) -> Result<(), MeshError> {
+        let prepared = prepare(socket.as_fd(), self.plan.user_timeout);
+        let talk = Talk { socket, exchange: Handshake::accept() };
+        let until = now + self.limits.stranger_time;
+        self.strangers.push(Stranger { talk, from, until, host: None, is_ready: true });
+        let last = self.strangers.len() - 1;
+        if let Err(errno) = prepared {
+            self.refuse(last, Refusal::System { number: None, errno });
+            return Ok(());
+        }
+        // A host says its number at once: it is likely here.
+        match self.strangers[last].go_on(self.plan, sockets)? {
+            Went::On => {}
+            Went::Refused(why) => self.refuse(last, why),
+            Went::Arrived(host) => {
+                sockets[host as usize] = Some(self.strangers.remove(last).talk.socket);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the oldest connection of those who have the most, one that has not said who it is before one that has: who
+    /// comes in crowds keeps out nobody but itself.
+    fn make_room(&mut self) {
+        let rank = |i: usize| {
+            let stranger = &self.strangers[i];
+            let same = self.strangers.iter().filter(|other| other.from == stranger.from).count();
+            (same, stranger.host.is_none(), Reverse(i))
+        };
+        if let Some(victim) = (0..self.strangers.len()).max_by_key(|i| rank(*i)) {
+            let number = self.strangers[victim].host;
+            self.refuse(victim, Refusal::Crowded { number });
+        }
+    }
+
+    /// Closes a connection and notes why.
+    fn refuse(&mut self, index: usize, why: Refusal) {
+        let from = self.strangers.remove(index).from;
+        self.record.add(from, why);
+        let claimed = why.number().filter(|number| *number > self.plan.number);
+        if let Some(claim) = claimed.and_then(|number| self.claims.get_mut(number as usize)) {
+            *claim = Some(Refused { from, why, times: 1 });
+        }
+    }
+}
+
+/// What an attempt to go on came to.
+enum Went {
+    /// More is to come.
+    On,
+    /// It is this host.
+    Arrived(u32),
+    /// It is none that is waited for.
+    Refused(Refusal),
+}
+
+impl<'a> Stranger<'a> {
+    fn go_on(&mut self, plan: &Plan<'a>, sockets: &[Option<OwnedFd>]) -> Result<Went, MeshError> {
+        self.is_ready = false;
+        loop {
+            if let Err(ended) = self.talk.go_on() {
+                return Ok(Went::Refused(self.ended(ended)));
+            }
+            if let Some(number) = self.talk.exchange.number() {
+                if let Err(why) = admission(plan, number, self.from, sockets) {
+                    return Ok(Went::Refused(why));
+                }
+                self.admit(plan, number)?;
+                continue;
+            }
+            return Ok(match self.host {
+                Some(host) if self.talk.exchange.is_complete() => match &sockets[host as usize] {
+                    // Another connection in the same name was faster.
+                    Some(_) => Went::Refused(Refusal::Taken { number: host }),
+                    None => Went::Arrived(host),
+                },
+                _ => Went::On,
+            });
+        }
+    }
+
+    fn admit(&mut self, plan: &Plan<'a>, number: u32) -> Result<(), MeshError> {
+        self.host = Some(number);
+        if plan.host(number).is_ours {
+            self.talk.exchange.admit_ours(plan.pair(number), nonce()?);
+        } else {
+            self.talk.exchange.admit_foreign();
+        }
+        Ok(())
+    }
+
+    fn ended(&self, ended: Ended) -> Refusal {
+        let number = self.host;
+        match (ended, number) {
+            (Ended::Fault(fault), Some(number)) => Refusal::Fault { number, fault },
+            (Ended::System(errno), _) => Refusal::System { number, errno },
+            // A fault comes only behind a number.
+            (Ended::Closed | Ended::Fault(_), _) => Refusal::Closed { number },
+        }
+    }
+}
+
+/// Whether a host of this number is waited for, and may come from there (IMPI 6).
+fn admission(plan: &Plan<'_>, number: u32, from: IpAddr, sockets: &[Option<OwnedFd>]) -> Result<(), Refusal> {
+    let Some(host) = plan.hosts.get(number as usize) else {
+        return Err(Refusal::OutOfRange { number, hosts: plan.hosts.len() });
+    };
+    if number <= plan.number {
+        return Err(Refusal::NotHigher { number, own: plan.number });
+    }
+    if !plan.wants(number) {
+        return Err(Refusal::NotWanted { number });
+    }
+    match host.source.map(|source| source.to_canonical()) {
+        Some(source_address) if !host.is_ours && source_address != from => {
+            return Err(Refusal::Source { number, source_address });
+        }
+        _ => {}
+    }
+    match sockets[number as usize] {
+        Some(_) => Err(Refusal::Taken { number }),
+        None => Ok(()),
+    }
+}
+
+/// Whether an error belongs to the connection that was to be accepted, or to a moment, and not to the listener (accept(2)).
+fn is_passing(errno: Errno) -> bool {
+    const PASSING: [Errno; 10] = [
+        Errno::INTR,
+        Errno::CONNABORTED,
+        Errno::NETDOWN,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::NONET,
+        Errno::HOSTUNREACH,
+        Errno::OPNOTSUPP,
+        Errno::NETUNREACH,
+    ];
+    PASSING.contains(&errno)
+}

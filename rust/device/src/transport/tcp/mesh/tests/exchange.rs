@@ -1,0 +1,247 @@
+//! The exchange between two ends, octet by octet. Proofs are from another implementation of HMAC-SHA-256.
+
+use super::super::handshake::{Fault, GREETING_LEN, Handshake, NONCE_LEN, PROOF_LEN, Pair};
+
+const PAIR: Pair<'_> = Pair { connector: 3, acceptor: 1, key: b"secret key", job: b"job 7" };
+const NONCE_3: [u8; NONCE_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const NONCE_1: [u8; NONCE_LEN] = [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31];
+const PROOF_OF_3: &str = "3551774998bba31cc6a0989ca2ebfd479e5b40ed6b8eb11f64967b15e6dae9d5";
+const PROOF_OF_1: &str = "66e3b646795116e16d8e0222d5ceaf35c103416a2af2289c4cb126f02cf018e7";
+/// With no key.
+const OPEN_PROOF_OF_3: &str = "75415a78fd8f5c733d115de08d7ae33f7f5d2a9a05e82d19e7ecc4ec73c5f671";
+
+fn octets(hex: &str) -> Vec<u8> {
+    let digits: Vec<u32> = hex.chars().map(|c| c.to_digit(16).expect("hexadecimal")).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}
+
+/// What a host says before its nonce.
+fn greeting(nonce: [u8; NONCE_LEN]) -> Vec<u8> {
+    [b"mpjmesh\x01".as_slice(), &nonce].concat()
+}
+
+/// All that this end has to say now.
+fn say(end: &mut Handshake<'_>) -> Vec<u8> {
+    let octets = end.output().to_vec();
+    end.sent(octets.len());
+    octets
+}
+
+/// Tells this end something, octet by octet.
+fn tell(end: &mut Handshake<'_>, octets: &[u8]) -> Result<(), Fault> {
+    octets.iter().try_for_each(|octet| end.handle_octets(&[*octet]))
+}
+
+/// An acceptor that has been told the number 3, and knows it as ours.
+fn acceptor() -> Handshake<'static> {
+    let mut end = Handshake::accept();
+    tell(&mut end, &[0, 0, 0, 3]).expect("a number");
+    end.admit_ours(PAIR, NONCE_1);
+    end
+}
+
+/// A connector that has said what it begins with.
+fn connector(pair: Pair<'static>) -> Handshake<'static> {
+    let mut end = Handshake::connect_ours(pair, NONCE_3);
+    say(&mut end);
+    end
+}
+
+/// Lets both ends talk until they are silent; what the connector and the acceptor came to.
+fn talk<'a>(
+    connector: &mut Handshake<'a>,
+    acceptor: &mut Handshake<'a>,
+    pair: Pair<'a>,
+) -> [Result<(), Fault>; 2] {
+    let mut ends = [Ok(()), Ok(())];
+    loop {
+        let (forth, back) = (say(connector), say(acceptor));
+        if forth.is_empty() && back.is_empty() {
+            return ends;
+        }
+        ends[0] = ends[0].and(tell(connector, &back));
+        for octet in forth {
+            ends[1] = ends[1].and(acceptor.handle_octets(&[octet]));
+            if acceptor.number().is_some() {
+                acceptor.admit_ours(pair, NONCE_1);
+            }
+        }
+    }
+}
+
+/// IMPI 6 and a capture: `host 1 -> host 0: 00000001`, and nothing comes back.
+#[test]
+fn to_a_foreign_host_the_number_is_all_that_is_said() {
+    let mut one = Handshake::connect_foreign(1);
+    assert_eq!((one.needed(), one.is_complete()), (0, false));
+    assert_eq!(say(&mut one), [0, 0, 0, 1]);
+    assert!(one.is_complete());
+
+    let mut zero = Handshake::accept();
+    assert_eq!(zero.needed(), 4);
+    tell(&mut zero, &[0, 0, 0]).expect("three octets");
+    assert_eq!((zero.needed(), zero.number()), (1, None));
+    tell(&mut zero, &[1]).expect("the last");
+    assert_eq!((zero.needed(), zero.number(), zero.is_complete()), (0, Some(1), false));
+    zero.admit_foreign();
+    assert_eq!((zero.needed(), zero.number(), zero.is_complete()), (0, None, true));
+    assert_eq!(zero.output(), []);
+}
+
+#[test]
+fn each_end_says_exactly_what_is_written_down() {
+    let mut three = Handshake::connect_ours(PAIR, NONCE_3);
+    assert_eq!(three.needed(), 0, "it has to speak first");
+    assert_eq!(say(&mut three), [vec![0, 0, 0, 3], greeting(NONCE_3)].concat());
+    assert_eq!(three.needed(), GREETING_LEN);
+    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    assert_eq!(three.needed(), 0, "it has to speak");
+    assert_eq!(say(&mut three), octets(PROOF_OF_3));
+    assert_eq!((three.needed(), three.is_complete()), (PROOF_LEN, false));
+    tell(&mut three, &octets(PROOF_OF_1)).expect("a proof");
+    assert_eq!((three.needed(), three.is_complete()), (0, true));
+
+    let mut one = acceptor();
+    assert_eq!((one.output(), one.needed()), ([].as_slice(), GREETING_LEN));
+    tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
+    assert_eq!(say(&mut one), greeting(NONCE_1));
+    assert_eq!((one.needed(), one.is_complete()), (PROOF_LEN, false));
+    tell(&mut one, &octets(PROOF_OF_3)).expect("a proof");
+    assert!(!one.is_complete(), "its own proof has not left");
+    assert_eq!(say(&mut one), octets(PROOF_OF_1));
+    assert_eq!((one.needed(), one.is_complete()), (0, true));
+}
+
+#[test]
+fn output_leaves_in_pieces() {
+    let mut three = Handshake::connect_ours(PAIR, NONCE_3);
+    let mut all = Vec::new();
+    while let Some(octet) = three.output().first() {
+        all.push(*octet);
+        assert_eq!(three.needed(), 0);
+        three.sent(1);
+    }
+    assert_eq!(all, [vec![0, 0, 0, 3], greeting(NONCE_3)].concat());
+    assert_eq!(three.needed(), GREETING_LEN);
+}
+
+/// Without a key everybody has the same one, and the exchange is the same.
+#[test]
+fn without_a_key_the_exchange_is_the_same() {
+    let open = Pair { key: b"", ..PAIR };
+    let mut three = connector(open);
+    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    assert_eq!(say(&mut three), octets(OPEN_PROOF_OF_3));
+}
+
+#[test]
+fn two_ends_agree_only_when_they_have_everything_in_common() {
+    let others = [
+        Pair { key: b"secret keys", ..PAIR },
+        Pair { key: b"", ..PAIR },
+        Pair { job: b"job 8", ..PAIR },
+        Pair { acceptor: 2, ..PAIR },
+    ];
+    let run = |pair| {
+        let (mut connector, mut acceptor) = (Handshake::connect_ours(PAIR, NONCE_3), Handshake::accept());
+        let ends = talk(&mut connector, &mut acceptor, pair);
+        (ends, connector.is_complete(), acceptor.is_complete())
+    };
+    assert_eq!(run(PAIR), ([Ok(()), Ok(())], true, true));
+    for other in others {
+        let refused = [Err(Fault::Refused), Err(Fault::WrongProof)];
+        assert_eq!(run(other), (refused, false, false), "{other:?}");
+    }
+}
+
+/// Who listens in the place of a host and has no key cannot pass for it.
+#[test]
+fn a_connector_refuses_an_acceptor_that_proves_nothing() {
+    for wrong in [octets(PROOF_OF_3), [octets(PROOF_OF_1)[..31].to_vec(), vec![0]].concat(), vec![1; 32]] {
+        let mut three = connector(PAIR);
+        tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
+        say(&mut three);
+        assert_eq!(tell(&mut three, &wrong), Err(Fault::WrongProof));
+        assert_eq!((three.needed(), three.output(), three.is_complete()), (0, [].as_slice(), false));
+    }
+}
+
+#[test]
+fn an_acceptor_refuses_a_proof_with_any_bit_wrong_and_says_so() {
+    for bit in 0..8 * PROOF_LEN {
+        let mut one = acceptor();
+        tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
+        say(&mut one);
+        let mut proof = octets(PROOF_OF_3);
+        proof[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(tell(&mut one, &proof), Err(Fault::WrongProof), "bit {bit}");
+        assert_eq!((one.needed(), say(&mut one)), (0, vec![0; PROOF_LEN]));
+        assert!(!one.is_complete());
+    }
+}
+
+/// A proof is good for one pair of nonces, in one direction.
+#[test]
+fn what_was_overheard_proves_nothing_later() {
+    let mut one = Handshake::accept();
+    tell(&mut one, &[0, 0, 0, 3]).expect("a number");
+    one.admit_ours(PAIR, [7; NONCE_LEN]);
+    tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
+    say(&mut one);
+    assert_eq!(tell(&mut one, &octets(PROOF_OF_3)), Err(Fault::WrongProof));
+}
+
+#[test]
+fn what_is_sent_back_proves_nothing() {
+    let mut three = connector(PAIR);
+    assert_eq!(tell(&mut three, &greeting(NONCE_3)), Err(Fault::Reflected));
+    let mut one = acceptor();
+    assert_eq!(tell(&mut one, &greeting(NONCE_1)), Err(Fault::Reflected));
+    // An own proof, sent back under another nonce.
+    let mut three = connector(PAIR);
+    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    let proof = say(&mut three);
+    assert_eq!(tell(&mut three, &proof), Err(Fault::WrongProof));
+}
+
+#[test]
+fn another_program_is_told_from_another_key() {
+    let mut three = connector(PAIR);
+    let answer = b"HTTP/1.1 400 Bad Request";
+    assert_eq!(tell(&mut three, answer), Err(Fault::NoGreeting(*b"HTTP/1.1")));
+    let mut one = acceptor();
+    let mut other_version = greeting(NONCE_3);
+    other_version[7] = 2;
+    assert_eq!(tell(&mut one, &other_version), Err(Fault::NoGreeting(*b"mpjmesh\x02")));
+    assert_eq!((one.needed(), one.output()), (0, [].as_slice()), "nobody there would understand a refusal");
+}
+
+#[test]
+fn whatever_is_cut_short_is_not_complete() {
+    let whole = [greeting(NONCE_3), octets(PROOF_OF_3)].concat();
+    for len in 0..whole.len() {
+        let mut one = acceptor();
+        for octet in &whole[..len] {
+            say(&mut one);
+            one.handle_octets(&[*octet]).expect("no fault");
+        }
+        say(&mut one);
+        assert!(!one.is_complete() && one.needed() > 0, "{len} octets");
+    }
+}
+
+/// What follows the exchange belongs to others.
+#[test]
+#[should_panic(expected = "2 octets where 1 are needed")]
+fn more_than_is_needed_is_the_fault_of_who_gives_it() {
+    let mut end = Handshake::accept();
+    tell(&mut end, &[0, 0, 0]).expect("three octets");
+    let _ = end.handle_octets(&[3, 0]);
+}
+
+#[test]
+fn the_key_is_not_shown() {
+    let shown = format!("{:?} {:?}", connector(PAIR), PAIR);
+    let key = format!("{:?}", PAIR.key);
+    assert!(!shown.contains("secret") && !shown.contains(key.trim_matches(['[', ']'])), "{shown}");
+}

@@ -1,0 +1,216 @@
+//! Hosts that do what they should.
+
+use super::*;
+
+/// Connects all hosts, each in a thread, where `wanted` says so of two; gives what each has.
+fn connect_all(mut job: Job, wanted: impl Fn(u32, u32) -> bool + Sync) -> Vec<Connected> {
+    let listeners: Vec<_> = (0..job.hosts.len()).map(|i| job.listener(i)).collect();
+    let (hosts, wanted) = (&job.hosts, &wanted);
+    thread::scope(|scope| {
+        let join = |(number, listener): (u32, OwnedFd)| {
+            scope.spawn(move || {
+                let wanted = |other| wanted(number, other);
+                let mesh = Mesh { wanted: &wanted, ..mesh(hosts, listener, number, LONG) };
+                connect(mesh, &mut Patient).unwrap_or_else(|error| panic!("host {number}: {error}"))
+            })
+        };
+        let threads: Vec<_> = (0..).zip(listeners).map(join).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+/// That two hosts have a connection where one is wanted, with the same two ends, on which what one says the other hears.
+fn check(all: Vec<Connected>, wanted: impl Fn(u32, u32) -> bool) {
+    let streams: Vec<Vec<Option<TcpStream>>> = all
+        .into_iter()
+        .map(|connected| connected.sockets.into_iter().map(|socket| socket.map(TcpStream::from)).collect())
+        .collect();
+    for (i, row) in streams.iter().enumerate() {
+        assert_eq!(row.len(), streams.len());
+        for (j, stream) in row.iter().enumerate() {
+            let is_wanted = i != j && wanted(i as u32, j as u32);
+            assert_eq!(stream.is_some(), is_wanted, "host {i} with host {j}");
+            let Some(stream) = stream else { continue };
+            assert!(stream.nodelay().expect("an option"));
+            stream.set_nonblocking(false).expect("an option");
+            let mut stream: &TcpStream = stream;
+            stream.write_all(&[i as u8, j as u8]).expect("sent");
+        }
+    }
+    for (i, row) in streams.iter().enumerate() {
+        for (j, stream) in row.iter().enumerate() {
+            let Some(mut stream) = stream.as_ref() else { continue };
+            let other = streams[j][i].as_ref().expect("the other end");
+            let [there, here] = [stream.peer_addr(), other.local_addr()].map(|at| at.expect("an address"));
+            assert_eq!((there.ip().to_canonical(), there.port()), (here.ip().to_canonical(), here.port()));
+            let mut octets = [0; 2];
+            stream.read_exact(&mut octets).expect("what was sent");
+            assert_eq!(octets, [j as u8, i as u8], "the first octets are those of packets");
+        }
+    }
+}
+
+fn all(_: u32, _: u32) -> bool {
+    true
+}
+
+#[test]
+fn two_hosts_of_ours_are_connected_without_a_warning() {
+    let connected = connect_all(Job::ours(2), all);
+    assert!(connected.iter().all(|connected| connected.warnings.is_empty()), "{connected:?}");
+    check(connected, all);
+}
+
+#[test]
+fn two_foreign_hosts_are_connected_with_a_warning() {
+    let connected = connect_all(Job::foreign(2), all);
+    let by_address = |host, address| vec![Warning::ByAddress { host, address }];
+    assert_eq!(connected[0].warnings, by_address(1, v4(3)));
+    assert_eq!(connected[1].warnings, by_address(0, v4(2)));
+    assert_eq!(
+        connected[0].warnings[0].to_string(),
+        "host 1 is known by its address 127.0.0.3 alone, since it is foreign"
+    );
+    check(connected, all);
+}
+
+#[test]
+fn eight_hosts_are_connected_each_with_each() {
+    check(connect_all(Job::ours(8), all), all);
+}
+
+/// Hosts 0 to 3 are of one site and need no connections between them, and so are hosts 4 to 15.
+#[test]
+fn sixteen_hosts_are_connected_where_it_is_wanted() {
+    let across = |a: u32, b: u32| (a < 4) != (b < 4);
+    check(connect_all(Job::ours(16), across), across);
+}
+
+/// What tells hosts apart is their numbers, not their addresses.
+#[test]
+fn hosts_at_one_address_are_connected() {
+    check(connect_all(Job::new(&[v4(1); 5], |_| true), all), all);
+    check(connect_all(Job::new(&[v4(1); 5], |_| false), all), all);
+}
+
+#[test]
+fn hosts_at_addresses_of_the_later_protocol_are_connected() {
+    if lacks_v6() {
+        return;
+    }
+    check(connect_all(Job::new(&[v6(); 4], |_| true), all), all);
+    check(connect_all(Job::new(&[v6(); 4], |_| false), all), all);
+}
+
+#[test]
+fn hosts_with_addresses_of_both_protocols_are_connected() {
+    if lacks_v6() {
+        return;
+    }
+    let mut job = Job::new(&[v4(2), v6(), v4(3), v6()], |_| false);
+    // A connection to the other protocol's address comes from nowhere that is known.
+    job.hosts.iter_mut().for_each(|host| host.source = None);
+    let connected = connect_all(job, all);
+    assert!(connected[0].warnings.contains(&Warning::Unchecked { host: 1, from: v4(1) }));
+    check(connected, all);
+}
+
+/// A listener for both protocols gives addresses of the earlier one in the form of the later one.
+#[test]
+fn a_source_is_the_same_in_both_forms_of_an_address() {
+    if lacks_v6() {
+        return;
+    }
+    let mut job = Job::foreign(2);
+    let (listener, at) = listen(Ipv6Addr::UNSPECIFIED.into(), 0..=0).expect("a listener");
+    job.hosts[0].address.set_port(at.port());
+    job.listeners[0] = Some(listener);
+    job.hosts[1].source = Some(Ipv4Addr::new(127, 0, 0, 3).to_ipv6_mapped().into());
+    check(connect_all(job, all), all);
+}
+
+#[test]
+fn a_host_alone_has_nothing_to_wait_for() {
+    let mut job = Job::ours(1);
+    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    assert!(connected.sockets.iter().all(Option::is_none) && connected.warnings.is_empty());
+}
+
+#[test]
+fn the_listener_is_closed_when_all_are_there() {
+    let mut job = Job::new(&[v4(66), v4(67)], |_| true);
+    let address = job.hosts[0].address;
+    let mesh = Mesh { wanted: &|_| false, ..job.mesh(0, LONG) };
+    connect(mesh, &mut Patient).expect("a mesh");
+    let error = TcpStream::connect(address).expect_err("nobody listens");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+/// IMPI lets packets follow the number at once.
+#[test]
+fn packets_right_behind_the_number_are_left_alone() {
+    let mut job = Job::foreign(2);
+    let mut one = stranger(v4(3), job.hosts[0].address);
+    one.write_all(b"\0\0\0\x01packets").expect("sent");
+    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    drop(one);
+    let mut rest = String::new();
+    let mut stream = TcpStream::from(connected.sockets.into_iter().nth(1).flatten().expect("host 1"));
+    stream.set_nonblocking(false).expect("an option");
+    stream.read_to_string(&mut rest).expect("all of it");
+    assert_eq!(rest, "packets");
+}
+
+#[test]
+fn connections_have_the_options_that_find_dead_peers() {
+    use rustix::net::sockopt;
+    let mut job = Job::foreign(3);
+    let (lower, higher) = (job.listener(0), stranger(v4(4), job.hosts[1].address));
+    (&higher).write_all(&[0, 0, 0, 2]).expect("sent");
+    let connected = connect(job.mesh(1, LONG), &mut Patient).expect("a mesh");
+    for socket in connected.sockets.iter().flatten() {
+        assert!(sockopt::tcp_nodelay(socket).expect("an option"));
+        assert!(sockopt::socket_keepalive(socket).expect("an option"));
+        assert_eq!(sockopt::tcp_keepidle(socket).expect("an option"), Duration::from_secs(10));
+        assert_eq!(sockopt::tcp_keepintvl(socket).expect("an option"), Duration::from_secs(5));
+        assert_eq!(sockopt::tcp_keepcnt(socket).expect("an option"), 3);
+        assert_eq!(sockopt::tcp_user_timeout(socket).expect("an option"), 20_000);
+        let flags = rustix::fs::fcntl_getfl(socket).expect("flags");
+        assert!(flags.contains(rustix::fs::OFlags::NONBLOCK));
+        let flags = rustix::io::fcntl_getfd(socket).expect("flags");
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+    assert_eq!(connected.sockets.iter().flatten().count(), 2);
+    drop(lower);
+}
+
+#[test]
+fn a_range_of_ports_is_used_up_in_order() {
+    // Two ports next to each other that were free a moment ago.
+    let (first, second, port) = (0..100)
+        .find_map(|_| {
+            let (first, at) = listen(v4(77), 0..=0).ok()?;
+            let next = at.port().checked_add(1)?;
+            drop(first);
+            let (first, _) = listen(v4(77), at.port()..=next).ok().filter(|(_, found)| *found == at)?;
+            let (second, found) = listen(v4(77), at.port()..=next).ok()?;
+            (found.port() == next).then_some((first, second, at.port()))
+        })
+        .expect("two ports");
+    let error = listen(v4(77), port..=port + 1).expect_err("none is left");
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    let ports = format!("127.0.0.77: none of the ports {port} to {} is free", port + 1);
+    assert!(error.to_string().contains(&ports), "{error}");
+    drop(second);
+    let (_, found) = listen(v4(77), port..=port + 1).expect("the second");
+    assert_eq!(found.port(), port + 1);
+    drop(first);
+}
+
+#[test]
+fn an_address_of_another_machine_cannot_be_listened_at() {
+    // Set aside for documents (RFC 5737).
+    let error = listen(Ipv4Addr::new(192, 0, 2, 1).into(), 0..=0).expect_err("not ours");
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
+    assert!(error.to_string().starts_with("cannot listen at 192.0.2.1"), "{error}");
+}

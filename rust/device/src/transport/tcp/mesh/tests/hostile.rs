@@ -1,0 +1,392 @@
+//! Those who are no hosts of the job, or do not do what hosts do.
+
+use std::net::TcpListener;
+
+use rustix::net::sockopt::Timeout;
+
+use super::super::handshake::{Fault, GREETING_LEN, Handshake, NUMBER_LEN, PROOF_LEN, Pair};
+use super::*;
+
+fn pair(key: &[u8]) -> Pair<'_> {
+    Pair { connector: 1, acceptor: 0, key, job: JOB }
+}
+
+/// Lets one end speak on a stream until it is complete, or has said so many octets.
+fn speak(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result<(), Fault> {
+    let mut stream = stream;
+    while !end.is_complete() && most > 0 {
+        if let Some(octet) = end.output().first() {
+            stream.write_all(&[*octet]).expect("sent");
+            end.sent(1);
+            most -= 1;
+        } else if end.number().is_some() {
+            end.admit_ours(pair(KEY), [1; 16]);
+        } else {
+            let mut octets = vec![0; end.needed()];
+            stream.read_exact(&mut octets).expect("an answer");
+            end.handle_octets(&octets)?;
+        }
+    }
+    Ok(())
+}
+
+/// Host 0 waits in a thread for host 1; the strangers do their worst; then host 1 connects, and both are content. Gives
+/// what is to be said of it.
+fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> Vec<Warning> {
+    let at = job.hosts[0].address;
+    let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
+    thread::scope(|scope| {
+        let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Patient));
+        worst(at);
+        connect(mesh(hosts, one, 1, LONG), &mut Patient).expect("a mesh");
+        let connected = zero.join().expect("no panic").expect("a mesh");
+        assert!(connected.sockets[1].is_some());
+        connected.warnings
+    })
+}
+
+/// Of a job of four hosts, where hosts 1 and 3 need no connection, host 1 hears these octets from somebody, and then host 2
+/// comes; gives why it refused the first.
+fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
+    let mut job = Job::new(&[v4(2), v4(3), v4(4), v4(5)], |_| is_ours);
+    let (one, two, hosts) = (job.listener(1), job.listener(2), &job.hosts);
+    let somebody = stranger(from, hosts[1].address);
+    (&somebody).write_all(said).expect("sent");
+    let connected = thread::scope(|scope| {
+        let meet = |number, listener| {
+            let wanted = &|host| host == 3 - number;
+            connect(Mesh { wanted, ..mesh(hosts, listener, number, LONG) }, &mut Patient)
+        };
+        let two = scope.spawn(move || meet(2, two));
+        let connected = meet(1, one).expect("a mesh");
+        two.join().expect("no panic").expect("a mesh");
+        connected
+    });
+    wait_until_closed(&somebody);
+    match refusals(&connected.warnings)[..] {
+        [why] => why,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn numbers_of_no_host_that_is_waited_for_are_refused() {
+    for is_ours in [true, false] {
+        let why = |said: &[u8]| refusal_of(is_ours, v4(9), said);
+        assert_eq!(why(b"\0\0\0\x01"), Refusal::NotHigher { number: 1, own: 1 });
+        assert_eq!(why(b"\0\0\0\0"), Refusal::NotHigher { number: 0, own: 1 });
+        assert_eq!(why(b"\0\0\0\x03"), Refusal::NotWanted { number: 3 });
+        assert_eq!(why(b"\0\0\0\x04"), Refusal::OutOfRange { number: 4, hosts: 4 });
+        assert_eq!(why(&[0xff; 4]), Refusal::OutOfRange { number: u32::MAX, hosts: 4 });
+        assert_eq!(why(&[0; 1000]), Refusal::NotHigher { number: 0, own: 1 });
+        assert_eq!(why(b"GET / HTTP/1.1\r\n\r\n"), Refusal::OutOfRange { number: 0x4745_5420, hosts: 4 });
+    }
+}
+
+#[test]
+fn a_foreign_number_from_elsewhere_is_refused() {
+    let why = refusal_of(false, v4(9), b"\0\0\0\x02");
+    assert_eq!(why, Refusal::Source { number: 2, source_address: v4(4) });
+}
+
+#[test]
+fn a_number_of_ours_without_a_greeting_is_refused() {
+    let why = refusal_of(true, v4(4), b"\0\0\0\x02ACKNOWLEDGED? NO SUCH THING.");
+    assert_eq!(why, Refusal::Fault { number: 2, fault: Fault::NoGreeting(*b"ACKNOWLE") });
+}
+
+#[test]
+fn who_connects_and_closes_is_refused() {
+    for (said, number) in [(0, None), (1, None), (3, None), (4, Some(1)), (5, Some(1)), (27, Some(1))] {
+        let mut job = Job::ours(2);
+        let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
+        // Once in order, once at once.
+        for linger in [None, Some(Duration::ZERO)] {
+            let scanner = stranger(v4(9), hosts[0].address);
+            (&scanner).write_all(&b"\0\0\0\x01mpjmesh\x010123456789abcdef"[..said]).expect("sent");
+            rustix::net::sockopt::set_socket_linger(&scanner, linger).expect("an option");
+        }
+        let connected = thread::scope(|scope| {
+            let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Patient));
+            let connected = connect(mesh(hosts, zero, 0, LONG), &mut Patient).expect("a mesh");
+            one.join().expect("no panic").expect("a mesh");
+            connected
+        });
+        // What was said is lost with a connection that ended at once.
+        let why = refusals(&connected.warnings);
+        assert!(why.contains(&Refusal::Closed { number }), "{said} octets: {why:?}");
+        assert!(why.iter().all(|why| matches!(why, Refusal::Closed { .. })), "{said} octets: {why:?}");
+    }
+}
+
+#[test]
+fn a_second_foreign_connection_with_one_number_is_refused() {
+    let mut job = Job::foreign(3);
+    let at = job.hosts[0].address;
+    let [first, second] = [(); 2].map(|()| stranger(v4(3), at));
+    for mut stream in [&first, &second] {
+        stream.write_all(&[0, 0, 0, 1]).expect("sent");
+    }
+    let last = stranger(v4(4), at);
+    (&last).write_all(&[0, 0, 0, 2]).expect("sent");
+    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    assert_eq!(refusals(&connected.warnings), [Refusal::Taken { number: 1 }]);
+    wait_until_closed(&second);
+    let peer = rustix::net::getpeername(connected.sockets[1].as_ref().expect("host 1")).expect("an address");
+    let first = first.local_addr().expect("an address");
+    assert_eq!(peer.map(SocketAddr::try_from), Some(Ok(first)), "the first keeps its place");
+}
+
+/// Even one that has the key.
+#[test]
+fn a_second_connection_of_ours_with_one_number_is_refused() {
+    let mut job = Job::ours(3);
+    let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);
+    thread::scope(|scope| {
+        let zero = scope.spawn(|| connect(mesh(hosts, zero, 0, LONG), &mut Patient));
+        let first = stranger(v4(3), hosts[0].address);
+        speak(&first, &mut Handshake::connect_ours(pair(KEY), [2; 16]), usize::MAX).expect("taken");
+        let second = stranger(v4(3), hosts[0].address);
+        (&second).write_all(&[0, 0, 0, 1]).expect("sent");
+        wait_until_closed(&second);
+        let wanted = &|host| host == 0;
+        connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Patient).expect("a mesh");
+        let connected = zero.join().expect("no panic").expect("a mesh");
+        assert_eq!(refusals(&connected.warnings), [Refusal::Taken { number: 1 }]);
+    });
+}
+
+/// A number that is said keeps nobody out who can prove that it is his.
+#[test]
+fn who_has_the_key_is_connected_while_others_claim_the_same_number() {
+    let mut claims = Vec::new();
+    withstands(Job::ours(2), Limits { stranger_time: LONG, ..Limits::default() }, |at| {
+        claims.extend((0..10).map(|_| stranger(v4(3), at)));
+        for claim in &claims {
+            let mut end = Handshake::connect_ours(pair(b"guessed"), [2; 16]);
+            speak(claim, &mut end, NUMBER_LEN + GREETING_LEN).expect("no fault");
+            let mut octets = [0; GREETING_LEN];
+            let mut claim = claim;
+            claim.read_exact(&mut octets).expect("its nonce");
+        }
+    });
+    claims.iter().for_each(wait_until_closed);
+}
+
+#[test]
+fn a_connection_that_ends_at_any_step_keeps_nobody_out() {
+    let steps = [1, 4, 5, 12, 28, 29, 59];
+    let warnings = withstands(Job::ours(2), Limits::default(), |at| {
+        for most in steps {
+            let mut end = Handshake::connect_ours(pair(KEY), [2; 16]);
+            speak(&stranger(v4(9), at), &mut end, most).expect("no fault");
+        }
+    });
+    let why = refusals(&warnings);
+    assert!(why.contains(&Refusal::Closed { number: None }), "{why:?}");
+    assert!(why.contains(&Refusal::Closed { number: Some(1) }), "{why:?}");
+}
+
+/// A listener for somebody else; whoever accepts there waits for a while.
+fn blocking(listener: OwnedFd) -> TcpListener {
+    rustix::net::sockopt::set_socket_timeout(&listener, Timeout::Recv, Some(LONG)).expect("an option");
+    let listener = TcpListener::from(listener);
+    listener.set_nonblocking(false).expect("an option");
+    listener
+}
+
+#[test]
+fn a_listener_that_closes_connections_at_any_step_is_tried_again() {
+    let mut job = Job::ours(2);
+    let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
+    thread::scope(|scope| {
+        let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Patient));
+        let listener = blocking(zero);
+        for most in [0, 1, 8, GREETING_LEN, GREETING_LEN + 1, GREETING_LEN + PROOF_LEN - 1] {
+            let (stream, _) = listener.accept().expect("a connection");
+            speak(&stream, &mut Handshake::accept(), most).expect("no fault");
+        }
+        listener.set_nonblocking(true).expect("an option");
+        connect(mesh(hosts, listener.into(), 0, LONG), &mut Patient).expect("a mesh");
+        one.join().expect("no panic").expect("a mesh");
+    });
+}
+
+/// What listens in the place of host 0 says this.
+fn error_with_listener(says: impl FnOnce(TcpStream) + Send) -> MeshError {
+    let mut job = Job::ours(2);
+    let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
+    let listener = blocking(zero);
+    thread::scope(|scope| {
+        scope.spawn(|| says(listener.accept().expect("a connection").0));
+        connect(mesh(hosts, one, 1, LONG), &mut Patient).expect_err("no host")
+    })
+}
+
+#[test]
+fn another_program_in_the_place_of_a_host_is_found_at_once() {
+    let error = error_with_listener(|mut stream| {
+        stream.write_all(b"220 mail.example.com ESMTP at your service\r\n").expect("sent");
+        wait_until_closed(&stream);
+    });
+    let MeshError::Stranger { host: 0, fault: Fault::NoGreeting(begins), .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(&begins, b"220 mail");
+    assert!(
+        error.to_string().contains("is none of this job's: it does not greet as hosts of ours do"),
+        "{error}"
+    );
+}
+
+/// It must not learn that from us.
+#[test]
+fn a_listener_without_the_key_is_found_at_once() {
+    let error = error_with_listener(|mut stream| {
+        let mut end = Handshake::accept();
+        speak(&stream, &mut end, GREETING_LEN).expect("no fault");
+        stream.write_all(&[1; PROOF_LEN]).expect("sent");
+        wait_until_closed(&stream);
+    });
+    assert!(matches!(error, MeshError::Stranger { host: 0, fault: Fault::WrongProof, .. }), "{error}");
+}
+
+/// Both sites hear of it: the one that connects at once, the other one goes on waiting for the right one.
+#[test]
+fn a_host_with_another_key_is_told_so_at_once() {
+    let mut job = Job::ours(2);
+    let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
+    let (is_over, again) = (AtomicBool::new(false), listen(v4(3), 0..=0).expect("a listener").0);
+    thread::scope(|scope| {
+        let mut patience = || !is_over.load(SeqCst);
+        let zero = scope.spawn(move || connect(mesh(hosts, zero, 0, LONG), &mut patience));
+        let wrong = Mesh { key: Some(b"mistyped"), ..mesh(hosts, one, 1, LONG) };
+        let error = connect(wrong, &mut Patient).expect_err("the wrong key");
+        is_over.store(!matches!(error, MeshError::Stranger { fault: Fault::Refused, .. }), SeqCst);
+        assert!(error.to_string().contains("give all sites of the job the same key"), "{error}");
+        connect(mesh(hosts, again, 1, LONG), &mut Patient).expect("a mesh");
+        let connected = zero.join().expect("no panic").expect("a mesh");
+        let why = refusals(&connected.warnings);
+        assert_eq!(why, [Refusal::Fault { number: 1, fault: Fault::WrongProof }]);
+    });
+}
+
+/// A port may have gone from one job to another.
+#[test]
+fn a_host_of_another_job_with_the_same_key_is_told_so_at_once() {
+    let warnings = withstands(Job::ours(2), Limits::default(), |at| {
+        let mut end = Handshake::connect_ours(Pair { job: b"another", ..pair(KEY) }, [2; 16]);
+        assert_eq!(speak(&stranger(v4(3), at), &mut end, usize::MAX), Err(Fault::Refused));
+    });
+    assert_eq!(refusals(&warnings), [Refusal::Fault { number: 1, fault: Fault::WrongProof }]);
+}
+
+/// At the deadline it is known who was taken for somebody else.
+#[test]
+fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
+    let mut job = Job::foreign(2);
+    let somebody = stranger(v4(9), job.hosts[0].address);
+    (&somebody).write_all(&[0, 0, 0, 1]).expect("sent");
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Patient).expect_err("nobody came");
+    let because = "did not connect (a connection from 127.0.0.9 was refused: it said host 1, whose connections come from \
+                   127.0.0.3) within 0.0 s; its number, its key and the address";
+    assert!(error.to_string().contains(because), "{error}");
+    wait_until_closed(&somebody);
+}
+
+/// Each octet comes well within any time that one could wait for an octet.
+#[test]
+fn who_says_an_octet_now_and_then_is_not_waited_for() {
+    let limits = Limits { stranger_time: Duration::from_millis(100), ..Limits::default() };
+    let warnings = withstands(Job::ours(2), limits, |at| {
+        let slow = stranger(v4(9), at);
+        slow.set_read_timeout(Some(Duration::from_millis(10))).expect("an option");
+        for octet in b"\0\0\0\x01mpjmesh\x010123456789abcdef".iter().chain([0; 1000].iter()) {
+            let mut stream = &slow;
+            let sent = stream.write_all(&[*octet]);
+            match stream.read(&mut [0; GREETING_LEN]) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && sent.is_ok() => {}
+                Ok(len) if len > 0 => {}
+                _ => return,
+            }
+        }
+        panic!("it may go on");
+    });
+    let why = refusals(&warnings);
+    assert!(matches!(why[..], [Refusal::Slow { .. }]), "{why:?}");
+}
+
+/// Their time is not over: room is made for others.
+#[test]
+fn a_flood_of_silent_connections_keeps_nobody_out() {
+    let limits = Limits { stranger_time: LONG, ..Limits::default() };
+    for is_ours in [true, false] {
+        let mut flood = Vec::new();
+        let job = Job::new(&[v4(2), v4(3)], |_| is_ours);
+        let warnings = withstands(job, limits, |at| {
+            flood.extend((0..200).map(|_| stranger(v4(9), at)));
+            // One more is the one that is waited for.
+            flood[..200 - limits.strangers_max - 1].iter().for_each(wait_until_closed);
+        });
+        flood.iter().for_each(wait_until_closed);
+        assert!(refusals(&warnings).contains(&Refusal::Crowded { number: None }), "{warnings:?}");
+    }
+}
+
+/// Nor does it drive out one from elsewhere, or one that has said who it is.
+#[test]
+fn a_flood_drives_out_nobody_but_itself() {
+    let limits = Limits { stranger_time: LONG, ..Limits::default() };
+    for (from, most) in [(v4(3), 2), (v4(9), NUMBER_LEN + GREETING_LEN)] {
+        let mut job = Job::ours(3);
+        let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);
+        thread::scope(|scope| {
+            let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Patient));
+            let at = hosts[0].address;
+            let (one, mut end) = (stranger(from, at), Handshake::connect_ours(pair(KEY), [2; 16]));
+            speak(&one, &mut end, most).expect("no fault");
+            if end.output().is_empty() {
+                assert_eq!(one.peek(&mut [0]).expect("its greeting"), 1);
+            }
+            let flood: Vec<_> = (0..200).map(|_| stranger(v4(9), at)).collect();
+            flood[..100].iter().for_each(wait_until_closed);
+            speak(&one, &mut end, usize::MAX).expect("taken");
+            let wanted = &|host| host == 0;
+            connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Patient).expect("a mesh");
+            zero.join().expect("no panic").expect("a mesh");
+        });
+    }
+}
+
+#[test]
+fn what_is_kept_of_those_who_were_refused_is_bounded() {
+    let mut record = error::Record::default();
+    for number in 0..100 {
+        for _ in 0..3 {
+            record.add(v4(9), Refusal::OutOfRange { number, hosts: 2 });
+        }
+    }
+    let warnings: Vec<_> = record.warnings().collect();
+    assert_eq!(warnings.len(), error::Record::KEPT_MAX + 1);
+    assert_eq!(
+        warnings[7].to_string(),
+        "a connection from 127.0.0.9 was refused: it said host 7 of 2 (3 times)"
+    );
+    assert_eq!(warnings[16].to_string(), "252 more connections were refused");
+}
+
+#[test]
+fn nothing_stays_open_when_patience_ends() {
+    let mut job = Job::new(&[v4(68), v4(69)], |_| true);
+    let at = job.hosts[0].address;
+    let silent = stranger(v4(9), at);
+    let mut asked = 0;
+    let mut patience = || {
+        asked += 1;
+        asked < 3
+    };
+    let error = connect(job.mesh(0, LONG), &mut patience).expect_err("interrupted");
+    assert!(matches!(error, MeshError::Interrupted), "{error}");
+    wait_until_closed(&silent);
+    assert!(TcpStream::connect(at).is_err(), "the listener too");
+}

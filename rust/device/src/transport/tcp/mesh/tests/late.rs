@@ -1,0 +1,131 @@
+//! Hosts that are late, or away, or have the wrong address; and whoever waits for them.
+
+use super::*;
+
+fn absence(error: MeshError) -> (u32, Absence, Vec<u32>) {
+    match error {
+        MeshError::Absent { host, why, others, .. } => (host, why, others),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_host_that_does_not_come_is_named_at_the_deadline() {
+    let mut job = Job::ours(4);
+    let at = job.hosts[1].address;
+    let error = connect(job.mesh(0, SHORT), &mut Patient).expect_err("nobody came");
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("host 1 at {at} did not connect within 0.")), "{text}");
+    assert!(text.contains(" s; its site may not have started, or a firewall is between"), "{text}");
+    assert!(text.ends_with(" (also missing: host 2, 3)"), "{text}");
+    assert_eq!(absence(error), (1, Absence::Away, vec![2, 3]));
+}
+
+#[test]
+fn of_many_hosts_that_do_not_come_some_are_named() {
+    let mut job = Job::ours(12);
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Patient).expect_err("nobody came");
+    assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
+}
+
+/// The ports are those of listeners that are closed, at addresses where no other test listens.
+#[test]
+fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
+    for is_ours in [true, false] {
+        let mut job = Job::new(&[v4(61), v4(62), v4(63)], |_| is_ours);
+        drop((job.listener(0), job.listener(1)));
+        let error = connect(job.mesh(2, SHORT), &mut Patient).expect_err("nobody is there");
+        assert!(error.to_string().contains("could not be reached (Connection refused"), "{error}");
+        assert_eq!(absence(error), (0, Absence::Unreachable(Errno::CONNREFUSED), vec![1]));
+    }
+}
+
+/// The system takes the connection for a host that is slow, or for another program.
+#[test]
+fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
+    let mut job = Job::ours(2);
+    let silent = job.listener(0);
+    let error = connect(job.mesh(1, SHORT), &mut Patient).expect_err("no answer");
+    assert!(error.to_string().contains("took the connection but did not answer"), "{error}");
+    assert_eq!(absence(error), (0, Absence::Mute, vec![]));
+    drop(silent);
+}
+
+/// The first connections find nobody; patience is what tells that they did.
+#[test]
+fn a_host_that_is_a_little_late_is_connected_all_the_same() {
+    let mut job = Job::new(&[v4(64), v4(65)], |_| true);
+    let at = job.hosts[0].address;
+    drop(job.listener(0));
+    let (is_waiting, hosts) = (AtomicBool::new(false), job.hosts.clone());
+    thread::scope(|scope| {
+        let early = scope.spawn(|| {
+            let mut asked = 0;
+            connect(job.mesh(1, LONG), &mut || {
+                asked += 1;
+                is_waiting.store(asked > 3, SeqCst);
+                true
+            })
+        });
+        while !is_waiting.load(SeqCst) {
+            thread::yield_now();
+        }
+        let (listener, _) = listen(at.ip(), at.port()..=at.port()).expect("the same port");
+        connect(mesh(&hosts, listener, 0, LONG), &mut Patient).expect("a mesh");
+        early.join().expect("no panic").expect("a mesh");
+    });
+}
+
+#[test]
+fn patience_ends_the_wait() {
+    let mut job = Job::ours(3);
+    let mut asked = 0;
+    let mut patience = || {
+        asked += 1;
+        asked < 4
+    };
+    let begun = Instant::now();
+    let error = connect(job.mesh(1, LONG), &mut patience).expect_err("interrupted");
+    assert!(matches!(error, MeshError::Interrupted), "{error}");
+    assert_eq!(asked, 4);
+    assert!(begun.elapsed() >= 3 * SLICE, "it is not asked all the time");
+}
+
+#[test]
+fn an_own_address_that_is_none_of_this_machine_is_named() {
+    let mut job = Job::ours(2);
+    let mesh = Mesh { bind: Some(Ipv4Addr::new(192, 0, 2, 1).into()), ..job.mesh(1, LONG) };
+    let error = connect(mesh, &mut Patient).expect_err("not ours");
+    assert!(matches!(error, MeshError::Bind { host: 0, .. }), "{error}");
+    assert!(error.to_string().contains("from 192.0.2.1: Cannot assign requested address"), "{error}");
+}
+
+/// Nobody can connect to a group of machines.
+#[test]
+fn an_address_that_cannot_be_connected_to_is_named() {
+    let mut job = Job::ours(2);
+    job.hosts[0].address = SocketAddr::new(Ipv4Addr::new(224, 0, 0, 1).into(), 4000);
+    let mesh = Mesh { bind: None, ..job.mesh(1, LONG) };
+    let error = connect(mesh, &mut Patient).expect_err("no way");
+    assert!(matches!(error, MeshError::Connect { host: 0, .. }), "{error}");
+    assert!(error.to_string().starts_with("cannot connect to host 0 at 224.0.0.1:4000: "), "{error}");
+}
+
+/// Without a listener there the system may connect a socket to itself, when it has chosen the same port.
+#[test]
+fn a_socket_that_is_connected_to_itself_is_told_from_others() {
+    let (listener, at) = listen(v4(2), 0..=0).expect("a listener");
+    let other = stranger(v4(2), at);
+    assert!(!socket::is_its_own_peer(other.as_fd()));
+    drop((listener, other));
+    let own = socket::open(&at).expect("a socket");
+    rustix::net::bind(&own, &SocketAddr::new(v4(2), 0)).expect("an address");
+    let at = SocketAddr::try_from(rustix::net::getsockname(&own).expect("an address")).expect("an address");
+    match rustix::net::connect(&own, &at) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => panic!("{error}"),
+    }
+    let mut fds = [PollFd::new(&own, PollFlags::OUT)];
+    poll(&mut fds, None).expect("connected");
+    assert!(socket::is_its_own_peer(own.as_fd()));
+}

@@ -1,0 +1,63 @@
+//! Sleep until a channel has something, or somebody rings.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+/// Channels that are told of at a time.
+const EVENTS: usize = 64;
+/// What stands for the bell among the channels.
+const BELL: u64 = u64::MAX;
+
+/// All channels of a rank, and a bell.
+#[derive(Debug)]
+pub(super) struct Poller {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Poller> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Poller { epoll, bell })
+    }
+
+    pub(super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(channel as u64), EventFlags::IN)?)
+    }
+
+    /// Whether to tell when a channel takes octets, too.
+    pub(super) fn watch_room(&self, channel: usize, socket: BorrowedFd<'_>, watch: bool) {
+        let flags = if watch { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(channel as u64), flags);
+    }
+
+    pub(super) fn remove(&self, socket: BorrowedFd<'_>) {
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Waits for so long at most, and tells of the channels that have something.
+    pub(super) fn wait(&self, most: Duration, mut told: impl FnMut(usize)) {
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let timeout = Timespec::try_from(most).unwrap_or_default();
+        // An interrupted wait is a short one.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return };
+        for event in events {
+            match event.data.u64() {
+                BELL => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+                channel => told(channel as usize),
+            }
+        }
+    }
+
+    /// Ends the wait of whoever waits, now or next.
+    pub(super) fn ring(&self) {
+        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,146 @@
+//! A thread that goes on for a rank whose program computes: it answers, acknowledges and writes what waits.
+//!
+//! While the program calls in it only looks now and then whether that is still so. When it is not, the thread sleeps until a
+//! channel has something, like a waiting thread would.
+
+use std::io;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mpjdev_sys::bell::Bell;
+
+use super::poller::Poller;
+use super::wire::TcpWire;
+use crate::endpoint::Endpoint;
+
+/// How long the program may not have called in before the thread goes on for it: at first, and while it calls in all the time.
+const TICK_MIN: Duration = Duration::from_millis(1);
+const TICK_MAX: Duration = Duration::from_millis(16);
+/// The same while a thread of the program sleeps on the channels itself.
+const ASLEEP: Duration = Duration::from_millis(64);
+/// How long it sleeps at most, so that it notices that its rank is gone.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What the thread and the rank share.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) poller: Poller,
+    bell: Bell,
+    is_called: AtomicBool,
+    /// The thread sleeps for longer than a tick at least has.
+    is_far: AtomicBool,
+    /// The thread waits for the channels.
+    is_polling: AtomicBool,
+    /// A thread of the program sleeps on the channels.
+    pub(super) is_asleep: AtomicBool,
+    /// How often the program has called in.
+    pub(super) calls: AtomicU64,
+}
+
+impl Watch {
+    pub(super) fn new() -> io::Result<Watch> {
+        Ok(Watch {
+            poller: Poller::new()?,
+            bell: Bell::new(),
+            is_called: AtomicBool::new(false),
+            is_far: AtomicBool::new(false),
+            is_polling: AtomicBool::new(false),
+            is_asleep: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// There is something to do, should the program go on computing.
+    pub(super) fn call(&self) {
+        if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {
+            if self.is_far.load(SeqCst) {
+                self.bell.ring();
+            }
+            if self.is_polling.load(SeqCst) {
+                self.poller.ring();
+            }
+        }
+    }
+
+    fn take_call(&self) -> bool {
+        self.is_called.swap(false, SeqCst)
+    }
+
+    /// Sleeps for so long, or, when somebody calls meanwhile or has called, for a short tick: what is held back may leave with
+    /// more that comes.
+    fn sleep(&self, most: Duration) {
+        if most > TICK_MIN {
+            self.is_far.store(true, SeqCst);
+            self.bell.sleep(most - TICK_MIN, || self.is_called.load(SeqCst));
+            self.is_far.store(false, SeqCst);
+        }
+        self.bell.sleep(TICK_MIN, || false);
+    }
+
+    /// Waits until a channel has something, or somebody calls.
+    fn wait(&self) {
+        self.is_polling.store(true, SeqCst);
+        if !self.is_called.load(SeqCst) {
+            self.poller.wait(IDLE, |_| ());
+        }
+        self.is_polling.store(false, SeqCst);
+    }
+}
+
+/// Starts the thread of a rank; it ends with the endpoint.
+///
+/// # Errors
+/// The system has no thread left.
+pub(crate) fn start(endpoint: &Arc<Endpoint>, wire: &Arc<TcpWire>) -> io::Result<()> {
+    let name = format!("mpjdev-tcp-{}", endpoint.rank());
+    let (endpoint, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch.clone());
+    std::thread::Builder::new().name(name).spawn(move || run(&endpoint, &wire, &watch)).map(drop)
+}
+
+fn run(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch) {
+    let mut tick = TICK_MIN;
+    let mut seen = watch.calls.load(Relaxed);
+    while endpoint.strong_count() > 0 {
+        let most = if watch.is_asleep.load(Acquire) { ASLEEP } else { tick };
+        watch.sleep(most);
+        let is_called = watch.take_call();
+        let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
+        seen = watch.calls.load(Relaxed);
+        tick = if is_busy && !is_called { (tick * 2).min(TICK_MAX) } else { TICK_MIN };
+        match (is_busy, is_called) {
+            (true, false) => {}
+            (true, true) => help(endpoint),
+            (false, _) => go_on(endpoint, wire, watch, seen),
+        }
+    }
+}
+
+fn help(endpoint: &Weak<Endpoint>) {
+    if let Some(endpoint) = endpoint.upgrade() {
+        endpoint.help();
+    }
+}
+
+/// Goes on for the rank until its program calls in again.
+fn go_on(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch, seen: u64) {
+    while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
+        watch.take_call();
+        help(endpoint);
+        // What somebody has read and not taken is nothing that the system tells of: neither this thread nor one of the program
+        // that sleeps by now.
+        match wire.upgrade() {
+            Some(wire) if wire.begin_watch() => {}
+            Some(_) => {
+                help(endpoint);
+                continue;
+            }
+            None => return,
+        }
+        watch.wait();
+        if let Some(wire) = wire.upgrade() {
+            wire.watch_room(&watch.poller, false);
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! The sending side of a rank, what it knows of the others, and its sleep.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::impi::Dialect;
+use mpjdev_proto::impi::pair::{Pair, Settings};
+
+use super::channel::Channel;
+use super::extras::Extra;
+use super::poller::Poller;
+use super::pump::Watch;
+use super::reading::Reading;
+use super::writing::{Talk, Writing};
+use super::{Job, Terms};
+use crate::config::UNANSWERED_MAX;
+use crate::transport::shm::{SegmentPool, resign};
+use crate::transport::{Header, Kind, Outgoing, Payload, PeerState, Wire};
+
+/// Octets of a message between ranks of ours that leave before it is matched.
+const EAGER_MAX: usize = 128 << 10;
+/// Messages of a rank to itself that may wait.
+const OWN_MAX: usize = 1024;
+/// How long a rank that finishes waits for the others' systems to take its last octets.
+const LINGER: Duration = Duration::from_secs(5);
+/// Signs of life are asked for no more often.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// The sending side of one rank.
+#[derive(Debug)]
+pub struct TcpWire {
+    pub(super) rank: u32,
+    pub(super) terms: Terms,
+    pub(super) source: Arc<dyn SlabSource>,
+    pub(super) channels: Vec<Channel>,
+    /// Channel by rank; none to this rank, and to those that are reached otherwise.
+    channel_of: Vec<Option<usize>>,
+    pub(super) is_foreign: Vec<bool>,
+    /// Messages of this rank to itself.
+    pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
+    pub(super) own_count: AtomicUsize,
+    states: Vec<OnceLock<PeerState>>,
+    epoch: AtomicU32,
+    abort: OnceLock<(u32, String)>,
+    /// Octets matched, by rank, as they have told.
+    matched: Vec<AtomicU64>,
+    /// Signs of life, by rank.
+    lives: Vec<AtomicU64>,
+    asked: Mutex<Option<Instant>>,
+    pub(super) poller: Poller,
+    /// Channels with something to take.
+    pub(super) ready_count: AtomicUsize,
+    /// Somebody who found no room may find some.
+    pub(super) has_room: AtomicBool,
+    /// Some channel has octets that wait.
+    pub(super) waiting_count: AtomicUsize,
+    /// The channel that had something last.
+    pub(super) hot: AtomicUsize,
+    pub(super) looks: AtomicU32,
+    /// How often the rank has looked for what waits to be written.
+    pub(super) turns: AtomicU32,
+    /// What the thread that goes on for the rank shares.
+    pub(super) watch: Arc<Watch>,
+    /// Where the launcher looks whether this rank has finished.
+    own_segment: OnceLock<Arc<SegmentPool>>,
+}
+
+impl TcpWire {
+    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpWire> {
+        let Job { rank, members, terms, sockets } = job;
+        let (poller, watch) = (Poller::new()?, Arc::new(Watch::new()?));
+        let ours = members[rank as usize].proc;
+        let mut channels = Vec::new();
+        let mut channel_of = vec![None; members.len()];
+        for (host, socket) in sockets.into_iter().enumerate() {
+            let Some(socket) = socket else { continue };
+            let here = members.iter().enumerate().filter(|(_, member)| member.host as usize == host);
+            let talks = here.map(|(peer, member)| {
+                channel_of[peer] = Some(channels.len());
+                let settings = Settings {
+                    dialect: terms.dialect,
+                    ours,
+                    theirs: member.proc,
+                    maxdatalen: terms.maxdatalen,
+                    ackmark: terms.ackmark,
+                    hiwater: terms.hiwater,
+                    sends_max: UNANSWERED_MAX as usize + 1,
+                    // Ranks of ours keep to so many by themselves.
+                    arrivals_max: UNANSWERED_MAX as usize + 4 * terms.hiwater as usize,
+                };
+                let pair = Pair::new(settings).map_err(io::Error::other)?;
+                Ok(Talk::new(peer as u32, !member.is_ours, pair))
+            });
+            let talks: Vec<Talk> = talks.collect::<io::Result<_>>()?;
+            poller.add(channels.len(), socket.as_fd())?;
+            watch.poller.add(channels.len(), socket.as_fd())?;
+            let ranks = talks.iter().map(|talk| talk.rank).collect();
+            channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
+        }
+        let number = || members.iter().map(|_| AtomicU64::new(0)).collect();
+        Ok(TcpWire {
+            rank,
+            terms,
+            source,
+            channels,
+            channel_of,
+            is_foreign: members.iter().map(|member| !member.is_ours).collect(),
+            own: Mutex::default(),
+            own_count: AtomicUsize::new(0),
+            states: members.iter().map(|_| OnceLock::new()).collect(),
+            epoch: AtomicU32::new(0),
+            abort: OnceLock::new(),
+            matched: number(),
+            lives: number(),
+            asked: Mutex::new(None),
+            poller,
+            ready_count: AtomicUsize::new(0),
+            has_room: AtomicBool::new(false),
+            waiting_count: AtomicUsize::new(0),
+            hot: AtomicUsize::new(0),
+            looks: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
+            watch,
+            own_segment: OnceLock::new(),
+        })
+    }
+
+    /// The launcher is to see there when this rank has finished.
+    pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+        let _ = self.own_segment.set(own_segment);
+    }
+
+    pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
+        self.channel_of[rank as usize].map(|at| &self.channels[at])
+    }
+
+    pub(super) fn own(&self) -> MutexGuard<'_, VecDeque<(Header, Option<Payload>)>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send_to_self(&self, header: Header, body: Outgoing<'_>) -> bool {
+        let mut own = self.own();
+        if own.len() >= OWN_MAX && header.kind != Kind::Matched {
+            return false;
+        }
+        let payload = match body {
+            Outgoing::Nothing => None,
+            Outgoing::Payload(payload) => Some(payload.clone()),
+            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
+        };
+        own.push_back((header, payload));
+        self.own_count.store(own.len(), Release);
+        true
+    }
+
+    /// Gives a channel up: its ranks have failed, unless they had finished.
+    pub(super) fn close(&self, channel: &Channel, writing: &mut Writing, why: &str) {
+        if writing.is_closed {
+            return;
+        }
+        writing.close();
+        channel.is_closed.store(true, SeqCst);
+        self.note_waiting(channel, writing);
+        self.note_room(channel);
+        self.unwatch(channel);
+        let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
+        for rank in &channel.ranks {
+            let _ = self.states[*rank as usize].set(PeerState::Failed(why.to_owned()));
+        }
+        self.note_change();
+    }
+
+    /// All that the ranks behind a channel have sent is here, and nothing more comes.
+    pub(super) fn note_finished(&self, channel: &Channel) {
+        channel.has_finished.store(true, SeqCst);
+        for rank in &channel.ranks {
+            let _ = self.states[*rank as usize].set(PeerState::Finished);
+        }
+        self.note_change();
+    }
+
+    pub(super) fn unwatch(&self, channel: &Channel) {
+        self.poller.remove(channel.socket.as_fd());
+        self.watch.poller.remove(channel.socket.as_fd());
+    }
+
+    /// Whether to be told of room for what waits.
+    pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
+        for (at, channel) in self.channels.iter().enumerate() {
+            if channel.has_waiting.load(Relaxed) && !channel.is_closed.load(Relaxed) {
+                poller.watch_room(at, channel.socket.as_fd(), watch);
+            }
+        }
+    }
+
+    /// Whether there is nothing to do, and the pump's poller tells when there is.
+    pub(super) fn begin_watch(&self) -> bool {
+        self.watch_room(&self.watch.poller, true);
+        !self.look()
+    }
+
+    /// A rank has shown that it is alive. Only ever called under the rank's lock.
+    pub(super) fn note_life(&self, rank: u32) {
+        let life = &self.lives[rank as usize];
+        life.store(life.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn note_change(&self) {
+        self.epoch.fetch_add(1, SeqCst);
+        self.ring();
+    }
+
+    /// Something between our own ranks has come.
+    pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+        match Extra::parse(tag, octets) {
+            Some(Extra::Matched(octets)) => self.matched[rank as usize].store(octets, Release),
+            Some(Extra::AreYouAlive) => {
+                let alive = Extra::Alive(self.watch.calls.load(Relaxed));
+                self.say_to(rank, &alive);
+            }
+            Some(Extra::Alive(calls)) => self.lives[rank as usize].store(calls, Relaxed),
+            Some(Extra::Failed(why)) => {
+                if self.abort.set((rank, why)).is_ok() {
+                    self.note_change();
+                }
+            }
+            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+        }
+        Ok(())
+    }
+
+    /// Says that nothing follows, where there are words for that.
+    fn say_fini(&self) {
+        for channel in &self.channels {
+            let mut writing = channel.writing();
+            // Who has not got everything is not told that everything has come.
+            if writing.is_closed || writing.talks.iter().any(|talk| talk.pair.has_queued()) {
+                continue;
+            }
+            writing.ending.finish();
+            if let Some(fini) = writing.ending.poll_transmit() {
+                writing.put(0, &fini, None);
+                self.write(channel, &mut writing);
+            }
+        }
+    }
+
+    /// Whether a channel's octets have all been taken by the other side's system.
+    fn has_left(&self, channel: &Channel) -> bool {
+        let mut writing = channel.writing();
+        if writing.is_closed {
+            return true;
+        }
+        // Whoever has ended its own direction takes nothing more.
+        if channel.try_reading().is_some_and(|reading| reading.is_over) {
+            return true;
+        }
+        writing.pump();
+        self.write(channel, &mut writing);
+        writing.waiting_len() == 0
+            && mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) == 0
+    }
+}
+
+impl Drop for TcpWire {
+    fn drop(&mut self) {
+        self.watch.call();
+    }
+}
+
+impl Wire for TcpWire {
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        if dest == self.rank {
+            return self.send_to_self(header, body);
+        }
+        let Some(channel) = self.channel(dest) else { return true };
+        let mut writing = channel.writing();
+        if writing.is_closed {
+            // Who has failed gets nothing.
+            return true;
+        }
+        let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };
+        let sent = match header.kind {
+            Kind::Matched => {
+                writing.matched(at, header.token, header.context, &self.source);
+                writing.pump();
+                true
+            }
+            _ => writing.has_room() && self.send_message(&mut writing, at, header, body),
+        };
+        if sent {
+            // A rank that waits, looks or receives writes what waits.
+            if header.kind == Kind::Eager && writing.may_wait(self.turns.load(Relaxed)) {
+                self.note_waiting(channel, &writing);
+                self.watch.call();
+            } else {
+                self.write(channel, &mut writing);
+            }
+        } else {
+            channel.has_refused.store(true, SeqCst);
+            writing.pump();
+            self.note_waiting(channel, &writing);
+        }
+        sent
+    }
+
+    fn is_remote(&self, rank: u32) -> bool {
+        self.channel_of[rank as usize].is_some()
+    }
+
+    fn is_foreign(&self, rank: u32) -> bool {
+        self.is_foreign[rank as usize]
+    }
+
+    fn eager_max(&self, dest: u32) -> usize {
+        let packet = self.terms.maxdatalen as usize;
+        // What is to be kept by a receiver that does not want it yet costs it memory, caches and, in the end, a copy.
+        if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
+    }
+
+    fn hold_back(&self, source: u32, full: bool) {
+        if let Some(channel) = self.channel(source) {
+            let mut writing = channel.writing();
+            let at = writing.talk_of(source);
+            writing.talks[at].hold_back(full);
+            writing.pump();
+            self.note_waiting(channel, &writing);
+        }
+    }
+
+    fn carries(&self, _: &Slab) -> bool {
+        true
+    }
+
+    fn is_ready(&self) -> bool {
+        self.look()
+    }
+
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.watch.is_asleep.store(true, SeqCst);
+        if !ready() && !self.look() {
+            self.watch_room(&self.poller, true);
+            self.look_at_all(most);
+            self.watch_room(&self.poller, false);
+        }
+        self.watch.is_asleep.store(false, SeqCst);
+    }
+
+    fn has_helpers(&self) -> bool {
+        true
+    }
+
+    fn call(&self, rank: u32) {
+        // The others are called by what is sent to them.
+        if rank == self.rank {
+            self.watch.call();
+        }
+    }
+
+    fn ring(&self) {
+        if self.watch.is_asleep.load(SeqCst) {
+            self.poller.ring();
+        }
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch.load(Acquire)
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        match (self.abort.get(), self.states[rank as usize].get()) {
+            (Some((failed, why)), _) if *failed == rank => PeerState::Failed(why.clone()),
+            (_, Some(state)) => state.clone(),
+            (_, None) => PeerState::Alive,
+        }
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.abort.get().cloned()
+    }
+
+    fn leaving(&self) -> Option<u64> {
+        let left = self.channels.iter().filter_map(|channel| channel.writing().leaving());
+        left.reduce(u64::wrapping_add)
+    }
+
+    fn finish(&self) {
+        let deadline = Instant::now() + LINGER;
+        self.say_fini();
+        // An octet that the other side's system has not taken is lost when this process ends.
+        while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
+            self.look_at_all(Duration::from_millis(1));
+        }
+        if self.terms.dialect == Dialect::Draft {
+            // The end of the stream is all that says so.
+            for channel in self.channels.iter().filter(|channel| channel.writing().leaving().is_none()) {
+                let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
+            }
+        }
+        let _ = self.states[self.rank as usize].set(PeerState::Finished);
+        let has_failed = self.abort.get().is_some_and(|(rank, _)| *rank == self.rank);
+        if let Some(own_segment) = self.own_segment.get().filter(|_| !has_failed) {
+            resign(own_segment);
+        }
+        self.note_change();
+    }
+
+    fn fail(&self, why: &str) {
+        if self.abort.set((self.rank, why.to_owned())).is_ok() {
+            for channel in &self.channels {
+                let mut writing = channel.writing();
+                if !writing.is_closed {
+                    let ours = writing.talks.iter_mut().filter(|talk| !talk.is_foreign);
+                    ours.for_each(|talk| talk.failure = Some(why.to_owned()));
+                    self.write(channel, &mut writing);
+                }
+            }
+            self.note_change();
+        }
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.matched[dest as usize].load(Acquire)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        let Some(channel) = self.channel(source) else {
+            return self.matched[source as usize].store(octets, Release);
+        };
+        if self.is_foreign[source as usize] {
+            return;
+        }
+        let mut writing = channel.writing();
+        if !writing.is_closed {
+            let at = writing.talk_of(source);
+            writing.talks[at].owed = Some(octets);
+            self.say_owed(&mut writing);
+            self.write(channel, &mut writing);
+        }
+    }
+
+    fn show_life(&self) {
+        // Only ever called under the rank's lock, so no read-modify-write is needed.
+        let life = &self.watch.calls;
+        life.store(life.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY) {
+            *asked = Some(Instant::now());
+            (0..self.states.len() as u32)
+                .filter(|peer| self.peer(*peer) == PeerState::Alive)
+                .for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
+        }
+        self.lives[rank as usize].load(Relaxed)
+    }
+}

@@ -1,0 +1,414 @@
+//! The machine between two IMPI processes under any sequence of calls and packets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mpjdev_proto::impi::cancel::Cancelled;
+use mpjdev_proto::impi::packet::{Packet, PacketType};
+use mpjdev_proto::impi::pair::{Event, Pair, Settings, Transmit};
+use mpjdev_proto::impi::receiving::ArrivalId;
+use mpjdev_proto::impi::sending::{Body, Mode, Send};
+use mpjdev_proto::impi::{Dialect, Proc};
+
+const OURS: Proc = Proc { host_id: [1; 16], pid: 1 };
+const THEIRS: Proc = Proc { host_id: [2; 16], pid: 2 };
+
+/// Calls and packets, three octets each; the first octet of the input chooses the settings.
+///
+/// Promises: no panic; invariants hold after each step, the bounds among them; flow control is kept both ways; first packets
+/// leave in order, the octets of each message once, in order, and nothing of one that is cancelled; each event comes once,
+/// and only for what has happened; every cancel request and every match has at most one answer, and exactly one when
+/// nothing waits any more; after a loss exactly what is pending is given. A peer's mistake ends the run with an error.
+pub fn pair(input: &[u8]) {
+    let Some((&settings, calls)) = input.split_first() else { return };
+    let mut book = Book::new(usize::from(settings));
+    for call in calls.chunks_exact(3) {
+        if !book.step(call[0], call[1], call[2]) {
+            return;
+        }
+        book.check();
+    }
+    book.abandon();
+}
+
+/// What must be true of a message that we send.
+#[derive(Debug, Default)]
+struct Ours {
+    send: Send,
+    offset: u64,
+    left: bool,
+    matched: bool,
+    asked: bool,
+    answered: bool,
+    forgotten: bool,
+    cancelled: bool,
+}
+
+/// And of one that comes: octets so far, octets in all, whether its sender waits.
+#[derive(Debug, Clone, Copy)]
+struct Theirs {
+    received: u64,
+    msglen: u64,
+    synchronous: bool,
+    matched: bool,
+    drained: bool,
+}
+
+/// The machine, and what has happened.
+struct Book {
+    pair: Pair,
+    settings: Settings,
+    sends: BTreeMap<u64, Ours>,
+    arrivals: BTreeMap<ArrivalId, Theirs>,
+    /// Ids in the order in which they were given, also those that are gone.
+    ids: Vec<ArrivalId>,
+    latest_first: u64,
+    finished: bool,
+    counted_out: u64,
+    counted_in: u64,
+    acks_out: u64,
+    acks_in: u64,
+    cancels_in: u64,
+    replies_out: u64,
+    synchronous_matched: u64,
+    syncacks_out: u64,
+}
+
+impl Book {
+    fn new(choice: usize) -> Self {
+        let ackmark = 1 + (choice & 3) as u32;
+        let hiwater = ackmark + (choice >> 2 & 3) as u32;
+        let maxdatalen = [1, 4, 9, u32::MAX][choice >> 4 & 3];
+        let settings = Settings {
+            dialect: Dialect::Final,
+            ours: OURS,
+            theirs: THEIRS,
+            maxdatalen,
+            ackmark,
+            hiwater,
+            sends_max: 5,
+            arrivals_max: 4 * hiwater as usize,
+        };
+        Self {
+            pair: Pair::new(settings).expect("good settings"),
+            settings,
+            sends: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            ids: Vec::new(),
+            latest_first: 0,
+            finished: false,
+            counted_out: 0,
+            counted_in: 0,
+            acks_out: 0,
+            acks_in: 0,
+            cancels_in: 0,
+            replies_out: 0,
+            synchronous_matched: 0,
+            syncacks_out: 0,
+        }
+    }
+
+    /// One call or packet; false when the peer has broken the protocol.
+    fn step(&mut self, call: u8, a: u8, b: u8) -> bool {
+        let token = u64::from(a) % (self.sends.len() as u64 + 2);
+        match call % 16 {
+            0 => self.send(a, b),
+            1 => self.send_now(a, b),
+            2 => self.matched(a),
+            3 => self.discard(a),
+            4 => self.cancel(token),
+            5 => self.forget(token),
+            6 => self.pair.hold_acks(a % 2 == 1),
+            7 => self.poll(a),
+            15 if b == 0 => {
+                self.pair.finish();
+                self.finished = true;
+            }
+            _ => return self.give(self.packet(call % 16, a, b)),
+        }
+        true
+    }
+
+    /// A packet of the peer, sound more often than not.
+    fn packet(&self, which: u8, a: u8, b: u8) -> Packet {
+        let token = u64::from(a) % (self.sends.len() as u64 + 2);
+        let theirs = |kind| Packet::new(kind, THEIRS, OURS);
+        let (len, srqid) = (u32::from(b) % 12, u64::from(a) % 6);
+        match which {
+            8 => Packet { srqid, len, msglen: len.into(), ..theirs(PacketType::Data) },
+            9 => Packet {
+                srqid,
+                len,
+                msglen: u64::from(len) + u64::from(a / 8),
+                ..theirs(PacketType::DataSync)
+            },
+            10 => self.continuation(a, b),
+            11 => Packet { srqid: token, drqid: b.into(), ..theirs(PacketType::SyncAck) },
+            12 => theirs(PacketType::ProtoAck),
+            13 => Packet { srqid, ..theirs(PacketType::Cancel) },
+            14 if b & 1 == 0 => Packet { srqid: token, ..theirs(PacketType::CancelYes) },
+            14 => Packet { srqid: token, ..theirs(PacketType::CancelNo) },
+            _ => self.nonsense(a, b),
+        }
+    }
+
+    fn continuation(&self, a: u8, b: u8) -> Packet {
+        let kind = PacketType::Data;
+        let Some(id) = self.ids.get(usize::from(a) % self.ids.len().max(1)) else {
+            return Packet { drqid: a.into(), len: 1, msglen: 2, ..Packet::new(kind, THEIRS, OURS) };
+        };
+        let msglen = self.arrivals.get(id).map_or(9, |theirs| theirs.msglen);
+        Packet { drqid: id.drqid(), len: u32::from(b) % 12, msglen, ..Packet::new(kind, THEIRS, OURS) }
+    }
+
+    /// Extreme numbers, and processes that are others.
+    fn nonsense(&self, a: u8, b: u8) -> Packet {
+        let number = [0, 1, u64::MAX, u64::MAX - 1, 1 << 32, 1 << 63, 255, (1 << 32) - 1][usize::from(b) % 8];
+        let kind = PacketType::from_code(u32::from(a) % 8, Dialect::Final).expect("eight types");
+        let src = if b >= 240 { OURS } else { THEIRS };
+        let dest = if a >= 240 { THEIRS } else { OURS };
+        let len = number.rotate_left(u32::from(a) / 8) as u32;
+        Packet { len, srqid: number, drqid: number, msglen: number, ..Packet::new(kind, src, dest) }
+    }
+
+    fn next_send(&self, a: u8, b: u8) -> Send {
+        Send {
+            msglen: u64::from(b) % 30,
+            mode: if a % 2 == 1 { Mode::Synchronous } else { Mode::Standard },
+            cancellable: a & 2 != 0,
+            announced: a & 6 == 4,
+            token: self.sends.len() as u64 + 1,
+            ..Send::default()
+        }
+    }
+
+    fn send(&mut self, a: u8, b: u8) {
+        let send = self.next_send(a, b);
+        if self.pair.send(send).is_ok() {
+            assert!(!self.finished);
+            self.sends.insert(send.token, Ours { send, ..Ours::default() });
+        }
+    }
+
+    fn send_now(&mut self, a: u8, b: u8) {
+        let send = self.next_send(a, b);
+        if let Some(packet) = self.pair.try_send_now(&send) {
+            assert!(!self.finished && !send.cancellable && send.mode == Mode::Standard);
+            self.sends.insert(send.token, Ours { send, ..Ours::default() });
+            let body = Body { token: send.token, offset: 0, len: packet.len, last: true };
+            self.sent(Transmit { packet, body: Some(body) });
+        }
+    }
+
+    fn id(&self, a: u8) -> Option<ArrivalId> {
+        self.ids.get(usize::from(a) % self.ids.len().max(1)).copied()
+    }
+
+    fn matched(&mut self, a: u8) {
+        let Some(id) = self.id(a) else { return };
+        let waits = self.arrivals.get(&id).is_some_and(|theirs| !theirs.matched);
+        assert_eq!(self.pair.matched(id).is_ok(), waits);
+        if waits {
+            self.take(id);
+        }
+    }
+
+    fn take(&mut self, id: ArrivalId) {
+        let theirs = self.arrivals.get_mut(&id).expect("it waits");
+        theirs.matched = true;
+        self.synchronous_matched += u64::from(theirs.synchronous);
+        if theirs.received == theirs.msglen {
+            self.arrivals.remove(&id);
+        }
+    }
+
+    fn discard(&mut self, a: u8) {
+        let Some(id) = self.id(a) else { return };
+        let theirs = self.arrivals.get(&id).copied();
+        assert_eq!(self.pair.discard(id).is_ok(), theirs.is_some_and(|theirs| !theirs.drained));
+        if theirs.is_some_and(|theirs| !theirs.matched) {
+            self.take(id);
+        }
+        if let Some(theirs) = self.arrivals.get_mut(&id) {
+            theirs.drained = true;
+        }
+    }
+
+    fn cancel(&mut self, token: u64) {
+        let outcome = self.pair.cancel(token);
+        let Some(ours) = self.sends.get_mut(&token) else {
+            return assert_eq!(outcome, Cancelled::TooLate);
+        };
+        match outcome {
+            Cancelled::Here => {
+                assert!(!ours.left && !ours.cancelled);
+                ours.cancelled = true;
+            }
+            Cancelled::Asked => {
+                assert!(ours.left && !ours.answered && !ours.forgotten);
+                ours.asked = true;
+            }
+            Cancelled::TooLate => assert!(ours.left || ours.cancelled),
+        }
+    }
+
+    fn forget(&mut self, token: u64) {
+        self.pair.forget(token);
+        if let Some(ours) = self.sends.get_mut(&token) {
+            ours.forgotten |= ours.left && !ours.asked && ours.is_eager(self.settings.maxdatalen);
+        }
+    }
+
+    fn poll(&mut self, a: u8) {
+        for _ in 0..=a {
+            let wants = self.pair.wants_to_send();
+            let transmit = self.pair.poll_transmit();
+            assert_eq!(transmit.is_some(), wants);
+            match transmit {
+                Some(transmit) => self.sent(transmit),
+                None => break,
+            }
+        }
+    }
+
+    fn sent(&mut self, transmit: Transmit) {
+        let Transmit { packet, body } = transmit;
+        assert_eq!((packet.src, packet.dest, body.is_some()), (OURS, THEIRS, packet.kind.has_data()));
+        if packet.kind == PacketType::ProtoAck {
+            self.acks_out += 1;
+        } else {
+            self.counted_out += 1;
+        }
+        match packet.kind {
+            PacketType::SyncAck => self.syncacks_out += 1,
+            PacketType::CancelYes | PacketType::CancelNo => self.replies_out += 1,
+            PacketType::Cancel => assert!(self.sends[&packet.srqid].asked),
+            _ => {}
+        }
+        let Some(body) = body else { return };
+        let ours = self.sends.get_mut(&body.token).expect("sent");
+        assert!(!ours.cancelled, "{ours:?}");
+        assert_eq!((body.offset, body.len, packet.msglen), (ours.offset, packet.len, ours.send.msglen));
+        assert!(packet.len <= self.settings.maxdatalen);
+        if ours.left {
+            assert!(ours.matched && packet.len > 0, "{ours:?}");
+        } else {
+            assert!(body.token > self.latest_first, "first packets leave in order");
+            self.latest_first = body.token;
+        }
+        ours.left = true;
+        ours.offset += u64::from(packet.len);
+        assert_eq!(body.last, ours.offset == ours.send.msglen);
+    }
+
+    fn give(&mut self, packet: Packet) -> bool {
+        let Ok(event) = self.pair.handle_packet(&packet) else { return false };
+        assert!(packet.kind == PacketType::Fini || (packet.src, packet.dest) == (THEIRS, OURS));
+        self.counted_in += u64::from(packet.kind.is_counted());
+        self.acks_in += u64::from(packet.kind == PacketType::ProtoAck);
+        self.cancels_in += u64::from(packet.kind == PacketType::Cancel);
+        self.happened(event, &packet);
+        true
+    }
+
+    fn happened(&mut self, event: Event, packet: &Packet) {
+        match event {
+            Event::Arrived(arrival) => {
+                assert!(u64::from(arrival.len) <= arrival.msglen && arrival.len <= self.settings.maxdatalen);
+                assert_eq!(arrival.len, packet.data_len());
+                let Some(id) = arrival.id else { return };
+                assert!(!self.ids.contains(&id));
+                self.ids.push(id);
+                let (received, msglen) = (arrival.len.into(), arrival.msglen);
+                let synchronous = arrival.synchronous;
+                let theirs = Theirs { received, msglen, synchronous, matched: false, drained: false };
+                self.arrivals.insert(id, theirs);
+            }
+            Event::Continued { arrival, offset, len, last } => {
+                let theirs = &self.arrivals[&arrival];
+                assert!(theirs.matched && !theirs.drained && len > 0 && len == packet.data_len());
+                assert_eq!(offset, theirs.received);
+                assert_eq!(self.continued(arrival, len), last);
+            }
+            Event::Matched { token } => {
+                let ours = self.sends.get_mut(&token).expect("sent");
+                assert!(ours.left && !ours.matched && !ours.cancelled, "{ours:?}");
+                ours.matched = true;
+            }
+            Event::Cancelled { token } | Event::NotCancelled { token } => {
+                let ours = self.sends.get_mut(&token).expect("sent");
+                assert!(ours.asked && !ours.answered, "{ours:?}");
+                ours.answered = true;
+                ours.cancelled = event == Event::Cancelled { token };
+                assert!(!(ours.cancelled && ours.matched), "{ours:?}");
+            }
+            Event::Withdraw { arrival } => {
+                assert!(!self.arrivals.remove(&arrival).expect("it waits").matched);
+            }
+            Event::Nothing if packet.kind.has_data() => {
+                let id = *self.ids.iter().find(|id| id.drqid() == packet.drqid).expect("known");
+                assert!(self.arrivals[&id].drained);
+                self.continued(id, packet.len);
+            }
+            Event::Nothing | Event::Fini => {}
+        }
+    }
+
+    /// Whether that was the last part.
+    fn continued(&mut self, id: ArrivalId, len: u32) -> bool {
+        let theirs = self.arrivals.get_mut(&id).expect("it goes on");
+        theirs.received += u64::from(len);
+        let last = theirs.received == theirs.msglen;
+        if last {
+            self.arrivals.remove(&id);
+        }
+        last
+    }
+
+    fn check(&self) {
+        self.pair.check_invariants();
+        let (flow, ackmark) = (self.pair.flow(), u64::from(self.settings.ackmark));
+        assert_eq!(u64::from(flow.sent()), self.counted_out - self.acks_in * ackmark);
+        assert_eq!(u64::from(flow.rcvd()), self.counted_in - self.acks_out * ackmark);
+        assert!(self.replies_out <= self.cancels_in && self.syncacks_out <= self.synchronous_matched);
+        if flow.is_open() && !self.pair.wants_to_send() {
+            assert_eq!((self.replies_out, self.syncacks_out), (self.cancels_in, self.synchronous_matched));
+            assert!(self.sends.values().all(|ours| ours.left || ours.cancelled));
+        }
+        if self.pair.is_done() {
+            assert!(self.finished && self.pending().is_empty());
+        }
+    }
+
+    fn pending(&self) -> Vec<u64> {
+        let is_pending = |(_, ours): &(&u64, &Ours)| ours.is_pending(self.settings.maxdatalen);
+        self.sends.iter().filter(is_pending).map(|(token, _)| *token).collect()
+    }
+
+    fn abandon(mut self) {
+        let pending = self.pending();
+        let lost = self.pair.abandon();
+        self.pair.check_invariants();
+        assert_eq!(lost.sends, pending);
+        let of = |picks: fn(&Theirs) -> bool| -> BTreeSet<ArrivalId> {
+            self.arrivals.iter().filter(|(_, theirs)| picks(theirs)).map(|(id, _)| *id).collect()
+        };
+        assert_eq!(BTreeSet::from_iter(lost.unmatched), of(|theirs| !theirs.matched));
+        assert_eq!(BTreeSet::from_iter(lost.receives), of(|theirs| theirs.matched && !theirs.drained));
+    }
+}
+
+impl Ours {
+    fn is_long(&self, maxdatalen: u32) -> bool {
+        self.send.msglen > u64::from(maxdatalen)
+    }
+
+    fn is_eager(&self, maxdatalen: u32) -> bool {
+        self.send.cancellable && self.send.mode == Mode::Standard && !self.is_long(maxdatalen)
+    }
+
+    fn is_pending(&self, maxdatalen: u32) -> bool {
+        let is_waited_for = self.is_long(maxdatalen) || self.send.mode == Mode::Synchronous;
+        let is_incomplete = !self.left || self.offset < self.send.msglen || (is_waited_for && !self.matched);
+        !self.cancelled && (is_incomplete || (self.asked && !self.answered))
+    }
+}

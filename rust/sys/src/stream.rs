@@ -1,0 +1,166 @@
+//! Octets of message memory through stream sockets, without a copy in between.
+//!
+//! Message memory is words that another thread may write at any time, so no slice of octets may refer to it. The two system
+//! calls here get addresses and lengths; what arrives or leaves while somebody writes is any mixture, and never a broken rule.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+
+/// Runs of octets in one call at most.
+pub const PARTS_MAX: usize = 16;
+
+/// A run of octets in words.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Part<'a> {
+    vector: libc::iovec,
+    words: PhantomData<&'a [AtomicU64]>,
+}
+
+impl<'a> Part<'a> {
+    /// The `len` octets from `offset` on.
+    ///
+    /// # Panics
+    /// When they reach past the words.
+    #[inline]
+    pub fn new(words: &'a [AtomicU64], offset: usize, len: usize) -> Self {
+        let end = offset.checked_add(len).expect("a run of octets has an end");
+        assert!(end <= words.len() * 8, "octets {offset}..{end} of {}", words.len() * 8);
+        // What is behind a shared reference to atomics may be written.
+        let start = words.as_ptr().cast::<u8>().cast_mut().wrapping_add(offset);
+        Part { vector: libc::iovec { iov_base: start.cast(), iov_len: len }, words: PhantomData }
+    }
+}
+
+/// Sends octets, as many as the socket takes now. Never blocks, and raises no signal.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] when it takes none now; the other side is gone; the system refuses.
+///
+/// # Panics
+/// With more than [`PARTS_MAX`] parts.
+pub fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    if let [Part { vector, .. }] = parts {
+        // SAFETY: the octets are borrowed for the length of the call and are only read.
+        return done(unsafe { libc::send(socket.as_raw_fd(), vector.iov_base, vector.iov_len, flags) });
+    }
+    let message = header(parts);
+    // SAFETY: the header refers to the parts, whose octets are borrowed for the length of the call and are only read.
+    done(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
+}
+
+/// Receives octets, as many as are there now and as there is room for; 0 at the end of the stream. Never blocks.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] when none are there now; the connection is broken; the system refuses.
+///
+/// # Panics
+/// With more than [`PARTS_MAX`] parts, or without room.
+pub fn receive(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
+    assert!(
+        parts.iter().any(|part| part.vector.iov_len > 0),
+        "room for an octet tells the end of the stream"
+    );
+    if let [Part { vector, .. }] = parts {
+        // The short way is a third of what looking in vain costs.
+        // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written through a shared
+        // reference, and the system writes octets that any word may hold.
+        // Nor is it a point where threads may be cancelled, which costs as much again as the call's own user part.
+        return done(unsafe {
+            let nobody = std::ptr::null_mut::<libc::c_void>();
+            let (fd, at, len) = (socket.as_raw_fd(), vector.iov_base, vector.iov_len);
+            libc::syscall(libc::SYS_recvfrom, fd, at, len, libc::MSG_DONTWAIT, nobody, nobody)
+                as libc::ssize_t
+        });
+    }
+    let mut message = header(parts);
+    // SAFETY: the header refers to the parts, of which the same holds.
+    done(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })
+}
+
+/// Octets that were sent and that the other side's system has not taken yet.
+///
+/// # Errors
+/// The system refuses.
+pub fn untaken_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut len: libc::c_int = 0;
+    // SAFETY: this request writes one int, to which the pointer leads.
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut len) } as libc::ssize_t)?;
+    Ok(usize::try_from(len).unwrap_or(0))
+}
+
+fn header(parts: &[Part<'_>]) -> libc::msghdr {
+    assert!(parts.len() <= PARTS_MAX, "{} parts", parts.len());
+    // SAFETY: a message header is numbers and pointers, all of which may be zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // A part is nothing but its vector.
+    message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
+    message.msg_iovlen = parts.len() as _;
+    message
+}
+
+fn done(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    fn words(octets: &[u8]) -> Vec<AtomicU64> {
+        let chunks = octets.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            AtomicU64::new(u64::from_ne_bytes(word))
+        });
+        chunks.collect()
+    }
+
+    fn octets(words: &[AtomicU64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn parts_leave_and_arrive_as_one_stream_of_octets() {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        let (first, second) = (words(b"0123456789abcdef"), words(b"ABCDEFGH"));
+        let parts = [Part::new(&first, 3, 7), Part::new(&second, 0, 0), Part::new(&second, 1, 6)];
+        assert_eq!(send(ours.as_fd(), &parts).expect("sent"), 13);
+        let (left, right) = (words(&[b'.'; 8]), words(&[b'.'; 16]));
+        let parts = [Part::new(&left, 2, 5), Part::new(&right, 1, 15)];
+        assert_eq!(receive(theirs.as_fd(), &parts).expect("received"), 13);
+        assert_eq!(octets(&left), b"..34567.");
+        assert_eq!(octets(&right), b".89BCDEFG.......");
+    }
+
+    #[test]
+    fn nothing_there_no_room_and_the_end_of_the_stream_are_told_apart() {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        let room = words(&[0; 8]);
+        let none = receive(theirs.as_fd(), &[Part::new(&room, 0, 8)]).expect_err("nothing is there");
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        let much = words(&vec![7; 1 << 20]);
+        while let Ok(sent) = send(ours.as_fd(), &[Part::new(&much, 0, 1 << 20)]) {
+            assert!(sent > 0);
+        }
+        let full = send(ours.as_fd(), &[Part::new(&much, 0, 1)]).expect_err("full");
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        drop(ours);
+        while receive(theirs.as_fd(), &[Part::new(&much, 0, 1 << 20)]).expect("what was sent") > 0 {}
+        let gone = send(theirs.as_fd(), &[Part::new(&much, 0, 1)]).expect_err("nobody is there");
+        assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    #[should_panic(expected = "octets 9..17 of 16")]
+    fn a_part_ends_with_its_words() {
+        let _ = Part::new(&words(&[0; 16]), 9, 8);
+    }
+}

@@ -1,0 +1,112 @@
+//! A foreign sender takes messages back (IMPI 8.6): what no receive has matched is gone, what one has stays.
+
+use mpjdev_buffer::Encoding;
+
+use crate::site::{ANY, Site, content, from, octets, usual_pair};
+use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, Head, SYNCACK, Speaker};
+
+/// A numbered standard message, one that can be taken back.
+fn numbered(speaker: &mut Speaker, tag: i32, srqid: u64, value: i8) {
+    let plain = octets(Encoding::Big, &[value], &[]);
+    let len = plain.len() as u32;
+    let head = Head { len, msglen: len.into(), tag, srqid, ..speaker.head(DATA) };
+    speaker.say(&head, &plain);
+}
+
+fn cancel(speaker: &mut Speaker, srqid: u64) {
+    let head = Head { srqid, ..speaker.head(CANCEL) };
+    speaker.say(&head, &[]);
+}
+
+#[track_caller]
+fn value(site: &Site, tag: impl Into<Option<i32>>) -> i8 {
+    let message = site.recv(from(1, tag.into()), 300).expect("it").message.expect("a message");
+    content(site, message).0[0]
+}
+
+#[test]
+fn a_message_that_no_receive_has_matched_is_gone() {
+    let (site, mut speaker) = usual_pair();
+    numbered(&mut speaker, 1, 71, 1);
+    let short = speaker.begin(2, &octets(Encoding::Big, &[2], &[]));
+    let long = speaker.begin(3, &octets(Encoding::Big, &[3; 1000], &[]));
+    numbered(&mut speaker, 4, 72, 4);
+    for srqid in [71, short.srqid, long.srqid] {
+        cancel(&mut speaker, srqid);
+    }
+    for srqid in [71, short.srqid, long.srqid] {
+        assert_eq!(speaker.expect(CANCELYES, srqid).kind, CANCELYES);
+    }
+    assert_eq!(value(&site, None), 4, "the only one that is left");
+    site.check_clean();
+}
+
+#[test]
+fn a_message_that_a_receive_has_matched_is_received_whole() {
+    let (site, mut speaker) = usual_pair();
+    let id = site.comm().irecv(from(1, 3), 2000, None).expect("irecv");
+    let bytes = vec![3; 1000];
+    let plain = octets(Encoding::Big, &bytes, &[]);
+    let long = speaker.begin(3, &plain);
+    let answer = speaker.expect(SYNCACK, long.srqid);
+    cancel(&mut speaker, long.srqid);
+    speaker.expect(CANCELNO, long.srqid);
+    speaker.end(&long, answer.drqid, &plain);
+    let message = site.wait(id).expect("all of it").message.expect("a message");
+    assert_eq!(content(&site, message), (bytes, Vec::new()));
+    numbered(&mut speaker, 1, 71, 1);
+    assert_eq!(value(&site, 1), 1);
+    cancel(&mut speaker, 71);
+    speaker.expect(CANCELNO, 71);
+    site.check_clean();
+}
+
+#[test]
+fn an_id_that_no_message_has_is_refused() {
+    let (site, mut speaker) = usual_pair();
+    for srqid in [0, 1, u64::MAX] {
+        cancel(&mut speaker, srqid);
+        speaker.expect(CANCELNO, srqid);
+    }
+    site.check_clean();
+}
+
+/// Where ids are used again the latest message is meant.
+#[test]
+fn of_messages_with_one_id_the_latest_is_gone() {
+    let (site, mut speaker) = usual_pair();
+    numbered(&mut speaker, 1, 71, 1);
+    numbered(&mut speaker, 1, 71, 2);
+    cancel(&mut speaker, 71);
+    speaker.expect(CANCELYES, 71);
+    assert_eq!(value(&site, 1), 1);
+    site.check_clean();
+}
+
+/// It is matched by whoever has taken it out of matching, though not received yet (MPI 3.8.2).
+#[test]
+fn a_message_that_was_taken_out_of_matching_is_not_gone() {
+    let (site, mut speaker) = usual_pair();
+    numbered(&mut speaker, 1, 71, 1);
+    let long = speaker.begin(1, &octets(Encoding::Big, &[2; 300], &[]));
+    let mut taken = None;
+    site.until("it is taken", |comm| {
+        taken = comm.improbe(ANY).expect("improbe");
+        taken.is_some()
+    });
+    let (_, first) = taken.expect("just taken");
+    cancel(&mut speaker, 71);
+    speaker.expect(CANCELNO, 71);
+    site.until("the other one is here", |comm| comm.iprobe(ANY).expect("iprobe").is_some());
+    let (_, second) = site.comm().improbe(ANY).expect("improbe").expect("it is here");
+    cancel(&mut speaker, long.srqid);
+    speaker.expect(CANCELNO, long.srqid);
+    let answer = speaker.expect(SYNCACK, long.srqid);
+    speaker.end(&long, answer.drqid, &octets(Encoding::Big, &[2; 300], &[]));
+    for (taken, bytes) in [(second, vec![2; 300]), (first, vec![1])] {
+        let id = site.comm().imrecv(taken, 400);
+        let message = site.wait(id).expect("it is not gone").message.expect("a message");
+        assert_eq!(content(&site, message).0, bytes);
+    }
+    site.check_clean();
+}

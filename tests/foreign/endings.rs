@@ -1,0 +1,252 @@
+//! How a foreign rank ends, in the midst of whatever: what waits for it fails with its name, and nothing waits for ever.
+
+use mpjdev_buffer::Encoding;
+use mpjdev_device::{Config, DeviceError, Mode, Patient};
+
+use crate::site::{ANY, Client, Site, TERMS, content, from, halves, octets, usual_pair};
+use crate::speaker::{CANCEL, DATA, Head, SYNCACK, Speaker};
+
+#[test]
+fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
+    for orderly in [true, false] {
+        let (site, mut speaker) = usual_pair();
+        let posted = site.comm().irecv(from(1, 3), 100, None).expect("irecv");
+        speaker.send(4, &octets(Encoding::Big, &[1], &[]));
+        if orderly {
+            speaker.fini();
+        }
+        drop(speaker);
+        let is_it = |error: DeviceError| match error {
+            DeviceError::PeerFinished { rank: 1 } => orderly,
+            DeviceError::PeerFailed { rank: 1, why } => {
+                !orderly && why == "its connection has ended before it had finished"
+            }
+            _ => false,
+        };
+        assert!(is_it(site.wait(posted).unwrap_err()));
+        let message = site.message(Encoding::Big, &[1], &[]);
+        for mode in [Mode::Standard, Mode::Synchronous] {
+            assert!(is_it(site.comm().send(&message, 1, 3, mode, &mut Patient).unwrap_err()));
+        }
+        drop(message);
+        assert!(is_it(site.comm().iprobe(from(1, 3)).unwrap_err()));
+        // What it had sent before is there.
+        let message = site.recv(ANY, 16).expect("it").message.expect("a message");
+        assert_eq!(content(&site, message), (vec![1], vec![]));
+        assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NobodyLeft);
+        assert_eq!(site.comm().endpoint().finish(&mut Patient), Ok(()));
+        site.check_clean();
+    }
+}
+
+/// Ends the connection after `until`, in the midst of something that the operation waits for.
+#[track_caller]
+fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -> mpjdev_device::RequestId) {
+    let (site, mut speaker) = usual_pair();
+    let id = operation(&site);
+    until(&site, &mut speaker);
+    drop(speaker);
+    match site.wait(id).unwrap_err() {
+        DeviceError::PeerFailed { rank: 1, .. } => {}
+        error => panic!("{error}"),
+    }
+    assert!(matches!(site.recv(from(1, 9), 8), Err(DeviceError::PeerFailed { rank: 1, .. })));
+    // A send that nobody waits for any more would be reported, these were.
+    assert_eq!(site.comm().endpoint().finish(&mut Patient), Ok(()));
+    site.check_clean();
+}
+
+fn posted(site: &Site) -> mpjdev_device::RequestId {
+    site.comm().irecv(from(1, 7), 6000, None).expect("irecv")
+}
+
+#[test]
+fn a_receive_fails_wherever_its_message_stops() {
+    let plain = octets(Encoding::Big, &[1; 200], &[]);
+    let long = octets(Encoding::Big, &[1; 2000], &[]);
+    let (first, second) = halves(Encoding::Big, &[1; 100], &[2; 2000]);
+    let (long_first, _) = halves(Encoding::Big, &[1; 2000], &[2; 2000]);
+    dies(|_, _| {}, posted);
+    // In the header, and behind it.
+    let packet = |speaker: &Speaker| {
+        let len = plain.len() as u32;
+        let head = Head { len, msglen: len.into(), tag: 7, ..speaker.head(DATA) };
+        [head.octets(), plain.clone()].concat()
+    };
+    for len in [1, 127, 128, 129, 135, 343] {
+        dies(|_, speaker| speaker.put_octets(&packet(speaker)[..len]), posted);
+    }
+    // A long one: begun, matched, in the midst of its rest.
+    dies(
+        |_, speaker| {
+            let _ = speaker.begin(7, &long);
+        },
+        posted,
+    );
+    let matched = |_: &Site, speaker: &mut Speaker| {
+        let begun = speaker.begin(7, &long);
+        speaker.expect(SYNCACK, begun.srqid);
+    };
+    dies(matched, posted);
+    let part = |_: &Site, speaker: &mut Speaker| {
+        let begun = speaker.begin(7, &long);
+        let drqid = speaker.expect(SYNCACK, begun.srqid).drqid;
+        let head = Head { kind: DATA, drqid, ..begun };
+        speaker.say(&head, &[0; 256]);
+        let half = [head.octets(), vec![0; 99]].concat();
+        speaker.put_octets(&half);
+    };
+    dies(part, posted);
+    // Between two parts, and in the second.
+    dies(|_, speaker| speaker.send(7, &first), posted);
+    let in_second = |_: &Site, speaker: &mut Speaker| {
+        speaker.send(7, &first);
+        let begun = speaker.begin(7, &second);
+        speaker.expect(SYNCACK, begun.srqid);
+    };
+    dies(in_second, posted);
+    // With others behind what nobody can tell yet.
+    let behind = |_: &Site, speaker: &mut Speaker| {
+        let begun = speaker.begin(7, &long_first);
+        speaker.send(7, &plain);
+        speaker.begin(7, &long);
+        speaker.send(8, &plain);
+        speaker.expect(SYNCACK, begun.srqid);
+    };
+    dies(behind, posted);
+}
+
+#[test]
+fn a_send_fails_wherever_its_answer_stops() {
+    let isend = |len: usize, mode: Mode| {
+        move |site: &Site| {
+            let message = site.message(Encoding::Big, &vec![1; len], &[]);
+            site.comm().isend(&message, 1, 7, mode).expect("isend").expect("pending")
+        }
+    };
+    for (len, mode) in [(8, Mode::Synchronous), (5000, Mode::Standard), (5000, Mode::Synchronous)] {
+        dies(|_, _| {}, isend(len, mode));
+        dies(|_, speaker| assert_eq!(speaker.take().0.tag, 7), isend(len, mode));
+    }
+    // Both parts of one, the first matched alone.
+    let split = |site: &Site| {
+        let message = site.message(Encoding::Big, &[1; 8], &[2; 1000]);
+        site.comm().isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending")
+    };
+    let first = |_: &Site, speaker: &mut Speaker| {
+        let (head, _) = speaker.take();
+        speaker.put(&Head { srqid: head.srqid, ..speaker.head(SYNCACK) }, &[]);
+        speaker.take();
+    };
+    dies(first, split);
+}
+
+/// It was matched, which is all that a send waits for; that its rest stops at the flow keeps nobody.
+#[test]
+fn the_rest_of_a_matched_message_is_forgotten_when_its_receiver_is_gone() {
+    let (site, mut speaker) = usual_pair();
+    speaker.acknowledges = false;
+    let message = site.message(Encoding::Big, &[1; 5000], &[]);
+    let id = site.comm().isend(&message, 1, 7, Mode::Standard).expect("isend").expect("pending");
+    drop(message);
+    let (head, _) = speaker.take();
+    speaker.put(&Head { srqid: head.srqid, drqid: 5, ..speaker.head(SYNCACK) }, &[]);
+    for _ in 1..TERMS.hiwater {
+        assert_eq!(speaker.take().0.drqid, 5);
+    }
+    site.wait(id).expect("matched");
+    drop(speaker);
+    assert_eq!(site.comm().endpoint().finish(&mut Patient), Ok(()));
+    site.check_clean();
+}
+
+/// What was begun and is received after its sender's death fails by itself.
+#[test]
+fn what_is_here_of_a_long_message_is_no_message_when_its_sender_is_gone() {
+    for taken_out in [true, false] {
+        let (site, mut speaker) = usual_pair();
+        speaker.begin(7, &octets(Encoding::Big, &[1; 2000], &[]));
+        speaker.ask();
+        let taken = taken_out.then(|| site.comm().improbe(ANY).expect("improbe").expect("it is here").1);
+        drop(speaker);
+        site.until("it is gone", |comm| comm.iprobe(from(1, 9)).is_err());
+        let failed = match taken {
+            Some(taken) => site.wait(site.comm().imrecv(taken, 6000)),
+            None => site.recv(from(1, 7), 6000),
+        };
+        assert!(matches!(failed, Err(DeviceError::PeerFailed { rank: 1, .. })), "{failed:?}");
+        site.check_clean();
+    }
+}
+
+/// A host with two processes: each has its own flow, and its own ids; the host's Fini is both processes' end.
+#[test]
+fn processes_of_one_host_are_ranks_of_their_own() {
+    let mut site = Site::new(&[Client::Foreign(&[2]), Client::Ours(1)], TERMS, Config::default());
+    let mut speaker = site.speakers.remove(&(0, 2)).expect("connected");
+    let comm = site.comm().clone();
+    assert_eq!((comm.rank(), comm.size()), (2, 3));
+    // The same tags and ids of both, in turn; more than hiwater together.
+    for round in 0..TERMS.hiwater as i32 - 1 {
+        for process in [0, 1] {
+            speaker.send_as(process, 0, round, &octets(Encoding::Big, &[process as i8], &[]));
+        }
+    }
+    for round in 0..TERMS.hiwater as i32 - 1 {
+        for process in [1, 0] {
+            let done = site.recv(from(process, round), 16).expect("it");
+            assert_eq!(done.status.expect("a status").source, process as u32);
+            let message = done.message.expect("a message");
+            assert_eq!(content(&site, message).0, [process as i8]);
+        }
+    }
+    for process in [0, 1] {
+        let message = site.message(Encoding::Big, &[process as i8], &[]);
+        let id = comm.isend(&message, process, 5, Mode::Synchronous).expect("isend").expect("pending");
+        drop(message);
+        let letter = speaker.recv();
+        assert_eq!(letter.head.dest, speaker.head_of(process as usize, 0).src);
+        assert_eq!(letter.head.lsrank, 2);
+        site.wait(id).expect("matched");
+    }
+    // Halves of one are no business of the other.
+    let (first, second) = halves(Encoding::Big, &[1; 8], &[7; 9]);
+    let (other_first, other_second) = halves(Encoding::Little, &[2; 8], &[8; 9]);
+    for (process, octets) in [(0, &first), (1, &other_first), (1, &other_second), (0, &second)] {
+        speaker.send_as(process, 0, 7, octets);
+    }
+    for (process, value) in [(0, 7), (1, 8)] {
+        let message = site.recv(from(process, 7), 16).expect("both").message.expect("a message");
+        assert_eq!(content(&site, message).1, [value; 9]);
+    }
+    // An answer to a message of the other process is none.
+    speaker.fini();
+    site.until("they have finished", |comm| comm.iprobe(from(1, 3)).is_err());
+    for rank in [0, 1] {
+        assert_eq!(comm.iprobe(from(rank, 3)).unwrap_err(), DeviceError::PeerFinished { rank: rank as u32 });
+    }
+    site.check_clean();
+}
+
+#[test]
+fn processes_of_one_host_fail_together() {
+    let mut site = Site::new(&[Client::Ours(1), Client::Foreign(&[2, 1])], TERMS, Config::default());
+    let mut speaker = site.speakers.remove(&(1, 0)).expect("connected");
+    let mut neighbour = site.speakers.remove(&(2, 0)).expect("connected");
+    let posted = [1, 2, 3].map(|rank| site.comm().irecv(from(rank, 7), 16, None).expect("irecv"));
+    // A SyncAck for a message that only the other process has.
+    let message = site.message(Encoding::Big, &[1], &[]);
+    let id = site.comm().isend(&message, 1, 5, Mode::Synchronous).expect("isend").expect("pending");
+    drop(message);
+    let (head, _) = speaker.take();
+    speaker.put(&Head { srqid: head.srqid, ..speaker.head_of(1, SYNCACK) }, &[]);
+    for id in [posted[0], posted[1], id] {
+        let error = site.wait(id).unwrap_err();
+        let DeviceError::PeerFailed { rank: 1 | 2, why } = &error else { panic!("{error}") };
+        assert!(why.contains(&format!("srqid {:#x} waits for SyncAck", head.srqid)), "{why}");
+    }
+    neighbour.send(7, &octets(Encoding::Big, &[1], &[]));
+    assert!(site.wait(posted[2]).is_ok(), "another host is another host");
+    neighbour.say(&Head { srqid: 1, ..neighbour.head(CANCEL) }, &[]);
+    site.check_clean();
+}

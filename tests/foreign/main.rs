@@ -1,0 +1,17 @@
+//! Ranks of ours against ranks of another implementation, which speak nothing but IMPI.
+#![forbid(unsafe_code)]
+
+#[path = "../../rust/buffer/tests/vectors/values.rs"]
+mod values;
+#[path = "../../rust/buffer/tests/vectors/mod.rs"]
+#[allow(dead_code, reason = "where a damaged message is damaged is for those that read messages to say")]
+mod vectors;
+
+mod cancelling;
+mod endings;
+mod flow;
+mod garbage;
+mod halves;
+mod plain;
+mod site;
+mod speaker;
