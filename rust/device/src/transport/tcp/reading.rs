@@ -95,12 +95,16 @@ impl<W> Reading<W> {
         }
     }
 
-    /// Reads what the socket has, as much as there is room for.
+    /// Reads what the socket has, as much as there is room for. Anybody may look again before what is here is taken: a full stage
+    /// has something to take, and nothing is read.
     pub(super) fn look(&mut self, socket: BorrowedFd<'_>) -> io::Result<Look> {
         if self.is_over {
             return Ok(Look::Nothing);
         }
         self.make_room();
+        if self.end == STAGE_LEN {
+            return Ok(Look::Octets);
+        }
         let stage = Part::new(self.stage.words(), self.end, READ_LEN.min(STAGE_LEN - self.end));
         let body = self.body.as_mut().filter(|body| self.start == self.end && body.done < body.len);
         let received = match body {
@@ -217,5 +221,48 @@ pub(super) fn copy_octets(
         copy_out(from, from_at + at, &mut octets[..n]);
         copy_in(to, to_at + at, &octets[..n]);
         at += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn connected() -> io::Result<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let sender = TcpStream::connect(listener.local_addr()?)?;
+        Ok((sender, listener.accept()?.0))
+    }
+
+    /// Several threads look while none takes: what is more than the stage holds stays in the socket.
+    #[test]
+    fn a_full_stage_is_looked_at_again_and_nothing_is_lost() {
+        let (mut sender, receiver) = connected().expect("a connection");
+        let octets: Vec<u8> = (0..2 * STAGE_LEN).map(|i| (i / HEADER_LEN) as u8).collect();
+        let writer = std::thread::spawn(move || sender.write_all(&octets));
+        let mut reading = Reading::<()>::new().expect("memory");
+        let begun = Instant::now();
+        while reading.staged_len() < STAGE_LEN {
+            reading.look(receiver.as_fd()).expect("no end");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{} octets", reading.staged_len());
+        }
+        assert_eq!(reading.look(receiver.as_fd()).expect("no end"), Look::Octets);
+        assert!(reading.has_something());
+        for i in 0..2 * STAGE_LEN / HEADER_LEN {
+            let header = loop {
+                match reading.take_header() {
+                    Some(header) => break header,
+                    None => reading.look(receiver.as_fd()).expect("no end"),
+                };
+                assert!(begun.elapsed() < Duration::from_secs(30), "header {i}");
+            };
+            assert_eq!(header, [i as u8; HEADER_LEN], "header {i}");
+        }
+        writer.join().expect("no panic").expect("written");
     }
 }
