@@ -1,5 +1,6 @@
 //! The tests, each with what it proves.
 
+mod all_pairs;
 mod collectives;
 mod failures;
 mod finishing;

@@ -1,0 +1,144 @@
+//! Every rank of a job exchanges with every other at once, in sizes and forms that change from message to message.
+
+use mpjdev_device::collective::Outcome;
+use mpjdev_device::{Mode, Patient};
+
+use crate::harness::{ANY, Party, amount, from, run};
+use crate::letter::Letter;
+use crate::worlds::{Ability, World, in_every_world};
+
+in_every_world![
+    eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards,
+    eight_ranks_send_large_messages_to_all_others_before_anybody_receives,
+];
+
+const RANKS: u32 = 8;
+/// Octets of primary payload in turn: none, inside a cell or a stage and past it, at the limit of what leaves before it is
+/// matched over TCP, and past a packet.
+const SIZES: [usize; 8] = [0, 8, 1024, 4064, 5000, (128 << 10) - 16, 128 << 10, 300_000];
+/// The same where a packet holds 16 octets.
+const SMALL_SIZES: [usize; 8] = [0, 8, 16, 24, 40, 104, 200, 600];
+
+/// The message number `i` of a thread of a rank to another one; a third of them are split, and a third have the rest appended.
+fn letter(world: &World, thread: usize, (source, dest): (u32, u32), i: usize) -> Letter {
+    let sizes = if world.lack(Ability::Bulk).is_some() { SMALL_SIZES } else { SIZES };
+    let seed = (thread as u64) << 48 | u64::from(source) << 40 | u64::from(dest) << 32 | i as u64;
+    let at = thread + i + (source * 3 + dest) as usize;
+    let (primary, other) = (sizes[at % sizes.len()], sizes[at * 5 % 6]);
+    match at / 3 % 3 {
+        1 => Letter::split(seed, primary, other + 1),
+        2 => Letter::appended(seed, primary, other),
+        _ => Letter::plain(seed, primary),
+    }
+}
+
+fn mode(i: usize) -> Mode {
+    if i % 3 == 1 { Mode::Synchronous } else { Mode::Standard }
+}
+
+/// Room for any of them.
+const ROOM: usize = 700_000;
+
+/// Four threads of each rank: one has all its receives posted before it sends, one takes what comes under its tag from
+/// anybody, one probes for it first, and one takes anything in a communicator of its own.
+fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(world: &World) {
+    let count = amount(8, 200);
+    run(world, RANKS as usize, |party| {
+        let Ok(Outcome::Created(Some(own))) = party.comm.start_dup().finish(&mut Patient) else {
+            panic!("dup")
+        };
+        let own = party.on(own);
+        party.threads(4, |thread| match thread {
+            3 => Exchange { world, party: &own, thread, count }.play(),
+            _ => Exchange { world, party, thread, count }.play(),
+        });
+    });
+}
+
+/// What one thread of a rank does.
+struct Exchange<'a> {
+    world: &'a World,
+    party: &'a Party,
+    thread: usize,
+    count: usize,
+}
+
+impl Exchange<'_> {
+    fn others(&self) -> impl Iterator<Item = u32> {
+        let own = self.party.rank();
+        // Each begins with another one.
+        (1..RANKS).map(move |k| (own + k) % RANKS)
+    }
+
+    fn sent_by(&self, source: u32, i: usize) -> Letter {
+        letter(self.world, self.thread, (source, self.party.rank()), i)
+    }
+
+    fn tag(&self, i: usize) -> i32 {
+        if self.thread == 3 { (i % 4) as i32 } else { self.thread as i32 }
+    }
+
+    fn play(&self) {
+        let posted = match self.thread {
+            0 => (0..self.count).flat_map(|i| self.others().map(move |peer| (i, peer))).collect(),
+            _ => Vec::new(),
+        };
+        let posted: Vec<_> = posted
+            .into_iter()
+            .map(|(i, peer)| {
+                let letter = self.sent_by(peer, i);
+                (self.party.post(from(peer, self.tag(i)), letter.needs()), letter)
+            })
+            .collect();
+        let mut sends = Vec::new();
+        for i in 0..self.count {
+            for peer in self.others() {
+                let letter = letter(self.world, self.thread, (self.party.rank(), peer), i);
+                sends.push(self.party.isend(mode(i), &letter, peer, self.tag(i)));
+            }
+        }
+        if posted.is_empty() {
+            self.receive_unposted();
+        }
+        for (id, letter) in posted {
+            self.party.wait_letter(id, &letter);
+        }
+        self.party.wait_all(sends);
+    }
+
+    /// Receives as many as all send, whoever is first; those of one sender in their order.
+    fn receive_unposted(&self) {
+        let mut next = [0; RANKS as usize];
+        for _ in 0..self.count * (RANKS as usize - 1) {
+            let any = if self.thread == 3 { ANY } else { from(None, self.tag(0)) };
+            let any = match self.thread {
+                2 => from(self.party.see(any).source, any.tag),
+                _ => any,
+            };
+            let (status, message) = self.party.recv(any, ROOM);
+            let i = &mut next[status.source as usize];
+            assert_eq!(status.tag, self.tag(*i), "message {i} of rank {}", status.source);
+            self.sent_by(status.source, *i).check(&message);
+            *i += 1;
+        }
+    }
+}
+
+/// Nobody takes anything until all have begun to send to all: what may not leave yet waits at its sender.
+fn eight_ranks_send_large_messages_to_all_others_before_anybody_receives(world: &World) {
+    let octets = if world.lack(Ability::Bulk).is_some() { 600 } else { 1 << 20 };
+    run(world, RANKS as usize, |party| {
+        let own = party.rank();
+        let letter = |source: u32, dest: u32| Letter::split(u64::from(source * RANKS + dest), octets, octets);
+        let others = || (1..RANKS).map(|k| (own + k) % RANKS);
+        let sends: Vec<_> =
+            others().map(|peer| party.isend(Mode::Standard, &letter(own, peer), peer, 1)).collect();
+        party.say(&format!("rank {own} sends"));
+        (0..RANKS).for_each(|rank| party.hear(&format!("rank {rank} sends")));
+        for _ in others() {
+            let source = party.see(from(None, 1)).source;
+            party.expect(from(source, 1), &letter(source, own));
+        }
+        party.wait_all(sends);
+    });
+}
