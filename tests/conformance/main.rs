@@ -3,6 +3,7 @@
 //! The suite knows a transport only by what [`mpjdev_device::Comm`] shows of it. `MPJDEV_SOAK=1` makes the amounts larger.
 #![forbid(unsafe_code)]
 
+mod cuts;
 mod harness;
 mod letter;
 mod raw;

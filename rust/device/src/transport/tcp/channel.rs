@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::handling::What;
 use super::reading::Reading;
@@ -24,6 +24,8 @@ pub(super) struct Channel {
     pub(super) has_refused: AtomicBool,
     /// The host has said that nothing more comes.
     pub(super) has_finished: AtomicBool,
+    /// What the system has said of it that is no end of a stream.
+    pub(super) fault: OnceLock<String>,
     /// It is gone.
     pub(super) is_closed: AtomicBool,
 }
@@ -40,6 +42,7 @@ impl Channel {
             has_waiting: no(),
             has_refused: no(),
             has_finished: no(),
+            fault: OnceLock::new(),
             is_closed: no(),
         }
     }

@@ -83,14 +83,17 @@ impl TcpInbox {
             match writing.ending.handle_end_of_stream() {
                 EndOfStream::Died => {}
                 // Who still waits for something from there is told that it has finished, as far as anybody can tell.
-                EndOfStream::Orderly | EndOfStream::Unknown if is_between_packets => {
+                EndOfStream::Orderly | EndOfStream::Unknown
+                    if is_between_packets && channel.fault.get().is_none() =>
+                {
                     drop(writing);
                     self.wire.note_finished(channel);
                     return n;
                 }
                 EndOfStream::Orderly | EndOfStream::Unknown => {}
             }
-            let why = "its connection has ended before it had finished";
+            let why =
+                channel.fault.get().map_or("its connection has ended before it had finished", |why| why);
             self.wire.close(channel, &mut writing, why);
         }
         n

@@ -1,11 +1,8 @@
 //! How a rank looks for what has come, which is to read it.
 
-use std::io::{Error, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::time::Duration;
-
-use mpjdev_proto::impi::Dialect;
 
 use super::channel::Channel;
 use super::reading::Look;
@@ -22,9 +19,11 @@ impl TcpWire {
             return false;
         }
         let Some(mut reading) = channel.try_reading() else { return false };
-        let look = reading.look(channel.socket.as_fd());
-        if let Ok(Look::Nothing) = look {
-            return false;
+        match reading.look(channel.socket.as_fd()) {
+            Ok(Look::Nothing) => return false,
+            Ok(Look::Octets | Look::End) => {}
+            // What came before it is taken first: it may say that the other end had finished.
+            Err(error) => self.note_fault(channel, &error),
         }
         let has_something = reading.has_something();
         let is_over = reading.is_over;
@@ -35,13 +34,6 @@ impl TcpWire {
         if has_something || is_over {
             self.hot.store(at, Relaxed);
             self.note_ready(channel);
-        }
-        // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
-        let is_end = |error: &Error| {
-            self.terms.dialect == Dialect::Draft && error.kind() == ErrorKind::ConnectionReset
-        };
-        if let Some(error) = look.err().filter(|error| !is_end(error)) {
-            self.close(channel, &mut channel.writing(), &format!("its connection is broken: {error}"));
         }
         has_something || is_over
     }

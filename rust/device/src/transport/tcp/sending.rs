@@ -57,7 +57,7 @@ impl TcpWire {
     pub(super) fn write(&self, channel: &Channel, writing: &mut Writing) {
         loop {
             if let Err(error) = writing.write(channel.socket.as_fd()) {
-                return self.close(channel, writing, &format!("its connection is broken: {error}"));
+                return self.break_off(channel, writing, &error);
             }
             // What is written makes room for more.
             if writing.waiting_len() > 0 {

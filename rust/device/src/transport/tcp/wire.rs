@@ -176,6 +176,25 @@ impl TcpWire {
         self.note_change();
     }
 
+    /// Nothing leaves through a channel any more. What the other end has sent before is taken all the same: who is gone may have
+    /// finished, and left answers unread. Reading comes to an end, and that decides.
+    pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
+        self.note_fault(channel, error);
+        writing.break_off();
+        self.note_waiting(channel, writing);
+        self.note_room(channel);
+        let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
+    }
+
+    /// The system says that a channel is broken.
+    pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
+        let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+        // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
+        if self.terms.dialect == Dialect::Final || !is_reset {
+            let _ = channel.fault.set(format!("its connection is broken: {error}"));
+        }
+    }
+
     /// All that the ranks behind a channel have sent is here, and nothing more comes.
     pub(super) fn note_finished(&self, channel: &Channel) {
         channel.has_finished.store(true, SeqCst);
@@ -240,7 +259,8 @@ impl TcpWire {
         for channel in &self.channels {
             let mut writing = channel.writing();
             // Who has not got everything is not told that everything has come.
-            if writing.is_closed || writing.talks.iter().any(|talk| talk.pair.has_queued()) {
+            let is_gone = writing.is_closed || writing.is_broken;
+            if is_gone || writing.talks.iter().any(|talk| talk.pair.has_queued()) {
                 continue;
             }
             writing.ending.finish();
@@ -254,7 +274,7 @@ impl TcpWire {
     /// Whether a channel's octets have all been taken by the other side's system.
     fn has_left(&self, channel: &Channel) -> bool {
         let mut writing = channel.writing();
-        if writing.is_closed {
+        if writing.is_closed || writing.is_broken {
             return true;
         }
         // Whoever has ended its own direction takes nothing more.
@@ -281,8 +301,8 @@ impl Wire for TcpWire {
         }
         let Some(channel) = self.channel(dest) else { return true };
         let mut writing = channel.writing();
-        if writing.is_closed {
-            // Who has failed gets nothing.
+        if writing.is_closed || writing.is_broken {
+            // Who is gone gets nothing.
             return true;
         }
         let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };

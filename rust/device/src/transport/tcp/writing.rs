@@ -130,6 +130,8 @@ pub(super) struct Writing {
     burst: (u32, u32),
     /// What both ends have said of the end.
     pub(super) ending: Ending,
+    /// Nothing leaves any more, whatever is put.
+    pub(super) is_broken: bool,
     /// The channel takes nothing more.
     pub(super) is_closed: bool,
 }
@@ -148,6 +150,7 @@ impl Writing {
             written: 0,
             burst: (0, 0),
             ending: Ending::new(dialect),
+            is_broken: false,
             is_closed: false,
         })
     }
@@ -160,7 +163,7 @@ impl Writing {
     /// None when everything has left; else the octets that have.
     pub(super) fn leaving(&self) -> Option<u64> {
         let waits = self.waiting > 0 || self.talks.iter().any(|talk| talk.pair.has_queued());
-        (waits && !self.is_closed).then_some(self.written)
+        (waits && !self.is_closed && !self.is_broken).then_some(self.written)
     }
 
     /// Whether another packet may be put.
@@ -182,6 +185,9 @@ impl Writing {
 
     /// Puts a packet behind those that wait.
     pub(super) fn put(&mut self, at: usize, packet: &Packet, body: Option<(&Slab, usize, usize)>) {
+        if self.is_broken {
+            return;
+        }
         let mut header = [0; HEADER_LEN];
         packet.emit(self.talks[at].pair.settings().dialect, &mut header);
         self.put_octets(&header);
@@ -197,6 +203,9 @@ impl Writing {
 
     /// Puts octets behind those that wait; there is room for them.
     pub(super) fn put_octets(&mut self, octets: &[u8]) {
+        if self.is_broken {
+            return;
+        }
         copy_in(self.stage.words(), self.end, octets);
         self.staged(octets.len());
     }
@@ -304,11 +313,17 @@ impl Writing {
         }
     }
 
+    /// Nothing that waits will leave. The conversations go on, as far as something of the other end is still to be taken.
+    pub(super) fn break_off(&mut self) {
+        self.is_broken = true;
+        self.pieces.clear();
+        (self.waiting, self.start, self.end) = (0, 0, 0);
+    }
+
     /// Nothing that waits will leave, and nothing more is taken.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
-        self.pieces.clear();
-        self.waiting = 0;
+        self.break_off();
         for talk in &mut self.talks {
             let _ = talk.pair.abandon();
             talk.sends.clear();
