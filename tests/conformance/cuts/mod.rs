@@ -312,7 +312,7 @@ fn a_connection_may_be_cut_in_short_messages() {
 
 #[test]
 fn a_connection_may_be_cut_where_messages_begin() {
-    run_all(Step::Begun, [0, 1], &[Dialect::Final]);
+    run_all(Step::Begun, [0, 1], &BOTH);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_connection_may_be_cut_in_answers() {
 
 #[test]
 fn a_connection_may_be_cut_in_acknowledgements() {
-    run_all(Step::Ack, [0, 2], &[Dialect::Final]);
+    run_all(Step::Ack, [0, 2], &BOTH);
 }
 
 #[test]

@@ -406,7 +406,9 @@ impl Wire for TcpWire {
     }
 
     fn leaving(&self) -> Option<u64> {
-        let left = self.channels.iter().filter_map(|channel| channel.writing().leaving());
+        // Who has finished takes nothing more.
+        let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
+        let left = live.filter_map(|channel| channel.writing().leaving());
         left.reduce(u64::wrapping_add)
     }
 
