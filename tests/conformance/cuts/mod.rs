@@ -317,7 +317,7 @@ fn a_connection_may_be_cut_where_messages_begin() {
 
 #[test]
 fn a_connection_may_be_cut_in_the_rest_of_long_messages() {
-    run_all(Step::Rest, [0, 7], &[Dialect::Final]);
+    run_all(Step::Rest, [0, 7], &BOTH);
 }
 
 #[test]

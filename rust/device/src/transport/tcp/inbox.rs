@@ -10,6 +10,7 @@ use super::channel::Channel;
 use super::handling::What;
 use super::reading::{Place, Reading, copy_octets};
 use super::wire::TcpWire;
+use super::writing::Talk;
 use crate::transport::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, goes_inline};
 
 /// The receiving side of one rank.
@@ -84,7 +85,9 @@ impl TcpInbox {
                 EndOfStream::Died => {}
                 // Who still waits for something from there is told that it has finished, as far as anybody can tell.
                 EndOfStream::Orderly | EndOfStream::Unknown
-                    if is_between_packets && channel.fault.get().is_none() =>
+                    if is_between_packets
+                        && channel.fault.get().is_none()
+                        && !writing.talks.iter().any(Talk::is_under_way) =>
                 {
                     drop(writing);
                     self.wire.note_finished(channel);

@@ -90,6 +90,11 @@ impl Talk {
         self.grant(2 * self.hiwater());
     }
 
+    /// Whether a long message that is matched has not come whole: its sender cannot have finished.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
     /// A part of a long message's rest has come, which somebody wants or nobody.
     pub(super) fn note_rest(&mut self, last: bool, is_wanted: bool) {
         self.under_way -= usize::from(last);
