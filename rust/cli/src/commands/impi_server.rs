@@ -34,6 +34,9 @@ network, use a tunnel. A key that every implementation can read:
 
   export IMPI_AUTH_KEY=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
 
+A wrong key is answered after 0.2 s, each further one after twice that time, up to 5 s, which holds nobody else up. While \
+64 wait for that answer the server listens to no new connection.
+
 Exit status: 0 all clients have finished, 1 the job has failed, 124 the time to form it is over, 2 wrong usage or an \
 address that cannot be had, 128 + n for signal n."
 )]

@@ -1,10 +1,11 @@
 //! IMPI's start-up over TCP: what the pure machines of `mpjdev_proto::impi::startup` say is carried here.
 //!
 //! [`server`] is the startup server of a job, [`client`] a site's connection to it, [`auth`] what both take from their
-//! environment.
+//! environment, [`penalty`] how long a wrong key makes wait.
 
 pub mod auth;
 pub mod client;
+pub mod penalty;
 pub mod server;
 
 use std::time::Duration;

@@ -11,6 +11,7 @@ use mpjdev_proto::impi::startup::{Failure, Fault, Output, Server, ServerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::penalty::Penalties;
 use crate::job::signals;
 
 /// What its lines begin with.
@@ -40,6 +41,8 @@ pub struct Rim {
     listener: TcpListener,
     server: Server,
     peers: BTreeMap<u64, Peer>,
+    /// Connections that were refused for a wrong key, and are not told at once; nobody reads what they say.
+    penalties: Penalties<TcpStream>,
     /// The number of the next connection.
     next_conn: u64,
     begun: Instant,
@@ -81,6 +84,7 @@ impl Rim {
             listener,
             server,
             peers: BTreeMap::new(),
+            penalties: Penalties::default(),
             next_conn: 0,
             begun: Instant::now(),
             pause_until: None,
@@ -118,7 +122,9 @@ impl Rim {
             if is_listener_ready {
                 self.accept();
             }
-            self.server.handle_timeout(self.now_ms());
+            let now_ms = self.now_ms();
+            self.server.handle_timeout(now_ms);
+            self.penalties.release(now_ms).for_each(drop);
         }
     }
 
@@ -130,14 +136,16 @@ impl Rim {
     fn wait(&mut self) -> io::Result<(bool, Vec<u64>)> {
         let now = Instant::now();
         self.pause_until = self.pause_until.filter(|until| now < *until);
-        let deadline = self.server.next_deadline().and_then(|ms| {
-            // Not before it: the machine counts whole milliseconds.
+        let deadlines = [self.server.next_deadline(), self.penalties.next_deadline()];
+        let deadline = deadlines.into_iter().flatten().min().and_then(|ms| {
+            // Not before it: the machines count whole milliseconds.
             self.begun.checked_add(Duration::from_millis(ms))
         });
         let most = deadline.into_iter().chain(self.pause_until).min();
         let most = most.map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        let accepts = if self.pause_until.is_none() { PollFlags::IN } else { PollFlags::empty() };
+        let may_accept = self.pause_until.is_none() && !self.penalties.is_full();
+        let accepts = if may_accept { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(&self.listener, accepts)];
         fds.extend(self.signals.iter().map(|(_, stream)| PollFd::new(stream, PollFlags::IN)));
         let first_peer = fds.len();
@@ -237,10 +245,14 @@ impl Rim {
     fn close(&mut self, conn: u64, fault: Option<Fault>) {
         let Some(peer) = self.peers.remove(&conn) else { return };
         if let Some(fault) = fault {
-            let Peer { address, rank, .. } = peer;
+            let Peer { address, rank, stream, .. } = peer;
             match rank {
                 Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
                 None => self.tell(&format!("refused {address}: {fault}")),
+            }
+            // Nobody is to learn quickly that a key was wrong.
+            if fault == Fault::WrongKey {
+                self.penalties.put(self.now_ms(), stream);
             }
         }
     }

@@ -1,0 +1,132 @@
+//! How long whoever has given a wrong key waits for the answer, so that nobody tries keys quickly.
+
+use std::collections::VecDeque;
+
+/// What the first one waits.
+const FIRST_MS: u64 = 200;
+/// What anybody waits at most.
+const LONGEST_MS: u64 = 5_000;
+/// When so long nobody has given a wrong key, the next one is the first again.
+const FORGET_MS: u64 = 60_000;
+/// How many wait at a time, until nobody new is listened to.
+const HELD_MAX: usize = 64;
+
+/// Those that have given a wrong key, each until its time has come: a rule without sockets and clock. Times are milliseconds
+/// of any clock that does not go back.
+///
+/// [`put`](Self::put) takes one in; [`release`](Self::release) gives back those that have waited long enough, and
+/// [`next_deadline`](Self::next_deadline) says when there are some. The first waits 200 ms, each further one twice as long as
+/// the one before it, up to 5 s; after a minute without a wrong key the count begins anew. While [`is_full`](Self::is_full),
+/// the driver listens to nobody new: so there are at most 64 and those whom it was listening to already, and all together
+/// make no more than 13 tries in a second. Whoever goes away earlier is counted until its time has come.
+#[derive(Debug)]
+pub struct Penalties<T> {
+    /// In the order of their times.
+    held: VecDeque<(u64, T)>,
+    /// What the last one waits, and when it came.
+    last: Option<(u64, u64)>,
+}
+
+impl<T> Default for Penalties<T> {
+    fn default() -> Penalties<T> {
+        Penalties { held: VecDeque::new(), last: None }
+    }
+}
+
+impl<T> Penalties<T> {
+    /// Takes in one that has given a wrong key now.
+    pub fn put(&mut self, now_ms: u64, one: T) {
+        let recent = self.last.filter(|(_, came_ms)| now_ms.saturating_sub(*came_ms) < FORGET_MS);
+        let wait_ms = recent.map_or(FIRST_MS, |(wait_ms, _)| (wait_ms * 2).min(LONGEST_MS));
+        self.last = Some((wait_ms, now_ms));
+        // Waits grow, and are forgotten later than the longest of them is over: the order stays.
+        self.held.push_back((now_ms.saturating_add(wait_ms), one));
+    }
+
+    /// Whether nobody new is to be listened to.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.held.len() >= HELD_MAX
+    }
+
+    /// When the next one has waited long enough; none is never.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.held.front().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// Those that have waited long enough.
+    pub fn release(&mut self, now_ms: u64) -> impl Iterator<Item = T> {
+        let count = self.held.iter().take_while(|(until_ms, _)| *until_ms <= now_ms).count();
+        self.held.drain(..count).map(|(_, one)| one)
+    }
+}
+
+const _: () = assert!(LONGEST_MS < FORGET_MS && FIRST_MS <= LONGEST_MS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn released(penalties: &mut Penalties<u32>, now_ms: u64) -> Vec<u32> {
+        penalties.release(now_ms).collect()
+    }
+
+    #[test]
+    fn each_waits_twice_as_long_as_the_one_before_up_to_the_longest() {
+        let mut penalties = Penalties::default();
+        let mut now_ms = 1000;
+        for wait_ms in [200, 400, 800, 1600, 3200, 5000, 5000, 5000] {
+            penalties.put(now_ms, 7);
+            assert_eq!(penalties.next_deadline(), Some(now_ms + wait_ms));
+            assert!(released(&mut penalties, now_ms + wait_ms - 1).is_empty());
+            now_ms += wait_ms;
+            assert_eq!(released(&mut penalties, now_ms), [7]);
+            assert_eq!(penalties.next_deadline(), None);
+        }
+    }
+
+    #[test]
+    fn a_minute_without_a_wrong_key_is_forgotten() {
+        let mut penalties = Penalties::default();
+        (0..10).for_each(|one| penalties.put(0, one));
+        assert_eq!(released(&mut penalties, 5000).len(), 10);
+        penalties.put(59_999, 10);
+        assert_eq!(penalties.next_deadline(), Some(64_999), "not yet");
+        assert_eq!(released(&mut penalties, 64_999), [10]);
+        penalties.put(119_999, 11);
+        assert_eq!(penalties.next_deadline(), Some(120_199));
+    }
+
+    #[test]
+    fn those_that_come_at_once_are_released_in_their_order() {
+        let mut penalties = Penalties::default();
+        (0..4).for_each(|one| penalties.put(0, one));
+        assert_eq!(released(&mut penalties, 400), [0, 1]);
+        assert_eq!(released(&mut penalties, 1600), [2, 3]);
+    }
+
+    /// Proves the figure that is promised: with as many tries as are let in, however they come.
+    #[test]
+    fn all_together_make_thirteen_tries_in_a_second_at_most() {
+        let mut penalties = Penalties::default();
+        let mut tries = 0;
+        for now_ms in 0..160_000 {
+            penalties.release(now_ms).for_each(drop);
+            while !penalties.is_full() {
+                penalties.put(now_ms, 0);
+                tries += u32::from(now_ms >= 60_000);
+            }
+        }
+        assert!(tries <= 13 * 100, "{tries} in 100 s");
+        assert_eq!(penalties.held.len(), HELD_MAX);
+    }
+
+    #[test]
+    fn the_end_of_time_breaks_nothing() {
+        let mut penalties = Penalties::default();
+        penalties.put(u64::MAX - 1, 1);
+        penalties.put(u64::MAX, 2);
+        assert_eq!(released(&mut penalties, u64::MAX), [1, 2]);
+    }
+}

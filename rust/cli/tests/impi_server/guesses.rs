@@ -1,0 +1,76 @@
+//! Whoever tries keys, and those that have the right one meanwhile.
+
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
+
+use mpjdev_proto::impi::startup::Settings;
+
+use crate::process::{Process, Stranger, WITH_KEY, message, settings, soon};
+
+const KEY: [(&str, &str); 1] = [("IMPI_AUTH_KEY", "42")];
+
+/// A connection that has given a wrong key.
+fn guess(server: &Process, key: u64) -> Stranger {
+    let mut stranger = server.connect();
+    stranger.say(&message(b"AUTH", &[0, 0, 0, 2]));
+    assert_eq!(stranger.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
+    stranger.say(&key.to_be_bytes());
+    stranger
+}
+
+fn honest(rank: u32) -> Settings {
+    Settings { auth: WITH_KEY, ..settings(rank) }
+}
+
+/// Lets the job of two run and end; gives what the server had to say.
+fn finish(server: Process) -> String {
+    let joined = server.join_all((0..2).map(honest));
+    joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
+    let (status, text) = server.ended();
+    assert_eq!(status, 0, "{text}");
+    text
+}
+
+#[test]
+fn each_wrong_key_waits_longer_for_its_answer() {
+    let server = Process::start_with(&["-server", "2"], &KEY);
+    for wait_ms in [200, 400, 800] {
+        let mut stranger = guess(&server, wait_ms);
+        let begun = Instant::now();
+        stranger.until_closed();
+        // The server's clock may have begun a millisecond earlier.
+        assert!(begun.elapsed() >= Duration::from_millis(wait_ms - 10), "{:?}", begun.elapsed());
+    }
+    let text = finish(server);
+    assert_eq!(text.lines().filter(|line| line.ends_with(": wrong key")).count(), 3, "{text}");
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+/// Proves that those who guess wait alone: a job forms, runs and ends while they do, and does not wait for them either.
+#[test]
+fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
+    const GUESSES: u64 = 40;
+    let server = Process::start_with(&["-server", "2"], &KEY);
+    let mut guessing: Vec<_> = (0..GUESSES).map(|key| guess(&server, 1000 + key)).collect();
+    let joined = server.join_all((0..2).map(honest));
+    let last = guessing.last_mut().expect("many");
+    last.0.set_nonblocking(true).expect("a socket");
+    let answer = last.0.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(answer, Err(ErrorKind::WouldBlock), "the last one has its answer already");
+    last.0.set_nonblocking(false).expect("a socket");
+    joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
+    let (status, text) = server.ended();
+    assert_eq!((status, text.lines().count()), (0, GUESSES as usize), "{text}");
+    guessing.iter_mut().for_each(Stranger::until_closed);
+}
+
+/// Proves that going away and coming again is no way round: whoever has guessed is counted until its time has come.
+#[test]
+fn whoever_does_not_wait_for_the_answer_is_counted_all_the_same() {
+    let server = Process::start_with(&["-server", "2"], &KEY);
+    let begun = Instant::now();
+    // 64 are held at a time. The last one needs the sixth place that becomes free, whose time is 5 s.
+    (0..70).for_each(|key| drop(guess(&server, 1000 + key)));
+    assert!(begun.elapsed() >= Duration::from_millis(4990), "{:?}", begun.elapsed());
+    assert_eq!(finish(server).lines().count(), 70);
+}
