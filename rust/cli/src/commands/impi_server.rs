@@ -23,7 +23,8 @@ other implementations. The server stays until all clients have finished. Refused
 error, and the others go on.
 
 Who may join is said in the environment, of the server and of each client alike:
-  IMPI_AUTH_KEY_FILE  a file that holds the key; wins over IMPI_AUTH_KEY
+  IMPI_AUTH_KEY_FILE  a file that holds the key and that nobody but its owner can open (chmod 600); wins over \
+IMPI_AUTH_KEY
   IMPI_AUTH_KEY       the key: a decimal number of 64 bits with a sign, or 0x and hexadecimal digits (which LAM does not \
 know)
   IMPI_AUTH_NONE      set to anything: whoever has no key may join as well

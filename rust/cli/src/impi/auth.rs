@@ -2,11 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use mpjdev_proto::impi::startup::{Auth, Key};
+use rustix::fs::OFlags;
 use thiserror::Error;
 
 /// Set to anything, also to nothing: whoever has no key may join.
@@ -18,6 +20,8 @@ pub const AUTH_KEY_FILE: &str = "IMPI_AUTH_KEY_FILE";
 
 /// Octets of a file that holds a key, at most.
 const FILE_MAX: u64 = 4096;
+/// What group and others may do with a file.
+const OTHERS: u32 = 0o077;
 
 /// A key that cannot be used. What it holds is not in the text.
 #[derive(Debug, Error)]
@@ -38,6 +42,32 @@ pub enum AuthError {
         file: String,
         /// Why.
         source: io::Error,
+    },
+    /// It may be read, or changed, by somebody else than its owner.
+    #[error("{AUTH_KEY_FILE}: {file} is open to others (mode {mode:04o}), a key is not: chmod 600 {file}")]
+    Open {
+        /// Its name.
+        file: String,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is a directory, a device or a pipe.
+    #[error("{AUTH_KEY_FILE}: {file} is no regular file")]
+    Special {
+        /// Its name.
+        file: String,
+    },
+    /// There is nothing in it.
+    #[error("{AUTH_KEY_FILE}: {file} is empty")]
+    Empty {
+        /// Its name.
+        file: String,
+    },
+    /// No key is as long as what is in it.
+    #[error("{AUTH_KEY_FILE}: {file} has more than {FILE_MAX} octets, a key is one number")]
+    Long {
+        /// Its name.
+        file: String,
     },
 }
 
@@ -84,12 +114,31 @@ fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<
     Ok(if auth.is_empty() { None } else { Some(auth) })
 }
 
-fn from_file(file: OsString) -> Result<Key, AuthError> {
-    let name = || file.to_string_lossy().into_owned();
-    let mut text = String::new();
-    let read = File::open(&file).and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
-    read.map_err(|source| AuthError::File { file: name(), source })?;
-    parse(&text).ok_or_else(|| AuthError::NoKey { from: name() })
+/// The key in a file that is its owner's alone, as ssh(1) wants it of its keys.
+fn from_file(path: OsString) -> Result<Key, AuthError> {
+    let file = path.to_string_lossy().into_owned();
+    let failed = |source| AuthError::File { file: file.clone(), source };
+    // A pipe would wait for whoever writes into it.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
+    let meta = opened.metadata().map_err(failed)?;
+    let mode = meta.mode() & 0o7777;
+    if !meta.is_file() {
+        return Err(AuthError::Special { file });
+    }
+    if mode & OTHERS != 0 {
+        return Err(AuthError::Open { file, mode });
+    }
+    let mut octets = Vec::new();
+    opened.take(FILE_MAX + 1).read_to_end(&mut octets).map_err(failed)?;
+    if octets.len() as u64 > FILE_MAX {
+        return Err(AuthError::Long { file });
+    }
+    let text = octets.trim_ascii();
+    if text.is_empty() {
+        return Err(AuthError::Empty { file });
+    }
+    str::from_utf8(text).ok().and_then(parse).ok_or(AuthError::NoKey { from: file })
 }
 
 /// A decimal number as strtoll(3) reads it, which is how LAM does; what strtoll would leave unread, cut off, or make 0 of is no
@@ -105,6 +154,11 @@ fn parse(text: &str) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
     use super::*;
 
     fn key(text: &str) -> Option<u64> {
@@ -139,7 +193,7 @@ mod tests {
     #[test]
     fn variables_enable_methods_and_the_file_wins() {
         let file = env::temp_dir().join(format!("mpjdev-key-{}", std::process::id()));
-        std::fs::write(&file, "0x07\n").expect("a file");
+        write(&file, b"0x07\n", 0o600);
         let of = |set: &[(&str, &str)]| {
             let found = from_variables(|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into()));
             found.map(|auth| auth.map(|auth| (auth.none, auth.key.map(|key| key.0))))
@@ -164,6 +218,60 @@ mod tests {
             texts[1]
         );
     }
+
+    fn write(file: &Path, octets: &[u8], mode: u32) {
+        std::fs::write(file, octets).expect("a file");
+        std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("ours");
+    }
+
+    #[test]
+    fn a_file_that_is_no_secret_or_no_key_is_refused_by_name() {
+        let file = env::temp_dir().join(format!("mpjdev-no-key-{}", std::process::id()));
+        let name = file.to_str().expect("UTF-8");
+        let why = || from_file(name.into()).expect_err("no key").to_string();
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o4601] {
+            write(&file, b"7", mode);
+            let wanted = format!(
+                "IMPI_AUTH_KEY_FILE: {name} is open to others (mode {mode:04o}), a key is not: chmod 600 {name}"
+            );
+            assert_eq!(why(), wanted);
+        }
+        for mode in [0o600, 0o400, 0o700] {
+            write(&file, b"7", 0o600);
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
+            assert!(from_file(name.into()).is_ok_and(|key| key.0 == 7), "{mode:o}");
+        }
+        for empty in [&b""[..], b" \n\n"] {
+            write(&file, empty, 0o600);
+            assert_eq!(why(), format!("IMPI_AUTH_KEY_FILE: {name} is empty"));
+        }
+        let mut long = vec![b' '; 4096];
+        long[4095] = b'7';
+        write(&file, &long, 0o600);
+        assert!(from_file(name.into()).is_ok_and(|key| key.0 == 7), "4096 octets");
+        long.push(b'\n');
+        write(&file, &long, 0o600);
+        let text = "has more than 4096 octets, a key is one number";
+        assert_eq!(why(), format!("IMPI_AUTH_KEY_FILE: {name} {text}"));
+        for wrong in [&b"s3cret"[..], b"\xff\xfe7", b"7\n8"] {
+            write(&file, wrong, 0o600);
+            assert!(why().starts_with(&format!("{name} holds no key: ")), "{}", why());
+        }
+        std::fs::remove_file(&file).expect("ours");
+        let special = |path: &str| from_file(path.into()).expect_err("no key").to_string();
+        for path in ["/", "/dev/null"] {
+            assert_eq!(special(path), format!("IMPI_AUTH_KEY_FILE: {path} is no regular file"));
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let why = from_file(path.clone().into()).expect_err("no file").to_string();
+        assert_eq!(why, format!("IMPI_AUTH_KEY_FILE: {path} is no regular file"));
+    }
+
     #[test]
     fn only_loopback_needs_no_key() {
         let none = Some(Auth { none: true, key: None });

@@ -1,6 +1,8 @@
 //! Who may join, as the environment says.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 
 use mpjdev_cli::impi::client::{JoinError, join};
 use mpjdev_proto::impi::Dialect;
@@ -81,6 +83,12 @@ fn the_key_may_be_in_a_file_which_wins() {
     let file = std::env::temp_dir().join(format!("mpjdev-impi-key-{}", std::process::id()));
     std::fs::write(&file, "42\n").expect("a file");
     let name = file.to_str().expect("UTF-8");
+    let mode = |mode| std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
+    mode(0o640);
+    let (status, text) = refused(&["-server", "1"], &[("IMPI_AUTH_KEY_FILE", name)]);
+    let open = format!("{name} is open to others (mode 0640), a key is not: chmod 600 {name}");
+    assert_eq!((status, text), (2, format!("mpjdev impi-server: IMPI_AUTH_KEY_FILE: {open}\n")));
+    mode(0o600);
     let both = [("IMPI_AUTH_KEY_FILE", name), ("IMPI_AUTH_KEY", "43")];
     assert!(meet(&both, Dialect::Final, WITH_KEY, WITH_KEY).0);
     assert!(!meet(&both, Dialect::Final, OTHER, WITH_KEY).0);

@@ -1,7 +1,9 @@
 //! Jobs that span sites, each with a launcher of its own; and those that one launcher starts whole.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -280,6 +282,46 @@ fn what_makes_no_sense_is_wrong_usage() {
     }
 }
 
+fn a_key_file_must_be_a_file_of_its_owners_alone() {
+    let file = std::env::temp_dir().join(format!("mpjdev-site-key-{}", std::process::id()));
+    let name = file.to_str().expect("UTF-8");
+    let write = |octets: &[u8], mode| {
+        std::fs::write(&file, octets).expect("a file");
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
+    };
+    let of = |path: &str| {
+        let words = ["run", "-client", "0", "127.0.0.1:9", "-n", "1", "true"];
+        Started::new(&words, ("IMPI_AUTH_KEY_FILE", path)).ended()
+    };
+    let is_refused = |path: &str, why: &str| {
+        let text = format!("mpjrun: IMPI_AUTH_KEY_FILE: {path} {why}\n");
+        assert_eq!(of(path), (2, String::new(), text));
+    };
+    write(b"4711", 0o644);
+    is_refused(name, &format!("is open to others (mode 0644), a key is not: chmod 600 {name}"));
+    write(b"", 0o600);
+    is_refused(name, "is empty");
+    write(&[b'1'; 5000], 0o600);
+    is_refused(name, "has more than 4096 octets, a key is one number");
+    is_refused("/tmp", "is no regular file");
+    std::fs::remove_file(&file).expect("ours");
+    // A pipe in which nothing ever comes.
+    let status = Command::new("mkfifo").arg(&file).status().expect("coreutils");
+    assert!(status.success());
+    is_refused(name, "is no regular file");
+    std::fs::remove_file(&file).expect("ours");
+    let (status, _, err) = of(name);
+    assert!(status == 2 && err.contains(&format!("{name}: No such file")), "{err}");
+    write(b"4711\n", 0o600);
+    let (server, address) = server(1, &[], KEY);
+    let own = own();
+    let words = ["run", "-client", "0", &address, "-n", "1", own.to_str().expect("UTF-8"), "ring"];
+    let (status, out, err) = Started::new(&words, ("IMPI_AUTH_KEY_FILE", name)).ended();
+    assert_eq!((status, out.as_str()), (0, "0: done\n"), "{err}");
+    assert_eq!(server.ended().0, 0);
+    std::fs::remove_file(&file).expect("ours");
+}
+
 /// Who is killed in a job that one launcher has started whole.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
@@ -378,5 +420,6 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         a_rank_that_ends_before_it_joins_keeps_no_site_waiting,
     ),
     ("no_rank_finds_the_key_of_its_job", no_rank_finds_the_key_of_its_job),
+    ("a_key_file_must_be_a_file_of_its_owners_alone", a_key_file_must_be_a_file_of_its_owners_alone),
     ("what_makes_no_sense_is_wrong_usage", what_makes_no_sense_is_wrong_usage),
 ];
