@@ -1,14 +1,15 @@
 //! Who may join, as the environment says.
 
 use std::fs::Permissions;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 
 use mpjdev_cli::impi::client::{JoinError, join};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::startup::{Auth, ClientError, Key, Settings, SettingsError};
 
-use crate::process::{NO_KEY, Process, WITH_KEY, command, settings, soon};
+use crate::process::{NO_KEY, Process, WITH_KEY, command, message, settings, soon};
 
 const OTHER: Auth = Auth { none: false, key: Some(Key(43)) };
 const BOTH: Auth = Auth { none: true, key: WITH_KEY.key };
@@ -124,6 +125,50 @@ fn other_machines_need_a_key() {
         joined.connection.finish(soon()).expect("it takes it");
         let (status, text) = server.ended();
         assert_eq!((status, text.contains("warning: with IMPI_AUTH_NONE set")), (0, warns), "{text}");
+    }
+}
+
+/// Proves that private methods of others are no reason to choose one of them: the known one is taken, or the connection is
+/// refused with one line.
+#[test]
+fn methods_that_nobody_knows_are_ignored() {
+    let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);
+    let offer = |mask: u32| {
+        let mut stranger = server.connect();
+        stranger.say(&message(b"AUTH", &mask.to_be_bytes()));
+        stranger
+    };
+    let mut stranger = offer(0xffff_0001);
+    stranger.until_closed();
+    let mut site = offer(0xffff_ffff);
+    assert_eq!(site.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
+    site.say(&[&42u64.to_be_bytes()[..], &message(b"IMPI", &[0; 4]), &message(b"DONE", &[])].concat());
+    site.hear(12 + 8);
+    site.say(&message(b"FINI", &[]));
+    let why = "it offers authentication methods 0xffff0001, none of which is enabled here";
+    let text = format!("mpjdev impi-server: refused {}: {why}\n", stranger.address());
+    assert_eq!(server.ended(), (0, text));
+}
+
+/// Proves that a site gives nothing away to a server that asks for what it has not offered.
+#[test]
+fn a_site_does_only_what_it_offers() {
+    for (auth, which) in [(NO_KEY, 1i32), (WITH_KEY, 0), (BOTH, 2), (BOTH, 16), (BOTH, 31), (BOTH, -1)] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let site = std::thread::spawn(move || join(&address, Settings { auth, ..settings(0) }, soon()));
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let mut offer = [0; 12];
+        stream.read_exact(&mut offer).expect("it speaks first");
+        assert_eq!(offer[..], message(b"AUTH", &auth.mask().to_be_bytes()));
+        stream.write_all(&[which.to_be_bytes(), [0, 0, 0, 8]].concat()).expect("it listens");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("it closes");
+        assert_eq!(rest, b"", "{auth:?}, {which}");
+        let error = site.join().expect("no panic").expect_err("refused").to_string();
+        let mask = auth.mask();
+        let text = "the startup server asks for authentication method";
+        assert_eq!(error, format!("{text} {which}; this client offers mask {mask:#x}"));
     }
 }
 

@@ -98,11 +98,36 @@ fn a_client_does_only_what_it_offers() {
     assert_eq!(asked(WITH_KEY, 0, 0), refused(0, WITH_KEY));
     assert_eq!(asked(WITH_KEY, 1, 8), (Ok(()), 2));
     assert_eq!(asked(BOTH, 0, 0), (Ok(()), 1));
-    for which in [2, -1, i32::MAX, i32::MIN] {
-        assert_eq!(asked(BOTH, which, 0), refused(which, BOTH));
+    // Private methods, and numbers that are bits of no mask.
+    for which in [2, 3, 15, 16, 30, 31, 32, 33, 64, -1, -31, i32::MAX, i32::MIN, i32::MIN + 1] {
+        for auth in [NO_KEY, WITH_KEY, BOTH] {
+            assert_eq!([asked(auth, which, 0), asked(auth, which, 8)], [0, 1].map(|_| refused(which, auth)));
+        }
     }
     for (which, len, expected_len) in [(0, 8, 0), (1, 0, 8), (1, 9, 8), (1, -8, 8)] {
         assert_eq!(asked(BOTH, which, len), (Err(ClientError::MethodLen { which, len, expected_len }), 0));
+    }
+}
+
+/// Proves that methods nobody here knows, which others may have, change nothing: what a server chooses is known, enabled and
+/// offered, or it refuses.
+#[test]
+fn a_server_ignores_methods_that_it_does_not_know() {
+    let private = (2..32).map(|bit| 1u32 << bit).chain([0, 0xffff_0000, 0xffff_fffc]);
+    for (private, known) in private.flat_map(|private| (0..4).map(move |known| (private, known))) {
+        for enabled in [NO_KEY, WITH_KEY, BOTH] {
+            let offered_mask = private | known;
+            let mut watched = Watched::new(server(1, enabled, Dialect::Final));
+            watched.connect(0, 0);
+            watched.say(0, &message(b"AUTH", &offered_mask.to_be_bytes()));
+            let (told, fault) = (watched.told(0), watched.fault(0).cloned());
+            let expected = match known & enabled.mask() {
+                0 => (Vec::new(), Some(Fault::NoMethod { offered_mask })),
+                1 => (vec![0; 8], None),
+                _ => (vec![0, 0, 0, 1, 0, 0, 0, 8], None),
+            };
+            assert_eq!((told, fault), expected, "{offered_mask:#x} at {enabled:?}");
+        }
     }
 }
 
