@@ -14,6 +14,7 @@ mod pair;
 mod reader;
 mod recording;
 mod startup;
+mod world;
 
 pub use handshake::handshake;
 pub use inspect::{input, inspect};
@@ -24,12 +25,13 @@ pub use pair::pair;
 pub use reader::reader;
 pub use recording::recording;
 pub use startup::{startup_client, startup_server};
+pub use world::world;
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All targets: name, folder of its corpus, function.
-pub const TARGETS: [(&str, &str, Target); 10] = [
+pub const TARGETS: [(&str, &str, Target); 11] = [
     ("message", "message", message),
     ("reader", "reader", reader),
     ("inspect", "message", inspect),
@@ -40,4 +42,5 @@ pub const TARGETS: [(&str, &str, Target); 10] = [
     ("pair", "pair", pair),
     ("recording", "recording", recording),
     ("handshake", "handshake", handshake),
+    ("world", "world", world),
 ];

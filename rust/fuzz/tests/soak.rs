@@ -7,6 +7,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
+use mpjdev_device::job::world::World;
 use mpjdev_fuzz::{Mutator, TARGETS, Target};
 
 /// Mutations for each target.
@@ -114,6 +115,21 @@ fn inspect_of_impi_keeps_its_promises() {
 #[test]
 fn the_handshake_keeps_its_promises() {
     soak("handshake");
+}
+
+/// Proves the promises of the description of a world, which a launcher hands to its ranks.
+#[test]
+fn the_world_parser_keeps_its_promises() {
+    soak("world");
+}
+
+/// Proves that the corpus gets behind the checks, and that what is called damaged is found out.
+#[test]
+fn the_worlds_of_the_corpus_are_what_they_are_called() {
+    for (file, octets) in corpus("world") {
+        let is_sound = World::parse(&octets).is_ok();
+        assert_eq!(is_sound, !file.contains("/damaged-"), "{file}: {:?}", World::parse(&octets));
+    }
 }
 
 /// Proves that no target is left out of this file.
