@@ -138,6 +138,10 @@ pub struct Run {
     #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
     ports: Option<RangeInclusive<u16>>,
 
+    /// Seconds that ranks may take to make all their TCP connections when they know where all are [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
+    connect_timeout: Option<Duration>,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -218,13 +222,16 @@ impl Run {
     /// Where ranks listen, if they do.
     fn network(&self) -> Result<Option<Network>, String> {
         if self.transport != Transport::Tcp && self.client.is_empty() && self.sites.is_none() {
-            let none_given = self.address.is_empty() && self.ports.is_none();
-            let why =
-                "--address and --ports are for ranks that connect: with --transport tcp, -client or --sites";
+            let none_given =
+                self.address.is_empty() && self.ports.is_none() && self.connect_timeout.is_none();
+            let why = "--address, --ports and --connect-timeout are for ranks that connect: with --transport tcp, -client or \
+                       --sites";
             return if none_given { Ok(None) } else { Err(why.to_owned()) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
-        Network::from_environment(self.address.clone(), self.ports.clone(), dialect).map(Some)
+        let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
+        let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
+        Ok(Some(Network { connect_time, ..network }))
     }
 
     /// Where this site belongs, if it is one.

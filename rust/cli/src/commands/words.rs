@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` that are followed by one word.
-const WITH_VALUE: [&str; 14] = [
+const WITH_VALUE: [&str; 15] = [
     "-n",
     "--ranks",
     "-x",
@@ -14,6 +14,7 @@ const WITH_VALUE: [&str; 14] = [
     "--transport",
     "--address",
     "--ports",
+    "--connect-timeout",
     "--sites",
     "--dialect",
     "--first-rank",
@@ -110,6 +111,8 @@ mod tests {
         let of = |line| of_site(&words(line));
         let line = of("run --sites 2 -n 3 --timeout 9 --tag-output -x A=1 java --sites 4 --timeout 3");
         assert_eq!(line, words("-n 3 --tag-output -x A=1 java --sites 4 --timeout 3"));
+        let line = of("run --sites 2 -n 3 --connect-timeout 5 x");
+        assert_eq!(line, words("-n 3 --connect-timeout 5 x"));
         assert_eq!(of("run -n2 --sites=2 --timeout=1 -cp x Main"), words("-n2 -cp x Main"));
         assert_eq!(of("run --sites 2 -n 2 -- --sites"), words("-n 2 -- --sites"));
     }

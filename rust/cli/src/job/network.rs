@@ -17,8 +17,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::roster::Handout;
 
-/// How long ranks may take to connect to each other once they know where all are.
+/// How long ranks may take to connect to each other once they know where all are, unless their user says otherwise.
 pub const CONNECT_TIME: Duration = Duration::from_secs(30);
+/// Between these that may be: what a description of the world can say, and a day.
+const CONNECT_MIN: Duration = Duration::from_millis(1);
+const CONNECT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Octets of the key that ranks of one launcher prove to each other to have.
 const KEY_LEN: usize = 32;
 
@@ -48,10 +51,13 @@ pub struct Network {
     pub xsize: Option<u32>,
     /// Masters up to which collective operations are linear; none is the default.
     pub maxlinear: Option<u32>,
+    /// How long making all connections may take.
+    pub connect_time: Duration,
 }
 
 impl Network {
-    /// What the command line and the environment of this process say; the command line goes before it.
+    /// What the command line and the environment of this process say; the command line goes before it. The time to connect
+    /// is [`CONNECT_TIME`].
     ///
     /// # Errors
     /// A variable holds no such number.
@@ -95,7 +101,7 @@ impl Network {
         }
         let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
-        Ok(Network { addresses, ports, terms, xsize, maxlinear })
+        Ok(Network { addresses, ports, terms, xsize, maxlinear, connect_time: CONNECT_TIME })
     }
 
     /// A listening socket for each of so many ranks from this world rank on, and where it listens. Where no address is named it
@@ -134,7 +140,7 @@ impl Network {
             tag_ub: TAG_UB_MAX,
             xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
             maxlinear: self.maxlinear.unwrap_or(MAXLINEAR_DEFAULT),
-            connect_time: CONNECT_TIME,
+            connect_time: self.connect_time,
             key: random::<KEY_LEN>()?.to_vec(),
             members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
             hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
@@ -177,6 +183,16 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
         (1 <= first && first <= last).then_some(first..=last)
     });
     range.ok_or_else(|| "not a range of ports FIRST:LAST, from 1 to 65535".to_owned())
+}
+
+/// Seconds that making all connections may take.
+///
+/// # Errors
+/// It is no number, or not from 0.001 to a day.
+pub fn connect_time(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = time.filter(|time| (CONNECT_MIN..=CONNECT_MAX).contains(time));
+    time.ok_or_else(|| "not a number of seconds from 0.001 to 86400".to_owned())
 }
 
 /// An address that ranks may listen at and announce: one, and not all of them.
@@ -236,6 +252,22 @@ mod tests {
         assert!(address("::1").is_ok());
         for text in ["0.0.0.0", "::", "224.0.0.1", "localhost", ""] {
             assert!(address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_to_connect_is_some_time_and_a_day_at_most() {
+        let ms = |text| connect_time(text).map(|time| time.as_millis());
+        assert_eq!(
+            [ms("30"), ms("0.5"), ms("0.001"), ms("86400")],
+            [Ok(30_000), Ok(500), Ok(1), Ok(86_400_000)]
+        );
+        for text in ["", "x", "0", "-1", "0.0001", "86401", "1e300", "inf", "NaN", "30s", "1,5"] {
+            assert_eq!(
+                connect_time(text),
+                Err("not a number of seconds from 0.001 to 86400".to_owned()),
+                "{text}"
+            );
         }
     }
 

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 
 use mpjdev_device::job::world::{World, WorldError, WorldHost, address_octets, address_of};
 use mpjdev_device::transport::tcp::{Member, Terms};
+use mpjdev_proto::impi::marker;
 use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
 use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings, Tables};
-use mpjdev_proto::impi::{Dialect, marker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use thiserror::Error;
 
-use super::network::{CONNECT_TIME, Network, proc};
+use super::network::{Network, proc};
 use super::roster::Handout;
 use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
@@ -293,7 +293,7 @@ impl Site {
         announced: &[(Member, SocketAddr)],
         key: Vec<u8>,
     ) -> Result<Formed, SiteError> {
-        let world = world(tables, &self.plan, self.network.terms.dialect, key);
+        let world = world(tables, &self.plan, &self.network, key);
         let own = world.members.get(world.base as usize..).unwrap_or_default().iter().take(announced.len());
         let is_said = |(member, said): (&Member, &(Member, SocketAddr))| {
             member.proc == said.0.proc && world.hosts[member.host as usize].address == said.1
@@ -326,7 +326,8 @@ fn connect(server: &str) -> Result<Link, JoinError> {
 }
 
 /// The world of a job's tables, as one site sees it.
-fn world(tables: &Tables, plan: &SitePlan, dialect: Dialect, key: Vec<u8>) -> World {
+fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> World {
+    let dialect = network.terms.dialect;
     let own = tables.clients[plan.client as usize].procs.clone();
     let member = |proc: &mpjdev_proto::impi::startup::JobProc| {
         let is_ours = marker::is_marked(dialect, proc.proc.pid);
@@ -345,7 +346,7 @@ fn world(tables: &Tables, plan: &SitePlan, dialect: Dialect, key: Vec<u8>) -> Wo
         tag_ub,
         xsize,
         maxlinear,
-        connect_time: CONNECT_TIME,
+        connect_time: network.connect_time,
         key,
         hosts: tables.hosts.iter().map(host).collect(),
         members: tables.procs.iter().map(member).collect(),
@@ -354,8 +355,8 @@ fn world(tables: &Tables, plan: &SitePlan, dialect: Dialect, key: Vec<u8>) -> Wo
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_proto::impi::Proc;
     use mpjdev_proto::impi::startup::{JobClient, JobHost, JobProc};
+    use mpjdev_proto::impi::{Dialect, Proc};
 
     use super::*;
 
@@ -397,6 +398,7 @@ mod tests {
         let server = "127.0.0.1:5000".to_owned();
         let plan = SitePlan { client: 1, server, auth: None, shares_memory: true, first: None };
         let network = Network::from_environment(Vec::new(), None, Dialect::Final).expect("no variables");
+        let network = Network { connect_time: Duration::from_millis(1500), ..network };
         Site::new(plan, network)
     }
 
@@ -418,6 +420,7 @@ mod tests {
         assert_eq!((world.base, world.count, world.shares_memory, &world.key[..]), (2, 2, true, &[7][..]));
         let terms = Terms { dialect: Dialect::Final, maxdatalen: 1000, ackmark: 3, hiwater: 5 };
         assert_eq!((world.terms, world.tag_ub), (terms, 40_000));
+        assert_eq!(world.connect_time, Duration::from_millis(1500));
         assert_eq!(
             world.members.iter().map(|m| (m.host, m.is_ours)).collect::<Vec<_>>(),
             [(0, false), (0, false), (1, true), (2, true)]

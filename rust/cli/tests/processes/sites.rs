@@ -7,6 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mpjdev_cli::impi::client::join;
+use mpjdev_device::job::world::address_octets;
+use mpjdev_proto::impi::startup::layout::Version;
+use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings};
+use mpjdev_proto::impi::{Dialect, Proc};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
 use crate::kills::{children, nothing_runs};
@@ -275,11 +280,45 @@ fn what_makes_no_sense_is_wrong_usage() {
         (&["--sites", "33"], "33"),
         (&["--sites", "2", "-client", "0", "127.0.0.1:5000"], "cannot be used with"),
         (&["--address", "0.0.0.0", "--sites", "2"], "not an address that others can connect to"),
+        (&["--connect-timeout", "5"], "--connect-timeout are for ranks that connect"),
+        (&["--connect-timeout", "0", "--sites", "2"], "not a number of seconds from 0.001 to 86400"),
+        (&["--connect-timeout", "-1", "--transport", "tcp"], "not a number of seconds from 0.001 to 86400"),
+        (&["--connect-timeout", "soon", "--transport", "tcp"], "not a number of seconds from 0.001 to 86400"),
+        (
+            &["--connect-timeout", "86401", "--transport", "tcp"],
+            "not a number of seconds from 0.001 to 86400",
+        ),
     ] {
         let (status, out, err) = of(words);
         assert_eq!((status, out.as_str()), (2, ""), "{words:?}: {err}");
         assert!(err.contains(text), "{words:?}: {err}");
     }
+}
+
+/// Proves that ranks wait for others to connect as long as their user says, and no longer: here for a site that has joined and
+/// whose host never connects.
+fn the_time_to_connect_is_the_users_to_say() {
+    let (server, address) = server(2, &[], NO_KEY);
+    let ours = site(0, &address, 1, &["--connect-timeout", "0.3"], "ring", NO_KEY);
+    let host_id = address_octets([127, 0, 0, 1].into());
+    let procs = vec![Proc { host_id, pid: 1 }];
+    let other = Settings {
+        rank: 1,
+        dialect: Dialect::Final,
+        auth: Auth { none: true, key: None },
+        versions: vec![Version::V0_0],
+        hosts: vec![HostSettings { address: host_id, port: 9, procs, ackmark: 1, hiwater: 2 }],
+        datalen: 1000,
+        tag_ub: 40_000,
+        coll_xsize: None,
+        coll_maxlinear: None,
+        pipelines: false,
+    };
+    let joined = join(&address, other, Some(Instant::now() + Duration::from_secs(60))).expect("it joins");
+    let (status, out, err) = ours.ended();
+    assert_eq!((status, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("host 1 at 127.0.0.1:9") && err.contains("within 0.3 s"), "{err}");
+    drop((joined, server));
 }
 
 fn a_key_file_must_be_a_file_of_its_owners_alone() {
@@ -420,6 +459,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         a_rank_that_ends_before_it_joins_keeps_no_site_waiting,
     ),
     ("no_rank_finds_the_key_of_its_job", no_rank_finds_the_key_of_its_job),
+    ("the_time_to_connect_is_the_users_to_say", the_time_to_connect_is_the_users_to_say),
     ("a_key_file_must_be_a_file_of_its_owners_alone", a_key_file_must_be_a_file_of_its_owners_alone),
     ("what_makes_no_sense_is_wrong_usage", what_makes_no_sense_is_wrong_usage),
 ];
