@@ -23,7 +23,7 @@ other implementations. The server stays until all clients have finished. Refused
 error, and the others go on.
 
 Who may join is said in the environment, of the server and of each client alike:
-  IMPI_AUTH_KEY_FILE  a file that holds the key and that nobody but its owner can open (chmod 600); wins over \
+  IMPI_AUTH_KEY_FILE  a file that holds the key, which nobody but its owner should be able to open (chmod 600); wins over \
 IMPI_AUTH_KEY
   IMPI_AUTH_KEY       the key: a decimal number of 64 bits with a sign, or 0x and hexadecimal digits (which LAM does not \
 know)
@@ -106,7 +106,7 @@ impl ImpiServer {
     }
 
     fn listen(&self) -> Result<Rim, String> {
-        let enabled = auth::from_environment().map_err(|error| error.to_string())?;
+        let enabled = auth::from_environment(say).map_err(|error| error.to_string())?;
         let auth = auth::allowed(self.host, enabled)?;
         let limits = Limits {
             join_ms: ms(self.join_wait),

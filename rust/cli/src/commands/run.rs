@@ -252,7 +252,8 @@ impl Run {
         Ok(Some(SitePlan {
             client,
             server: server.clone(),
-            auth: auth::from_environment().map_err(|error| error.to_string())?,
+            auth: auth::from_environment(|why| eprintln!("mpjrun: {why}"))
+                .map_err(|error| error.to_string())?,
             shares_memory: SHARE && self.transport != Transport::Tcp,
             first: self.first_rank,
         }))

@@ -43,14 +43,6 @@ pub enum AuthError {
         /// Why.
         source: io::Error,
     },
-    /// It may be read, or changed, by somebody else than its owner.
-    #[error("{AUTH_KEY_FILE}: {file} is open to others (mode {mode:04o}), a key is not: chmod 600 {file}")]
-    Open {
-        /// Its name.
-        file: String,
-        /// Its mode.
-        mode: u32,
-    },
     /// It is a directory, a device or a pipe.
     #[error("{AUTH_KEY_FILE}: {file} is no regular file")]
     Special {
@@ -71,12 +63,13 @@ pub enum AuthError {
     },
 }
 
-/// What the environment of this process enables; none if it says nothing at all.
+/// What the environment of this process enables; none if it says nothing at all. `warn` is told what a person should hear of
+/// the key's file.
 ///
 /// # Errors
 /// There is a key that cannot be used.
-pub fn from_environment() -> Result<Option<Auth>, AuthError> {
-    from_variables(|name| env::var_os(name))
+pub fn from_environment(warn: impl FnMut(&str)) -> Result<Option<Auth>, AuthError> {
+    from_variables(|name| env::var_os(name), warn)
 }
 
 /// What may be used of what is enabled by whoever can be reached at this address.
@@ -101,9 +94,12 @@ pub fn is_loopback(host: IpAddr) -> bool {
     host.to_canonical().is_loopback()
 }
 
-fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Auth>, AuthError> {
+fn from_variables(
+    variable: impl Fn(&str) -> Option<OsString>,
+    warn: impl FnMut(&str),
+) -> Result<Option<Auth>, AuthError> {
     let key = match (variable(AUTH_KEY_FILE), variable(AUTH_KEY)) {
-        (Some(file), _) => Some(from_file(file)?),
+        (Some(file), _) => Some(from_file(file, warn)?),
         (None, Some(text)) => {
             let key = text.to_str().and_then(parse);
             Some(key.ok_or_else(|| AuthError::NoKey { from: AUTH_KEY.to_owned() })?)
@@ -114,8 +110,9 @@ fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<
     Ok(if auth.is_empty() { None } else { Some(auth) })
 }
 
-/// The key in a file that is its owner's alone, as ssh(1) wants it of its keys.
-fn from_file(path: OsString) -> Result<Key, AuthError> {
+/// The key in a file, which should be its owner's alone. Jobs of other implementations may share the file, so that is no more
+/// than said.
+fn from_file(path: OsString, mut warn: impl FnMut(&str)) -> Result<Key, AuthError> {
     let file = path.to_string_lossy().into_owned();
     let failed = |source| AuthError::File { file: file.clone(), source };
     // A pipe would wait for whoever writes into it.
@@ -127,7 +124,9 @@ fn from_file(path: OsString) -> Result<Key, AuthError> {
         return Err(AuthError::Special { file });
     }
     if mode & OTHERS != 0 {
-        return Err(AuthError::Open { file, mode });
+        warn(&format!(
+            "warning: {AUTH_KEY_FILE}: {file} is open to others (mode {mode:04o}): chmod 600 {file}"
+        ));
     }
     let mut octets = Vec::new();
     opened.take(FILE_MAX + 1).read_to_end(&mut octets).map_err(failed)?;
@@ -195,7 +194,8 @@ mod tests {
         let file = env::temp_dir().join(format!("mpjdev-key-{}", std::process::id()));
         write(&file, b"0x07\n", 0o600);
         let of = |set: &[(&str, &str)]| {
-            let found = from_variables(|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into()));
+            let variable = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
+            let found = from_variables(variable, |why| panic!("{why}"));
             found.map(|auth| auth.map(|auth| (auth.none, auth.key.map(|key| key.0))))
         };
         let name = file.to_str().expect("UTF-8").to_owned();
@@ -225,21 +225,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_secret_or_no_key_is_refused_by_name() {
+    fn a_file_that_is_no_secret_is_warned_of_and_one_that_is_no_key_refused() {
         let file = env::temp_dir().join(format!("mpjdev-no-key-{}", std::process::id()));
         let name = file.to_str().expect("UTF-8");
-        let why = || from_file(name.into()).expect_err("no key").to_string();
+        let silent = |why: &str| panic!("{why}");
+        let why = || from_file(name.into(), silent).expect_err("no key").to_string();
         for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o4601] {
             write(&file, b"7", mode);
             let wanted = format!(
-                "IMPI_AUTH_KEY_FILE: {name} is open to others (mode {mode:04o}), a key is not: chmod 600 {name}"
+                "warning: IMPI_AUTH_KEY_FILE: {name} is open to others (mode {mode:04o}): chmod 600 {name}"
             );
-            assert_eq!(why(), wanted);
+            let mut told = Vec::new();
+            let key = from_file(name.into(), |why| told.push(why.to_owned())).expect("a key");
+            assert_eq!((key.0, told), (7, vec![wanted]));
         }
         for mode in [0o600, 0o400, 0o700] {
             write(&file, b"7", 0o600);
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
-            assert!(from_file(name.into()).is_ok_and(|key| key.0 == 7), "{mode:o}");
+            assert!(from_file(name.into(), silent).is_ok_and(|key| key.0 == 7), "{mode:o}");
         }
         for empty in [&b""[..], b" \n\n"] {
             write(&file, empty, 0o600);
@@ -248,7 +251,7 @@ mod tests {
         let mut long = vec![b' '; 4096];
         long[4095] = b'7';
         write(&file, &long, 0o600);
-        assert!(from_file(name.into()).is_ok_and(|key| key.0 == 7), "4096 octets");
+        assert!(from_file(name.into(), silent).is_ok_and(|key| key.0 == 7), "4096 octets");
         long.push(b'\n');
         write(&file, &long, 0o600);
         let text = "has more than 4096 octets, a key is one number";
@@ -258,7 +261,7 @@ mod tests {
             assert!(why().starts_with(&format!("{name} holds no key: ")), "{}", why());
         }
         std::fs::remove_file(&file).expect("ours");
-        let special = |path: &str| from_file(path.into()).expect_err("no key").to_string();
+        let special = |path: &str| from_file(path.into(), silent).expect_err("no key").to_string();
         for path in ["/", "/dev/null"] {
             assert_eq!(special(path), format!("IMPI_AUTH_KEY_FILE: {path} is no regular file"));
         }
@@ -268,7 +271,7 @@ mod tests {
     fn a_pipe_is_refused_and_not_waited_for() {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
-        let why = from_file(path.clone().into()).expect_err("no file").to_string();
+        let why = from_file(path.clone().into(), |why| panic!("{why}")).expect_err("no file").to_string();
         assert_eq!(why, format!("IMPI_AUTH_KEY_FILE: {path} is no regular file"));
     }
 
