@@ -70,7 +70,8 @@ Each rank finds in its environment:
   MPJDEV_LIBRARY    the native library of mpjrun's own jar, as CRC-32:PATH, so that no rank needs to unpack it; a rank \
 whose jar has another one says so and unpacks its own
 
-Exit status: that of the first rank that fails (128 + n for signal n), 124 when the time is over, 1 when the sites of \
+Exit status: that of the first rank that fails (128 + n for signal n), with --sites of all sites; a rank that \
+had seen another one fail, over TCP, comes behind that one. 124 when the time is over, 1 when the sites of \
 a job do not come together or have lost each other, 2 wrong usage."
 )]
 pub struct Run {
@@ -129,6 +130,10 @@ pub struct Run {
     /// World rank of the first rank, for whoever starts all sites
     #[arg(long, hide = true, requires = "client")]
     first_rank: Option<u32>,
+
+    /// Pipe in which failed ranks are told of, for whoever starts all sites
+    #[arg(long, hide = true, requires = "client")]
+    tells: Option<PathBuf>,
 
     /// Addresses that ranks listen at over TCP, in turn [default: 127.0.0.1, or as above]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = network::address)]
@@ -215,6 +220,7 @@ impl Run {
             network: network.filter(|_| !is_of_sites),
             site: self.site()?,
             sites: self.sites.map(|_| self.sites_plan(args)),
+            tells: self.tells.clone(),
             exports: self.export.clone(),
         })
     }

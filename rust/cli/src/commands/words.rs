@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` that are followed by one word.
-const WITH_VALUE: [&str; 15] = [
+const WITH_VALUE: [&str; 16] = [
     "-n",
     "--ranks",
     "-x",
@@ -18,6 +18,7 @@ const WITH_VALUE: [&str; 15] = [
     "--sites",
     "--dialect",
     "--first-rank",
+    "--tells",
     "-np",
 ];
 /// And by two.

@@ -1,7 +1,8 @@
 //! Running a job: `mpjrun`.
 //!
 //! Three kinds of processes. The [`launcher`] is what people start; it starts the [`monitor`], which starts for each rank a
-//! [`stub`] that becomes the rank's program. What they decide by is apart and pure: [`target`], [`lines`], [`ending`].
+//! [`stub`] that becomes the rank's program. What they decide by is apart and pure: [`target`], [`lines`], [`ending`],
+//! [`origin`].
 
 pub mod ending;
 pub mod launcher;
@@ -12,6 +13,7 @@ pub mod lines;
 pub mod monitor;
 pub mod names;
 pub mod network;
+pub mod origin;
 pub mod output;
 pub mod plan;
 pub mod roster;

@@ -3,8 +3,10 @@
 //! It is apart from the launcher so that each can clean up when the other is killed: both are subreapers, so nothing that a
 //! rank starts escapes them, and the ranks themselves die with the monitor.
 
+mod ends;
 mod forming;
 mod serving;
+mod telling;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,7 +20,7 @@ use rustix::process::{
     Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
 };
 
-use super::ending::{Ending, RankEnd, Verdict};
+use super::ending::{Ending, Verdict};
 use super::led::{drain, receive_input, signals};
 use super::library::{LIBRARY, Library};
 use super::lines::Lines;
@@ -28,7 +30,9 @@ use super::plan::Plan;
 use super::roster::Roster;
 use super::site::Site;
 use super::{limits, tree};
+use ends::End;
 use serving::Server;
+use telling::Hearing;
 
 /// Octets that are read from a pipe at a time.
 const PIECE: usize = 64 << 10;
@@ -36,14 +40,10 @@ const PIECE: usize = 64 << 10;
 const TIMED_OUT: u8 = 124;
 /// How long a program may go on when its rank's process has died, as a shell does that has waited for it.
 const LOSS_WAIT: Duration = Duration::from_millis(500);
-/// The status when it does.
-const LOST: u8 = 1;
 /// How long that may take to end by itself which ranks have left behind.
 const BEHIND_MAX: Duration = Duration::from_millis(500);
 /// How long the last words may take when nobody reads.
 const LAST_MAX: Duration = Duration::from_millis(200);
-/// The signal of whoever writes for nobody.
-const SIGPIPE: u8 = 13;
 /// The status when no rank could be started.
 const NOT_STARTED: u8 = 126;
 
@@ -84,6 +84,10 @@ struct Job {
     server: Option<Server>,
     /// What that has said.
     heard: Vec<u8>,
+    /// What sites tell, where they are the ranks.
+    hearing: Option<Hearing>,
+    /// Where a site tells of its ranks.
+    teller: Option<std::fs::File>,
     /// What all ranks load.
     library: Option<Library>,
     /// How many files a rank may open.
@@ -97,7 +101,11 @@ struct Job {
     roster: Roster,
     /// Ranks whose process has died behind their program, and until when that may say how by its own end.
     losses: Vec<(u32, Instant)>,
+    /// Ends of ranks that may be the consequence of others, and until when those are waited for.
+    held: Vec<(End, Instant)>,
     closing: Option<Closing>,
+    /// Signals that were to end ranks.
+    sent: Vec<i32>,
     /// The launcher lives.
     is_led: bool,
     /// What is left was to be killed.
@@ -128,6 +136,8 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         site: forming::site(&plan),
         server: None,
         heard: Vec::new(),
+        hearing: Hearing::new(&plan)?,
+        teller: telling::teller(&plan),
         roster: Roster::new(plan.ranks, forming::extent(&plan)),
         // Without it each rank unpacks its own, or says why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
@@ -140,7 +150,9 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         err: Sink::new(io::stderr()),
         verdict: Verdict::default(),
         losses: Vec::new(),
+        held: Vec::new(),
         closing: None,
+        sent: Vec::new(),
         is_led: true,
         given_up: false,
     };
@@ -149,6 +161,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         Err(error) => job.give_up(&error.to_string()),
     }
     job.watch(&launcher, &children);
+    job.settle();
     job.leave(&launcher, &children);
     job.end(&launcher, &children);
     Ok(job.verdict.status())
@@ -172,7 +185,8 @@ impl Job {
     fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
         let place = self.plan.bind.then(|| rank + self.names.first.unwrap_or(0));
         let mut command = self.stub(place);
-        command.args(self.plan.words(rank, self.server.as_ref().map_or("", Server::address)));
+        let tells = self.hearing.as_ref().map(Hearing::path).unwrap_or_default();
+        command.args(self.plan.words(rank, self.server.as_ref().map_or("", Server::address), &tells));
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         self.hand_on_key(&mut command);
@@ -212,6 +226,7 @@ impl Job {
             self.listen(launcher, children);
             self.forward();
             self.roster.listen();
+            self.hear_sites();
             self.reap();
             self.form();
             self.roster.answer();
@@ -248,9 +263,13 @@ impl Job {
         );
         let site = self.site.as_ref().and_then(Site::ready_fd);
         fds.extend(site.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        fds.extend(
+            self.hearing.as_ref().map(|hearing| PollFd::from_borrowed_fd(hearing.fd(), PollFlags::IN)),
+        );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait)];
-        let losses = self.losses.iter().map(|(_, at)| *at);
+        let settle_at = self.hearing.as_ref().and_then(Hearing::settle_at);
+        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait), settle_at];
+        let losses = self.losses.iter().map(|(_, at)| *at).chain(self.held.iter().map(|(_, at)| *at));
         let mut most = deadlines
             .into_iter()
             .flatten()
@@ -280,6 +299,7 @@ impl Job {
         let now = Instant::now();
         let over: Vec<_> = self.losses.extract_if(.., |(_, at)| *at <= now).collect();
         over.into_iter().for_each(|(rank, _)| self.handle_loss(rank));
+        self.let_go();
         if self.next_deadline().is_none_or(|at| Instant::now() < at) {
             return;
         }
@@ -320,7 +340,8 @@ impl Job {
     fn close(&mut self, signal: Signal, asked: bool) {
         if self.closing.is_none() {
             self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace, asked });
-            self.signal_ranks(signal);
+            self.sent.push(signal.as_raw());
+            self.signal_ranks_but(signal, !asked && !self.plan.keep_going);
         }
     }
 
@@ -329,11 +350,22 @@ impl Job {
         // Not again and again: what is killed is gone soon.
         let kill_at = Instant::now() + Duration::from_secs(1);
         self.closing = Some(Closing { kill_at, asked: self.closing.is_none_or(|closing| closing.asked) });
+        if !self.sent.contains(&Signal::KILL.as_raw()) {
+            self.sent.push(Signal::KILL.as_raw());
+        }
         self.signal_ranks(Signal::KILL);
     }
 
     fn signal_ranks(&self, signal: Signal) {
+        self.signal_ranks_but(signal, false);
+    }
+
+    /// Signals all ranks, or all sites but those that are ending by themselves.
+    fn signal_ranks_but(&self, signal: Signal, leaves: bool) {
         for (at, rank) in self.ranks.iter().enumerate() {
+            if leaves && self.has_told(at as u32) {
+                continue;
+            }
             // What has gone by itself meanwhile needs no signal.
             let process = self.roster.process(at as u32);
             let group = process.and_then(|(pid, _)| getpgid(Some(pid)).ok());
@@ -388,8 +420,9 @@ impl Job {
         if ended.is_empty() && gone.is_empty() {
             return;
         }
-        // What a rank wrote last is said before its end.
+        // What a rank wrote last is said before its end, and what a site has told.
         self.forward();
+        self.hear_sites();
         for (pid, ending) in ended {
             let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
             let member = self.roster.handle_exit(pid, ending);
@@ -399,8 +432,10 @@ impl Job {
                 self.roster.handle_program_end(at as u32);
             }
             match member {
-                Some((rank, is_lost)) => self.handle_end(rank, pid, ending, is_lost),
-                None => program.into_iter().for_each(|at| self.handle_end(at as u32, pid, ending, false)),
+                Some((rank, is_lost)) => self.take_end(End { rank, pid, ending, is_lost }),
+                None => program.into_iter().for_each(|at| {
+                    self.take_end(End { rank: at as u32, pid, ending, is_lost: false });
+                }),
             }
         }
         for rank in gone {
@@ -409,70 +444,17 @@ impl Job {
                 self.losses.push((rank, Instant::now() + LOSS_WAIT));
             }
         }
-    }
-
-    /// A rank's process has died, and its program, which would know how, goes on.
-    fn handle_loss(&mut self, rank: u32) {
-        let is_first = self.verdict.handle_lost(rank);
-        // How the program ends says nothing of it any more.
-        self.verdict.handle_own(LOST);
-        if !is_first || self.closing.is_some() {
-            return;
-        }
-        let after = self.begun.elapsed().as_secs_f64();
-        let name = self.names.rank(rank);
-        self.say(&format!("{name} has died without Comm.finish, {after:.1} s after the start"));
-        if !self.plan.keep_going {
-            self.close(Signal::TERM, false);
-        }
-    }
-
-    /// A rank's program or process has ended.
-    fn handle_end(&mut self, rank: u32, pid: Pid, ending: Ending, is_lost: bool) {
-        let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
-        self.losses.retain(|(lost, _)| *lost != rank);
-        let is_lost = is_lost || was_lost;
-        if !ending.is_good() {
-            // Those that died before it are the first.
-            std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
-        }
-        let pid = pid.as_raw_nonzero().get();
-        let end = RankEnd { name: self.names.rank(rank), pid, ending, after: self.begun.elapsed() };
-        let failed = self.verdict.handle_end(rank, ending);
-        let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
-        if (ending.is_good() && !is_lost) || self.closing.is_some() {
-            return;
-        }
-        // That the reader has gone is no news to whoever has let it go.
-        let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
-        // A site that exits has said why.
-        let has_said = self.plan.sites.is_some() && matches!(ending, Ending::Exited(_));
-        if !is_unread && !has_said {
-            let end = if is_lost { format!("{end}, without Comm.finish") } else { end.to_string() };
-            self.say_end(&end, is_first);
-        }
-        if !self.plan.keep_going {
-            self.close(Signal::TERM, false);
-        }
-    }
-
-    /// Says how a rank has failed, and what becomes of the others.
-    fn say_end(&mut self, end: &str, is_first: bool) {
-        let left = self.left();
-        if self.plan.keep_going || left == 0 {
-            self.say(end);
-        } else if is_first {
-            let noun = self.names.noun();
-            let others =
-                if left == 1 { format!("the other {noun}") } else { format!("the other {left} {noun}s") };
-            self.say(&format!("{end}; ending {others}"));
-        }
+        self.let_go();
     }
 
     /// Number of ranks that run.
     fn left(&self) -> usize {
-        let runs = |at: usize| !self.ranks[at].has_ended || self.roster.process(at as u32).is_some();
-        (0..self.ranks.len()).filter(|at| runs(*at)).count()
+        (0..self.ranks.len()).filter(|at| self.runs(*at)).count()
+    }
+
+    /// Whether a rank's program or process runs.
+    fn runs(&self, at: usize) -> bool {
+        !self.ranks[at].has_ended || self.roster.process(at as u32).is_some()
     }
 
     fn say(&mut self, line: &str) {

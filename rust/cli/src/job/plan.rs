@@ -39,6 +39,8 @@ pub struct Plan {
     pub site: Option<SitePlan>,
     /// What is started are sites, each with ranks of its own.
     pub sites: Option<SitesPlan>,
+    /// Where failed ranks are told of, when somebody has started all sites: the name of a pipe.
+    pub tells: Option<PathBuf>,
     /// Variables for the ranks beside those that are inherited.
     pub exports: Vec<(OsString, OsString)>,
 }
@@ -63,11 +65,12 @@ impl Plan {
         }
     }
 
-    /// The program of a rank, or what a site is; `server` is where sites join.
-    pub fn words(&self, rank: u32, server: &str) -> Vec<OsString> {
+    /// The program of a rank, or what a site is; `server` is where sites join, `tells` where they tell of failed ranks.
+    pub fn words(&self, rank: u32, server: &str, tells: &str) -> Vec<OsString> {
         let Some(sites) = &self.sites else { return self.program.clone() };
         let (place, first) = (rank.to_string(), (rank * sites.ranks).to_string());
-        let own = ["/proc/self/exe", "run", "--client", &place, server, "--first-rank", &first];
+        let own =
+            ["/proc/self/exe", "run", "--client", &place, server, "--first-rank", &first, "--tells", tells];
         own.into_iter().map(OsString::from).chain(sites.words.iter().cloned()).collect()
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_device::control::{self, Packet, Refusal};
-use mpjdev_device::transport::shm::{Board, Death, has_finished};
+use mpjdev_device::transport::shm::{Board, Death, blamed, has_finished};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_passcred;
@@ -176,6 +176,8 @@ pub struct Roster {
     pids: Vec<Option<Pid>>,
     /// Programs that have ended.
     ended: Vec<bool>,
+    /// Which rank of the world each rank that has ended had seen fail.
+    blamed: Vec<Option<u32>>,
     /// Why all ranks will never say hello again; none as long as they may.
     missing: Option<Refusal>,
     /// Whether ranks that have connections to make share memory as well.
@@ -193,6 +195,7 @@ impl Roster {
             gathering: None,
             pids: vec![None; ranks],
             ended: vec![false; ranks],
+            blamed: vec![None; ranks],
             missing: None,
             shares_memory: false,
         }
@@ -379,6 +382,11 @@ impl Roster {
         ended.map(|((rank, _), _)| *rank).collect()
     }
 
+    /// World rank of whom a rank had seen fail, over a connection, before it has ended.
+    pub fn blamed(&self, rank: u32) -> Option<u32> {
+        self.blamed[rank as usize]
+    }
+
     /// A rank's program has ended.
     pub fn handle_program_end(&mut self, rank: u32) {
         self.ended[rank as usize] = true;
@@ -409,7 +417,10 @@ impl Roster {
             (_, Some(round)) => round,
             _ => return false,
         };
-        let is_lost = round.members[rank].take().is_some_and(|member| !member.has_finished(ranks, rank));
+        let ended = round.members[rank].take();
+        let segment = ended.as_ref().map(|member| member.segment.as_fd());
+        self.blamed[rank] = segment.and_then(|segment| blamed(segment, ranks, rank as u32));
+        let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
             round.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));

@@ -222,7 +222,8 @@ fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!((first.0, second.0), (137, 3), "{}{}", first.2, second.2);
     is_one_line(&first.2, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending the other rank"]);
-    is_one_line(&second.2, &["exited with status 3", "; ending the other rank"]);
+    // Both may have ended when one of them is told of.
+    is_one_line(&second.2, &["exited with status 3, ", " s after the start, without Comm.finish"]);
     assert!(
         second.2.starts_with("mpjrun: rank 2 ") || second.2.starts_with("mpjrun: rank 3 "),
         "{}",
@@ -234,8 +235,42 @@ fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
     assert!(err.contains("client 0 was lost without FINI"), "{err}");
     // And where one launcher has started all, without the server's words.
     let (status, _, err) = job(2, &["--sites", "2"], "needs-rank-1");
-    assert!([137, 3].contains(&status), "the first site's that ends: {status} {err}");
-    assert!(err.contains("mpjrun: rank 1 (process ") && !err.contains("impi-server"), "{err}");
+    assert_eq!(status, 137, "{err}");
+    is_one_line(&err, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending all other ranks"]);
+}
+
+/// Proves that the rank which was killed gives line and status, at whatever site and although all others fail because of it,
+/// perhaps before its own site has noticed.
+fn the_line_and_the_status_are_those_of_the_rank_where_it_began() {
+    let own = own();
+    for victim in 0..4 {
+        let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE];
+        let words = [&words[..], &[own.to_str().expect("UTF-8"), "barriers"]].concat();
+        let mut started = Started::new(&words, NO_KEY);
+        let said: Vec<String> = (0..4).map(|_| started.line()).collect();
+        let begin = format!("{victim} is ");
+        let pid = said.iter().find_map(|line| line.strip_prefix(&begin)).expect("all have joined");
+        let process = pid.parse().ok().and_then(Pid::from_raw).expect("a process");
+        kill_process(process, Signal::KILL).expect("it lives");
+        let (status, out, err) = started.ended();
+        assert_eq!(status, 137, "rank {victim}: {err}{out}");
+        let begin = format!("mpjrun: rank {victim} (process {pid}) was killed by signal 9 (SIGKILL), ");
+        is_one_line(&err, &[&begin, "; ending all other ranks"]);
+    }
+    for (rank, part) in [(1, "rank-1-leaves-barriers"), (2, "rank-2-leaves-barriers")] {
+        let (status, out, err) = job(2, &["--sites", "2"], part);
+        assert_eq!(status, 5, "{err}{out}");
+        let begin = format!("mpjrun: rank {rank} (process ");
+        is_one_line(
+            &err,
+            &[&begin, "exited with status 5, ", ", without Comm.finish; ending all other ranks"],
+        );
+    }
+    // Who lets the others go on is told of all that fail, and the status is the same.
+    let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "rank-2-leaves-barriers");
+    assert_eq!(status, 5, "{err}{out}");
+    assert_eq!(err.lines().count(), 4, "{err}");
+    assert_eq!(err.matches("exited with status 3, ").count(), 3, "{err}");
 }
 
 fn a_site_joins_once_and_says_when_it_has_not() {
@@ -456,6 +491,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     (
         "a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it",
         a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it,
+    ),
+    (
+        "the_line_and_the_status_are_those_of_the_rank_where_it_began",
+        the_line_and_the_status_are_those_of_the_rank_where_it_began,
     ),
     ("a_site_joins_once_and_says_when_it_has_not", a_site_joins_once_and_says_when_it_has_not),
     (

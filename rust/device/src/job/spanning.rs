@@ -12,7 +12,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
-use crate::transport::shm::SegmentPool;
+use crate::transport::shm::{SegmentPool, blame};
 use crate::transport::tcp;
 use crate::transport::tcp::mesh::{self, Mesh, MeshError, Warning};
 use crate::transport::{Inbox, Wire};
@@ -41,7 +41,12 @@ pub(super) fn connect(
     let Spanning { world, listener } = spanning;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
-    let sockets = sockets(rank, &world, listener, patience)?;
+    let sockets = sockets(rank, &world, listener, patience).inspect_err(|error| {
+        let missing = if let JoinError::Mesh { error, .. } = error { error.host() } else { None };
+        // The launcher is to know that the failure may have begun there.
+        let culprit = missing.and_then(|host| world.members.iter().position(|member| member.host == host));
+        culprit.into_iter().for_each(|culprit| blame(segment, culprit as u32));
+    })?;
     let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
     // Memory that the others cannot see is as good as any.
     let source: Arc<dyn SlabSource> = private.clone();

@@ -27,6 +27,21 @@ impl Party {
         ExitCode::from(3)
     }
 
+    /// Waits for all others again and again, until one of them is gone; this rank exits with status 5 after a while.
+    pub(super) fn barriers(&self, leaves: Option<i32>) -> ExitCode {
+        println!("{} is {}", self.world.rank(), std::process::id());
+        for round in 0.. {
+            if let Err(error) = self.world.barrier(&mut Patient) {
+                println!("{}: {error}", self.world.rank());
+                break;
+            }
+            if round == 50 && leaves.is_some_and(|rank| rank == self.world.rank() as i32) {
+                return ExitCode::from(5);
+            }
+        }
+        ExitCode::from(3)
+    }
+
     /// Finishes, and would like to go on.
     pub(super) fn joins_again(self) -> ExitCode {
         self.world.barrier(&mut Patient).expect("barrier");

@@ -8,8 +8,8 @@ use mpjdev_sys::segment::{Segment, Writers, allocate};
 
 use super::SegmentPool;
 use super::layout::{
-    BELLS, BOARD_EPOCH, BOARD_RANKS, DEATHS, FINISHED, HELPER, MAGIC, RANK, STATE, bell_words, board_len,
-    common_len, tables_len,
+    BELLS, BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FINISHED, HELPER, MAGIC, RANK, STATE, bell_words,
+    board_len, common_len, tables_len,
 };
 
 /// How a process ended.
@@ -120,10 +120,26 @@ impl Pages {
 
 /// Whether a rank has finished, as its segment says.
 pub fn has_finished(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> bool {
-    let Ok(segment) = Segment::open(file, tables_len(ranks), Writers::Owner) else { return false };
+    word(file, ranks, rank, STATE) == Some(FINISHED)
+}
+
+/// World rank of the first peer behind a connection that a rank has seen fail, as its segment says. Who ends after that may
+/// have ended because of it.
+pub fn blamed(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Option<u32> {
+    word(file, ranks, rank, BLAMED)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
+}
+
+/// A word of a rank's segment; none when it is no such segment.
+fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64> {
+    let segment = Segment::open(file, tables_len(ranks), Writers::Owner).ok()?;
     let words = segment.words();
     let is_its = words[0].load(Acquire) == MAGIC && words[RANK].load(Acquire) == u64::from(rank);
-    is_its && words[STATE].load(Acquire) == FINISHED
+    is_its.then(|| words[at].load(Acquire))
+}
+
+/// Says that this rank has seen a peer fail, by its world rank; only the first one is noted.
+pub(crate) fn blame(pool: &SegmentPool, rank: u32) {
+    let _ = pool.segment.words()[BLAMED].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
 }
 
 /// Says that the process of this segment will not be the rank that it was announced as.

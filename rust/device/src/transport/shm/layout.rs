@@ -5,7 +5,7 @@
 //! segment of rank r, written by r alone            common page, written by all ranks
 //!   0  magic, version, rank, ranks, octets,           0  epoch: a rank's state has changed
 //!      credit                                        16 + 16 r ...  of rank r: bell, helper's bell, then doorbells:
-//!   8  state, life                                      one bit for each rank that has put something into its queue to r
+//!   8  state, life, rank that failed first, + 1           one bit for each rank that has put something into its queue to r
 //!  16  octets of the text why it failed, the text
 //!  64  per rank p, 16 words:                        board, written by the monitor alone
 //!        0  lines of its queue to p                   0  magic, version, ranks, epoch: a rank has died
@@ -29,6 +29,8 @@ pub(super) const LEN: usize = 3;
 pub(super) const CREDIT: usize = 4;
 pub(super) const STATE: usize = 8;
 pub(super) const LIFE: usize = 9;
+/// 1 more than the world rank of the peer that this rank has seen fail first; 0 while there is none.
+pub(super) const BLAMED: usize = 10;
 pub(super) const WHY_LEN: usize = 16;
 pub(super) const WHY: usize = 17;
 /// Octets of the text why a rank failed.

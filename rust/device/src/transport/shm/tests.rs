@@ -1,5 +1,6 @@
 //! Two ranks, of which one writes nonsense into the memory that it may write.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -292,4 +293,19 @@ fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
     assert_eq!(ranks[0].receive(), []);
     let why = "the shared memory of rank 1 is damaged: the tag of a packet".to_owned();
     assert_eq!(ranks[0].wire.abort(), Some((0, why)));
+}
+
+#[test]
+fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
+    let rank = ranks(2).remove(1);
+    let file = rank.pool.share().expect("a descriptor");
+    assert_eq!(blamed(file.as_fd(), 2, 1), None);
+    blame(&rank.pool, 0);
+    blame(&rank.pool, 7);
+    assert_eq!(blamed(file.as_fd(), 2, 1), Some(0), "only the first is noted");
+    assert_eq!(blamed(file.as_fd(), 2, 0), None, "the segment of another rank");
+    // A rank may write what it likes there.
+    rank.pool.segment.words()[layout::BLAMED].store(u64::MAX, SeqCst);
+    assert_eq!(blamed(file.as_fd(), 2, 1), None, "no rank has that number");
+    assert!(!has_finished(file.as_fd(), 2, 1));
 }

@@ -20,7 +20,7 @@ use super::reading::Reading;
 use super::writing::{Talk, Writing};
 use super::{Job, Terms};
 use crate::config::UNANSWERED_MAX;
-use crate::transport::shm::{SegmentPool, resign};
+use crate::transport::shm::{SegmentPool, blame, resign};
 use crate::transport::{Header, Kind, Outgoing, Payload, PeerState, Wire};
 
 /// Octets of a message between ranks of ours that leave before it is matched.
@@ -67,7 +67,7 @@ pub struct TcpWire {
     pub(super) turns: AtomicU32,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
-    /// Where the launcher looks whether this rank has finished.
+    /// Where the launcher looks whether this rank has finished, and whom it has seen fail.
     own_segment: OnceLock<Arc<SegmentPool>>,
 }
 
@@ -131,9 +131,16 @@ impl TcpWire {
         })
     }
 
-    /// The launcher is to see there when this rank has finished.
+    /// The launcher is to see there when this rank has finished, and whom it has seen fail first.
     pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
         let _ = self.own_segment.set(own_segment);
+    }
+
+    /// A peer has failed: the launcher knows before this rank does, which may end because of it.
+    fn blame(&self, rank: u32) {
+        if let Some(own_segment) = self.own_segment.get() {
+            blame(own_segment, rank);
+        }
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -171,7 +178,11 @@ impl TcpWire {
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for rank in &channel.ranks {
-            let _ = self.states[*rank as usize].set(PeerState::Failed(why.to_owned()));
+            let state = &self.states[*rank as usize];
+            if state.get().is_none() {
+                self.blame(*rank);
+            }
+            let _ = state.set(PeerState::Failed(why.to_owned()));
         }
         self.note_change();
     }
@@ -245,6 +256,7 @@ impl TcpWire {
             }
             Some(Extra::Alive(calls)) => self.lives[rank as usize].store(calls, Relaxed),
             Some(Extra::Failed(why)) => {
+                self.blame(rank);
                 if self.abort.set((rank, why)).is_ok() {
                     self.note_change();
                 }

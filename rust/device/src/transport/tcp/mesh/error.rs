@@ -85,6 +85,17 @@ impl MeshError {
     pub(super) fn system(what: &'static str, errno: Errno) -> MeshError {
         MeshError::System { what, error: errno.into() }
     }
+
+    /// The host without which it was not made, where it is one.
+    #[must_use]
+    pub fn host(&self) -> Option<u32> {
+        match self {
+            MeshError::Absent { host, .. }
+            | MeshError::Stranger { host, .. }
+            | MeshError::Connect { host, .. } => Some(*host),
+            MeshError::Bind { .. } | MeshError::Interrupted | MeshError::System { .. } => None,
+        }
+    }
 }
 
 /// How far a host came that is not connected.

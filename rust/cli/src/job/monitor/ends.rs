@@ -1,0 +1,129 @@
+//! What becomes of a job when ranks end.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::Job;
+use crate::job::ending::{Ending, RankEnd};
+
+/// How long is waited for the failure that explains another one: connections end before the process is gone that had them, and
+/// who is ended for the sake of the others could not say any more how it would have ended.
+const CULPRIT_WAIT: Duration = Duration::from_millis(500);
+/// The status when a rank's program goes on that has died.
+const LOST: u8 = 1;
+/// The signal of whoever writes for nobody.
+const SIGPIPE: u8 = 13;
+
+/// The end of a rank's program or process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) rank: u32,
+    pub(super) pid: Pid,
+    pub(super) ending: Ending,
+    /// It was the rank, and had not finished.
+    pub(super) is_lost: bool,
+}
+
+impl Job {
+    /// A rank's process has died, and its program, which would know how, goes on.
+    pub(super) fn handle_loss(&mut self, rank: u32) {
+        let is_first = self.verdict.handle_lost(rank);
+        // How the program ends says nothing of it any more.
+        self.verdict.handle_own(LOST);
+        if !is_first || self.closing.is_some() {
+            return;
+        }
+        let after = self.begun.elapsed().as_secs_f64();
+        let name = self.names.rank(rank);
+        let text = format!("{name} has died without Comm.finish, {after:.1} s after the start");
+        if !self.tell(rank, Ending::Exited(LOST), &text) {
+            self.say(&text);
+        }
+        if !self.plan.keep_going {
+            self.close(Signal::TERM, false);
+        }
+    }
+
+    /// Takes in the end of a rank's program or process: at once, or a little later when it may be the consequence of another one.
+    pub(super) fn take_end(&mut self, end: End) {
+        let is_good = end.ending.is_good() && !end.is_lost;
+        if !is_good && self.is_explained_soon(end.rank) {
+            return self.held.push((end, Instant::now() + CULPRIT_WAIT));
+        }
+        self.handle_end(&end);
+    }
+
+    /// Whether a rank had seen another one fail whose end is not known yet, and some may still end by themselves.
+    fn is_explained_soon(&self, rank: u32) -> bool {
+        let Some(blamed) = self.roster.blamed(rank) else { return false };
+        // Those of other launchers may be known to them already.
+        let own = blamed.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
+        let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.runs(own));
+        self.closing.is_none() && !is_known && self.left() > 0
+    }
+
+    /// Handles the ends that need not be held any more.
+    pub(super) fn let_go(&mut self) {
+        let now = Instant::now();
+        let held = std::mem::take(&mut self.held);
+        let waits = |(end, until): &(End, Instant)| *until > now && self.is_explained_soon(end.rank);
+        let (held, over): (Vec<_>, Vec<_>) = held.into_iter().partition(waits);
+        self.held = held;
+        over.into_iter().for_each(|(end, _)| self.handle_end(&end));
+    }
+
+    /// A rank's program or process has ended.
+    fn handle_end(&mut self, end: &End) {
+        let End { rank, pid, ending, is_lost } = *end;
+        let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
+        self.losses.retain(|(lost, _)| *lost != rank);
+        let is_lost = is_lost || was_lost;
+        if self.has_told(rank) {
+            return;
+        }
+        if !ending.is_good() {
+            // Those that died before it are the first.
+            std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
+        }
+        let pid = pid.as_raw_nonzero().get();
+        let end = RankEnd { name: self.names.rank(rank), pid, ending, after: self.begun.elapsed() };
+        let failed = self.verdict.handle_end(rank, ending);
+        let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
+        if ending.is_good() && !is_lost {
+            return;
+        }
+        // That the reader has gone is no news to whoever has let it go.
+        let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
+        // A site that exits has said why.
+        let has_said = self.plan.sites.is_some() && matches!(ending, Ending::Exited(_));
+        let end = match is_unread || has_said {
+            true => String::new(),
+            false if is_lost => format!("{end}, without Comm.finish"),
+            false => end.to_string(),
+        };
+        let is_told = self.tell(rank, ending, &end);
+        if self.closing.is_some() {
+            return;
+        }
+        if !is_told && !end.is_empty() {
+            self.say_end(&end, is_first);
+        }
+        if !self.plan.keep_going {
+            self.close(Signal::TERM, false);
+        }
+    }
+
+    /// Says how a rank has failed, and what becomes of the others.
+    fn say_end(&mut self, end: &str, is_first: bool) {
+        let left = self.left();
+        if self.plan.keep_going || left == 0 {
+            self.say(end);
+        } else if is_first {
+            let noun = self.names.noun();
+            let others =
+                if left == 1 { format!("the other {noun}") } else { format!("the other {left} {noun}s") };
+            self.say(&format!("{end}; ending {others}"));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Where the failure of a job of several sites began, as its sites tell whoever has started them all.
+
+use super::ending::Ending;
+
+/// Characters of the text of a failure, at most: what is told of one must reach its reader whole, which pipes promise up to
+/// 4096 octets.
+const TEXT_MAX: usize = 512;
+
+/// A rank that has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its number in the world.
+    pub rank: u32,
+    /// The rank that it had seen fail before, if it had.
+    pub blames: Option<u32>,
+    /// How its program or process ended.
+    pub ending: Ending,
+    /// What people are told; empty when that is nothing.
+    pub text: String,
+}
+
+impl Failure {
+    /// The line that a site tells: rank, whom it blames or `-`, `exited` or `killed`, a number, the text.
+    #[must_use]
+    pub fn emit(&self) -> String {
+        let Failure { rank, blames, ending, text } = self;
+        let blames = blames.map_or_else(|| "-".to_owned(), |blames| blames.to_string());
+        let (how, number) = match ending {
+            Ending::Exited(status) => ("exited", status),
+            Ending::Killed(signal) => ("killed", signal),
+        };
+        let printable = |c: char| if c.is_control() { ' ' } else { c };
+        let text: String = text.chars().take(TEXT_MAX).map(printable).collect();
+        format!("{rank} {blames} {how} {number} {text}\n")
+    }
+
+    /// The failure in such a line, with or without its end; none when there is none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Failure> {
+        let mut words = line.trim_end_matches('\n').splitn(5, ' ');
+        let rank = words.next()?.parse().ok()?;
+        let blames = match words.next()? {
+            "-" => None,
+            blames => Some(blames.parse().ok()?),
+        };
+        let (how, number) = (words.next()?, words.next()?.parse().ok()?);
+        let ending = match how {
+            "exited" => Ending::Exited(number),
+            "killed" => Ending::Killed(number),
+            _ => return None,
+        };
+        Some(Failure { rank, blames, ending, text: words.next()?.to_owned() })
+    }
+}
+
+/// What all sites have told: a machine without clock and processes.
+///
+/// A rank that ends may do so because another one has failed, and its site may notice that before the other one's site has
+/// noticed anything: a connection ends before its process is gone. So it is not the order alone that says where a failure began:
+/// the first rank goes first that had seen no other one fail.
+#[derive(Debug, Default)]
+pub struct Origin {
+    /// In the order in which they were told, one for each rank.
+    failures: Vec<Failure>,
+}
+
+impl Origin {
+    /// A site has told of one of its ranks; only the first failure of a rank counts.
+    pub fn handle_failure(&mut self, failure: Failure) {
+        if !self.failures.iter().any(|other| other.rank == failure.rank) {
+            self.failures.push(failure);
+        }
+    }
+
+    /// Where it began, as far as anybody has told.
+    #[must_use]
+    pub fn first(&self) -> Option<&Failure> {
+        self.failures.iter().find(|failure| failure.blames.is_none()).or(self.failures.first())
+    }
+
+    /// Whether [`first`](Self::first) stays what it is, whatever comes.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.first().is_some_and(|failure| failure.blames.is_none())
+    }
+
+    /// Whether one of these ranks has failed.
+    #[must_use]
+    pub fn has_failed(&self, ranks: &std::ops::Range<u32>) -> bool {
+        self.failures.iter().any(|failure| ranks.contains(&failure.rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(rank: u32, blames: Option<u32>) -> Failure {
+        Failure { rank, blames, ending: Ending::Exited(3), text: format!("rank {rank} exited") }
+    }
+
+    fn first(failures: &[Failure]) -> (Option<u32>, bool) {
+        let mut origin = Origin::default();
+        failures.iter().for_each(|failure| origin.handle_failure(failure.clone()));
+        (origin.first().map(|failure| failure.rank), origin.is_sure())
+    }
+
+    #[test]
+    fn whoever_blames_nobody_is_where_it_began_whenever_that_is_told() {
+        assert_eq!(first(&[]), (None, false));
+        assert_eq!(first(&[failure(1, None)]), (Some(1), true));
+        let (one, two, three) = (failure(1, None), failure(2, Some(1)), failure(3, Some(0)));
+        assert_eq!(first(&[two.clone(), three.clone(), one.clone()]), (Some(1), true));
+        assert_eq!(first(&[one.clone(), three.clone()]), (Some(1), true));
+        assert_eq!(first(&[failure(5, None), one]), (Some(5), true), "then it is the first");
+        assert_eq!(first(&[two, three]), (Some(2), false), "as long as nobody knows better");
+    }
+
+    #[test]
+    fn a_rank_fails_once_and_blames_go_in_circles_without_harm() {
+        assert_eq!(first(&[failure(2, Some(3)), failure(3, Some(2)), failure(2, None)]), (Some(2), false));
+        let mut origin = Origin::default();
+        origin.handle_failure(failure(4, None));
+        assert!(origin.has_failed(&(4..6)) && !origin.has_failed(&(0..4)));
+    }
+
+    #[test]
+    fn a_failure_is_a_line_and_comes_back_from_it() {
+        let killed = Failure {
+            rank: 1,
+            blames: Some(40),
+            ending: Ending::Killed(9),
+            text: "rank 1 (process 77) was killed by signal 9 (SIGKILL), 1.2 s after the start".to_owned(),
+        };
+        let line = format!("1 40 killed 9 {}\n", killed.text);
+        assert_eq!(killed.emit(), line);
+        for failure in
+            [killed, failure(0, None), Failure { text: String::new(), ..failure(u32::MAX, Some(0)) }]
+        {
+            let line = failure.emit();
+            assert!(line.ends_with('\n') && line.lines().count() == 1);
+            assert_eq!(Failure::parse(&line), Some(failure));
+        }
+        let long = Failure { text: "\u{e4}\n".repeat(1000), ..failure(7, None) };
+        assert!(long.emit().len() < 4096 && long.emit().lines().count() == 1);
+    }
+
+    #[test]
+    fn what_is_no_failure_is_none() {
+        for line in [
+            "",
+            "\n",
+            "1",
+            "1 - exited 3",
+            "x - exited 3 t",
+            "1 x exited 3 t",
+            "1 - ended 3 t",
+            "1 - killed 256 t",
+            "-1 - killed 9 t",
+            "1  - killed 9 t",
+        ] {
+            assert_eq!(Failure::parse(line), None, "{line:?}");
+        }
+    }
+}
