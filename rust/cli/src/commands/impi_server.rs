@@ -35,6 +35,9 @@ network, use a tunnel. A key that every implementation can read:
 
   export IMPI_AUTH_KEY=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
 
+Server and client use the strongest method that both have enabled; methods of others that mpjdev does not know are ignored. \
+Without one in common the connection is refused.
+
 A wrong key is answered after 0.2 s, each further one after twice that time, up to 5 s, which holds nobody else up. While \
 64 wait for that answer the server listens to no new connection.
 
