@@ -92,6 +92,16 @@ fn nothing_of_what_is_handed_out_stays_open() {
     assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
 }
 
+/// While it is under way and its receiver takes nothing, a thousand round trips are made with somebody else.
+fn a_large_message_to_one_rank_delays_no_small_ones_to_another() {
+    for part in ["large-and-small", "large-and-small-by-two-threads"] {
+        let options = ["--address", "127.0.0.2,127.0.0.3,127.0.0.4"];
+        let (status, out, err) = connected(3, &options, part);
+        let text = "0: 1000 answers of rank 2 while rank 1 was stopped\n";
+        assert_eq!((status, out.as_str(), err.as_str()), (0, text, ""), "{part}");
+    }
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("messages_of_all_sizes_go_round_over_connections", messages_of_all_sizes_go_round_over_connections),
     ("all_exchange_with_all_over_connections", all_exchange_with_all_over_connections),
@@ -102,6 +112,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     (
         "ranks_listen_at_and_come_from_the_addresses_that_are_named",
         ranks_listen_at_and_come_from_the_addresses_that_are_named,
+    ),
+    (
+        "a_large_message_to_one_rank_delays_no_small_ones_to_another",
+        a_large_message_to_one_rank_delays_no_small_ones_to_another,
     ),
     ("ports_are_those_of_the_range", ports_are_those_of_the_range),
     ("ranks_may_finish_and_connect_again_and_again", ranks_may_finish_and_connect_again_and_again),

@@ -2,6 +2,7 @@
 
 mod connected;
 pub(crate) mod kills;
+mod large;
 mod sites;
 
 use std::process::{Command, ExitCode};
@@ -55,6 +56,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "gathers" => party.gathers(),
         "addresses" => party.says_addresses(),
         "keeps" => party.says_what_is_open(),
+        "large-and-small" => party.sends_large_and_small(false),
+        "large-and-small-by-two-threads" => party.sends_large_and_small(true),
         "computes" => party.computes(),
         "killed" => party.killed(),
         "stopped" => return party.stopped(),

@@ -10,11 +10,13 @@ use super::Party;
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
 
-/// A TCP socket of this process over IPv4: where it is, where the other end is, its state (proc(5)).
+/// A TCP socket of this process over IPv4: where it is, where the other end is, its state, octets that the other end's system has
+/// not taken (proc(5)).
 struct Socket {
     local: Ipv4Addr,
     peer: Ipv4Addr,
     state: String,
+    untaken_len: u64,
 }
 
 /// What the descriptors of this process lead to.
@@ -36,10 +38,17 @@ fn sockets() -> Vec<Socket> {
                 Ipv4Addr::from(number.expect("hexadecimal").to_ne_bytes())
             };
             let (local, peer) = (address(words[1]), address(words[2]));
-            sockets.push(Socket { local, peer, state: words[3].to_owned() });
+            let untaken = words[4].split(':').next().expect("octets");
+            let untaken_len = u64::from_str_radix(untaken, 16).expect("hexadecimal");
+            sockets.push(Socket { local, peer, state: words[3].to_owned(), untaken_len });
         }
     }
     sockets
+}
+
+/// Octets that wait here to be taken by the systems of those who connected from, or listen at, this address.
+pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
+    sockets().iter().filter(|socket| socket.peer == peer).map(|socket| socket.untaken_len).sum()
 }
 
 impl Party {
