@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
 
 /** A JVM of its own, for what is decided once in a JVM's life. Public: the tests of the core use it too. */
 public final class Fork {
-    private static final long DEADLINE_SECONDS = 120;
+    /** Long tests may take longer. */
+    private static final long DEADLINE_SECONDS = Boolean.getBoolean("mpjdev.soak") ? 900 : 120;
 
     private final List<String> options = new ArrayList<>();
     private final List<String> before = new ArrayList<>();
