@@ -179,6 +179,29 @@ fn what_is_here_of_a_long_message_is_no_message_when_its_sender_is_gone() {
     }
 }
 
+/// A message is taken back by a whole request, and by no part of one.
+#[test]
+fn a_cancel_request_that_stops_takes_nothing_back() {
+    for len in [0, 1, 64, 127, 128] {
+        let (site, mut speaker) = usual_pair();
+        let begun = speaker.begin(7, &octets(Encoding::Big, &[1], &[]));
+        let request = Head { srqid: begun.srqid, ..speaker.head(CANCEL) };
+        speaker.put_octets(&request.octets()[..len]);
+        drop(speaker);
+        site.until("it is gone", |comm| comm.iprobe(from(1, 9)).is_err());
+        match site.recv(from(1, 7), 16) {
+            Ok(done) => {
+                assert!(len < 128, "it is taken back");
+                assert_eq!(content(&site, done.message.expect("a message")).0, [1]);
+            }
+            Err(DeviceError::PeerFailed { rank: 1, .. }) => assert_eq!(len, 128),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(matches!(site.recv(from(1, 7), 16), Err(DeviceError::PeerFailed { rank: 1, .. })));
+        site.check_clean();
+    }
+}
+
 /// A host with two processes: each has its own flow, and its own ids; the host's Fini is both processes' end.
 #[test]
 fn processes_of_one_host_are_ranks_of_their_own() {
