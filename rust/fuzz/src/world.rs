@@ -8,12 +8,12 @@ const HEADER_LEN: usize = 72;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 const KEY_LEN_AT: usize = 56;
-const RESERVED_AT: usize = 68;
+const SILENCE_AT: usize = 68;
 
 /// A rank reads the input as the description of its world.
 ///
 /// Promises: no panic; what is taken has exactly the octets of its counts, and comes back the same from its own octets, which
-/// are those that came but for the reserved ones and for the form of IPv4 addresses; everything that a rank asks of its world
+/// are those that came but for the form of IPv4 addresses; everything that a rank asks of its world
 /// can be answered; the key is shown nowhere. What is refused says with which numbers.
 pub fn world(input: &[u8]) {
     let world = match World::parse(input) {
@@ -23,7 +23,7 @@ pub fn world(input: &[u8]) {
     let (hosts, members) = (world.hosts.len(), world.members.len());
     assert_eq!(input.len(), HEADER_LEN + world.key.len() + hosts * HOST_LEN + members * MEMBER_LEN);
     let counts = [world.key.len(), hosts, members].map(|count| (count as u32).to_be_bytes());
-    assert_eq!(&input[KEY_LEN_AT..RESERVED_AT], counts.concat());
+    assert_eq!(&input[KEY_LEN_AT..SILENCE_AT], counts.concat());
     assert!(world.key.len() <= KEY_MAX);
     comes_back(&world, input);
     can_be_asked(&world);
@@ -41,7 +41,6 @@ fn comes_back(world: &World, input: &[u8]) {
     let octets = world.emit();
     assert_eq!(World::parse(&octets).as_ref(), Ok(world));
     let mut came = input.to_vec();
-    came[RESERVED_AT..HEADER_LEN].fill(0);
     let first_host = HEADER_LEN + world.key.len();
     for (host, octets) in world.hosts.iter().zip(came[first_host..].chunks_exact_mut(HOST_LEN)) {
         octets[..16].copy_from_slice(&address_octets(host.address.ip()));

@@ -147,6 +147,11 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
+    /// Seconds that a TCP connection may be silent, though its other end is asked for a sign of life, before the rank there
+    /// counts as dead [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = network::silence)]
+    silence: Option<Duration>,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -228,16 +233,17 @@ impl Run {
     /// Where ranks listen, if they do.
     fn network(&self) -> Result<Option<Network>, String> {
         if self.transport != Transport::Tcp && self.client.is_empty() && self.sites.is_none() {
-            let none_given =
-                self.address.is_empty() && self.ports.is_none() && self.connect_timeout.is_none();
-            let why = "--address, --ports and --connect-timeout are for ranks that connect: with --transport tcp, -client or \
-                       --sites";
+            let times = [self.connect_timeout, self.silence];
+            let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
+            let why = "--address, --ports, --connect-timeout and --silence are for ranks that connect: with --transport tcp, \
+                       -client or --sites";
             return if none_given { Ok(None) } else { Err(why.to_owned()) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
         let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
         let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
-        Ok(Some(Network { connect_time, ..network }))
+        let silence_max = self.silence.unwrap_or(network.silence_max);
+        Ok(Some(Network { connect_time, silence_max, ..network }))
     }
 
     /// Where this site belongs, if it is one.

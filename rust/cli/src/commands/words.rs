@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` that are followed by one word.
-const WITH_VALUE: [&str; 16] = [
+const WITH_VALUE: [&str; 17] = [
     "-n",
     "--ranks",
     "-x",
@@ -15,6 +15,7 @@ const WITH_VALUE: [&str; 16] = [
     "--address",
     "--ports",
     "--connect-timeout",
+    "--silence",
     "--sites",
     "--dialect",
     "--first-rank",

@@ -21,7 +21,9 @@ use super::roster::Handout;
 pub const CONNECT_TIME: Duration = Duration::from_secs(30);
 /// Between these that may be: what a description of the world can say, and a day.
 const CONNECT_MIN: Duration = Duration::from_millis(1);
-const CONNECT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a connection between ranks may be silent before it is dead, where nobody says otherwise.
+pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Octets of the key that ranks of one launcher prove to each other to have.
 const KEY_LEN: usize = 32;
 
@@ -47,6 +49,8 @@ pub struct Network {
     pub ports: RangeInclusive<u16>,
     /// What is announced.
     pub terms: Terms,
+    /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
+    pub silence_max: Duration,
     /// Octets from which collective operations are "long"; none is the default.
     pub xsize: Option<u32>,
     /// Masters up to which collective operations are linear; none is the default.
@@ -101,7 +105,8 @@ impl Network {
         }
         let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
-        Ok(Network { addresses, ports, terms, xsize, maxlinear, connect_time: CONNECT_TIME })
+        let (connect_time, silence_max) = (CONNECT_TIME, SILENCE_MAX);
+        Ok(Network { addresses, ports, terms, silence_max, xsize, maxlinear, connect_time })
     }
 
     /// A listening socket for each of so many ranks from this world rank on, and where it listens. Where no address is named it
@@ -141,6 +146,7 @@ impl Network {
             xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
             maxlinear: self.maxlinear.unwrap_or(MAXLINEAR_DEFAULT),
             connect_time: self.connect_time,
+            silence_max: self.silence_max,
             key: random::<KEY_LEN>()?.to_vec(),
             members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
             hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
@@ -191,8 +197,18 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 /// It is no number, or not from 0.001 to a day.
 pub fn connect_time(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let time = time.filter(|time| (CONNECT_MIN..=CONNECT_MAX).contains(time));
+    let time = time.filter(|time| (CONNECT_MIN..=DAY).contains(time));
     time.ok_or_else(|| "not a number of seconds from 0.001 to 86400".to_owned())
+}
+
+/// Seconds that a connection may be silent.
+///
+/// # Errors
+/// It is no number, or not from 1, in which the system counts, to a day.
+pub fn silence(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = time.filter(|time| (Duration::from_secs(1)..=DAY).contains(time));
+    time.ok_or_else(|| "not a number of seconds from 1 to 86400".to_owned())
 }
 
 /// An address that ranks may listen at and announce: one, and not all of them.
@@ -282,6 +298,16 @@ mod tests {
         let third = network.listen(1, 3, Ipv4Addr::LOCALHOST.into()).expect("a loopback address");
         assert_eq!(third[0].1.ip(), addresses[1]);
     }
+
+    #[test]
+    fn a_silence_is_one_that_the_system_can_count() {
+        let ms = |text| silence(text).map(|time| time.as_millis());
+        assert_eq!([ms("1"), ms("1.5"), ms("86400")], [Ok(1000), Ok(1500), Ok(86_400_000)]);
+        for text in ["0.9", "0", "-1", "86401", "x", ""] {
+            assert!(silence(text).is_err(), "{text}");
+        }
+    }
+
     #[test]
     fn ranks_are_told_what_is_announced_where_all_are_and_a_key_of_their_own() {
         let variable =

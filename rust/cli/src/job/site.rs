@@ -347,6 +347,7 @@ fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> W
         xsize,
         maxlinear,
         connect_time: network.connect_time,
+        silence_max: network.silence_max,
         key,
         hosts: tables.hosts.iter().map(host).collect(),
         members: tables.procs.iter().map(member).collect(),

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mpjdev_buffer::SlabSource;
 
@@ -25,9 +25,6 @@ pub(super) struct Spanning {
     /// Where this rank listens, as all others know.
     pub(super) listener: OwnedFd,
 }
-
-/// How long octets may stay unacknowledged before a connection is dead.
-const USER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are there.
 pub(super) fn connect(
@@ -77,7 +74,7 @@ fn sockets(
         job: &world.identity(),
         wanted: &|host| !near.contains(&host),
         deadline: Instant::now() + world.connect_time,
-        user_timeout: USER_TIMEOUT,
+        silence_max: world.silence_max,
     };
     match mesh::connect(mesh, patience) {
         Ok(connected) => {

@@ -7,7 +7,7 @@
 //! ```text
 //! header, 72 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
 //!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
-//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, reserved 4
+//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4
 //! key                  key_len octets
 //! each host            address 16, port 4, client 4
 //! each member          host_id 16, pid 8, host 4, is_ours 4
@@ -30,7 +30,7 @@ use crate::transport::tcp::{Member, Terms};
 /// What it begins with.
 const MAGIC: [u8; 8] = *b"mpjworld";
 /// The layout above.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_LEN: usize = 72;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
@@ -60,6 +60,8 @@ pub struct World {
     pub maxlinear: u32,
     /// How long making all connections may take.
     pub connect_time: Duration,
+    /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
+    pub silence_max: Duration,
     /// The key that all hosts of ours prove to have; empty where none is needed.
     pub key: Vec<u8>,
     /// Hosts by their number in the job.
@@ -144,10 +146,12 @@ impl World {
         };
         let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
         let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
-        let connect_ms = u32::try_from(self.connect_time.as_millis()).unwrap_or(u32::MAX);
+        let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
+            .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
         let lens = [self.key.len(), self.hosts.len(), self.members.len()].map(|len| len as u32);
         let numbers = [VERSION, dialect, self.base, self.count, flags, maxdatalen, ackmark, hiwater];
-        let more = [self.tag_ub, self.xsize, self.maxlinear, connect_ms, lens[0], lens[1], lens[2], 0];
+        let more =
+            [self.tag_ub, self.xsize, self.maxlinear, connect_ms, lens[0], lens[1], lens[2], silence_ms];
         for number in numbers.into_iter().chain(more) {
             out.extend(number.to_be_bytes());
         }
@@ -189,7 +193,8 @@ impl World {
             octets.split_first_chunk().ok_or(WorldError::Len { len, expected_len: HEADER_LEN })?;
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
-        let [.., tag_ub, xsize, maxlinear, connect_ms, key_len, host_count, member_count, _] = number;
+        let [.., tag_ub, xsize, maxlinear, connect_ms, key_len, host_count, member_count, silence_ms] =
+            number;
         within("the length of the key", key_len, 0, KEY_MAX as u32)?;
         within("the number of hosts", host_count, 1, HOSTS_MAX)?;
         within("the number of ranks", member_count, 1, PROCS_MAX)?;
@@ -203,6 +208,7 @@ impl World {
         within("maxdatalen", maxdatalen, 1, u32::MAX)?;
         within("ackmark", ackmark, 1, hiwater)?;
         within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;
+        within("silence_ms", silence_ms, 1, i32::MAX as u32)?;
         let dialect = if dialect == 0 { Dialect::Final } else { Dialect::Draft };
         let (key, rest) = rest.split_at(key_len);
         let (hosts, members) = rest.split_at(host_count * HOST_LEN);
@@ -215,6 +221,7 @@ impl World {
             xsize,
             maxlinear,
             connect_time: Duration::from_millis(connect_ms.into()),
+            silence_max: Duration::from_millis(silence_ms.into()),
             key: key.to_vec(),
             hosts: hosts.as_chunks().0.iter().map(host).collect::<Result<_, _>>()?,
             members: members.as_chunks().0.iter().map(member).collect::<Result<_, _>>()?,

@@ -13,6 +13,7 @@ fn world() -> World {
         xsize: 1024,
         maxlinear: 4,
         connect_time: Duration::from_millis(1500),
+        silence_max: Duration::from_millis(2500),
         key: vec![7, 8, 9],
         hosts: vec![
             WorldHost { address: address(1, 5000), client: 0 },
@@ -101,6 +102,9 @@ fn numbers_outside_their_limits_are_named() {
     assert_eq!(parsed(|world| world.terms.ackmark = 3), value("ackmark", 3));
     assert_eq!(parsed(|world| world.tag_ub = 32_766), value("tag_ub", 32_766));
     assert_eq!(parsed(|world| world.tag_ub = 1 << 31), value("tag_ub", 1 << 31));
+    assert_eq!(parsed(|world| world.silence_max = Duration::ZERO), value("silence_ms", 0));
+    let more = Duration::from_millis(1 << 31);
+    assert_eq!(parsed(|world| world.silence_max = more), value("silence_ms", 1 << 31));
     assert_eq!(parsed(|world| world.count = 0), value("the number of the launcher's ranks", 0));
     assert_eq!(parsed(|world| world.count = 5), value("the number of the launcher's ranks", 5));
     assert_eq!(parsed(|world| world.base = 3), value("the launcher's first rank", 3));

@@ -62,8 +62,9 @@ pub struct Mesh<'a> {
     pub wanted: &'a dyn Fn(u32) -> bool,
     /// When all must be there.
     pub deadline: Instant,
-    /// How long octets that were sent may stay unacknowledged before the connection is dead; 0 leaves that to the system.
-    pub user_timeout: Duration,
+    /// How long octets that were sent may stay unacknowledged, or a connection without any may be silent though the other end is
+    /// asked for a sign of life, before it is dead; 0 leaves that to the system.
+    pub silence_max: Duration,
 }
 
 /// The key is never shown.
@@ -144,14 +145,14 @@ struct Plan<'a> {
     job: &'a [u8],
     wanted: &'a dyn Fn(u32) -> bool,
     deadline: Instant,
-    user_timeout: Duration,
+    silence_max: Duration,
 }
 
 impl<'a> Plan<'a> {
     fn new(mesh: Mesh<'a>) -> (Plan<'a>, OwnedFd) {
-        let Mesh { number, hosts, listener, bind, key, job, wanted, deadline, user_timeout } = mesh;
+        let Mesh { number, hosts, listener, bind, key, job, wanted, deadline, silence_max } = mesh;
         let key = key.unwrap_or_default();
-        (Plan { number, hosts, bind, key, job, wanted, deadline, user_timeout }, listener)
+        (Plan { number, hosts, bind, key, job, wanted, deadline, silence_max }, listener)
     }
 
     fn host(&self, number: u32) -> &'a Host {

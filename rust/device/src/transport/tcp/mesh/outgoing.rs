@@ -96,7 +96,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     fn call(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let address = self.plan.host(self.host).address;
         let socket = open(&address).map_err(|errno| self.impossible(errno))?;
-        prepare(socket.as_fd(), self.plan.user_timeout)
+        prepare(socket.as_fd(), self.plan.silence_max)
             .map_err(|errno| MeshError::system("set the options of a socket", errno))?;
         if let Some(from) = self.plan.bind.filter(|from| from.is_ipv4() == address.is_ipv4()) {
             bind(&socket, &SocketAddr::new(from, 0)).map_err(|errno| MeshError::Bind {

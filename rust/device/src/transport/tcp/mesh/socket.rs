@@ -21,10 +21,13 @@ use super::handshake::{Fault, Handshake, PROOF_LEN};
 
 /// Connections that may wait to be accepted; the system has a limit of its own.
 const BACKLOG: i32 = 4096;
-/// A silent connection is asked for life after this time, so often, so many times; then it is dead.
+/// A silent connection is asked for life after this time at most, and so often. Where no time is set after which it is dead, it is
+/// after so many questions (tcp(7)).
 const KEEP_IDLE: Duration = Duration::from_secs(10);
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_COUNT: u32 = 3;
+/// The system counts in seconds.
+const KEEP_MIN: Duration = Duration::from_secs(1);
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
@@ -75,18 +78,19 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr), 
 }
 
 /// What every connection of the mesh has: packets leave at once, and a dead peer is noticed.
-pub(super) fn prepare(socket: BorrowedFd<'_>, user_timeout: Duration) -> Result<(), Errno> {
+pub(super) fn prepare(socket: BorrowedFd<'_>, silence_max: Duration) -> Result<(), Errno> {
     set_tcp_nodelay(socket, true)?;
     set_socket_keepalive(socket, true)?;
-    set_tcp_keepidle(socket, KEEP_IDLE)?;
-    set_tcp_keepintvl(socket, KEEP_INTERVAL)?;
     set_tcp_keepcnt(socket, KEEP_COUNT)?;
-    if !user_timeout.is_zero() {
-        // The system counts in an int.
-        let millis = user_timeout.as_millis().clamp(1, i32::MAX as u128);
-        set_tcp_user_timeout(socket, millis as u32)?;
+    if silence_max.is_zero() {
+        set_tcp_keepidle(socket, KEEP_IDLE)?;
+        return set_tcp_keepintvl(socket, KEEP_INTERVAL);
     }
-    Ok(())
+    set_tcp_keepidle(socket, (silence_max / 6).clamp(KEEP_MIN, KEEP_IDLE))?;
+    set_tcp_keepintvl(socket, (silence_max / 12).clamp(KEEP_MIN, KEEP_INTERVAL))?;
+    // The system counts in an int. It is also how long questions may go without an answer.
+    let millis = silence_max.as_millis().clamp(1, i32::MAX as u128);
+    set_tcp_user_timeout(socket, millis as u32)
 }
 
 /// Whether a socket is connected to itself. That is what comes of connecting to a port of one's own address where nobody

@@ -171,8 +171,8 @@ fn connections_have_the_options_that_find_dead_peers() {
     for socket in connected.sockets.iter().flatten() {
         assert!(sockopt::tcp_nodelay(socket).expect("an option"));
         assert!(sockopt::socket_keepalive(socket).expect("an option"));
-        assert_eq!(sockopt::tcp_keepidle(socket).expect("an option"), Duration::from_secs(10));
-        assert_eq!(sockopt::tcp_keepintvl(socket).expect("an option"), Duration::from_secs(5));
+        assert_eq!(sockopt::tcp_keepidle(socket).expect("an option"), Duration::from_secs(4));
+        assert_eq!(sockopt::tcp_keepintvl(socket).expect("an option"), Duration::from_secs(2));
         assert_eq!(sockopt::tcp_keepcnt(socket).expect("an option"), 3);
         assert_eq!(sockopt::tcp_user_timeout(socket).expect("an option"), 20_000);
         let flags = rustix::fs::fcntl_getfl(socket).expect("flags");

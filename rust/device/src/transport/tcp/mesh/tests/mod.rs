@@ -92,7 +92,7 @@ fn mesh(hosts: &[Host], listener: OwnedFd, number: u32, time: Duration) -> Mesh<
         job: JOB,
         wanted: &|_| true,
         deadline: Instant::now() + time,
-        user_timeout: Duration::from_secs(20),
+        silence_max: Duration::from_secs(20),
     }
 }
 
