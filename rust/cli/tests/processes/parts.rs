@@ -51,7 +51,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
         }
     };
     match part {
-        "ring" => party.ring(),
+        "ring" => party.ring(&SIZES),
+        "short-ring" => party.ring(&SIZES[..SIZES.len() - 1]),
         "exchange" => party.exchange(),
         "gathers" => party.gathers(),
         "addresses" => party.says_addresses(),
@@ -75,6 +76,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "barriers" => return party.barriers(None),
         "rank-1-leaves-barriers" => return party.barriers(Some(1)),
         "rank-2-leaves-barriers" => return party.barriers(Some(2)),
+        "needs-the-other-site" => return party.needs_the_other_site(),
         "needs-rank-1" => return party.needs_rank_1(),
         "joins-again" => return party.joins_again(),
         "says-and-joins" => println!("joined"),
@@ -151,6 +153,8 @@ impl SpawnInheriting for Command {
     }
 }
 
+/// Octets of the messages that go round.
+const SIZES: [usize; 9] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 64 << 20];
 const ANY: From = From { source: None, tag: None };
 
 impl Party {
@@ -218,11 +222,10 @@ impl Party {
         }
     }
 
-    fn ring(&self) {
+    fn ring(&self, sizes: &[usize]) {
         let (me, all) = (self.world.rank(), self.world.size() as u32);
         let (next, before) = ((me + 1) % all, (me + all - 1) % all);
-        let sizes = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 64 << 20];
-        for (round, octets) in sizes.into_iter().enumerate() {
+        for (round, octets) in sizes.iter().copied().enumerate() {
             let seed = |rank: u32| u64::from(rank) << 32 | round as u64;
             let sent = self
                 .world

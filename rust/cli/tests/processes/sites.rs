@@ -18,11 +18,11 @@ use crate::kills::{children, nothing_runs};
 use crate::{DEADLINE, Ended, job, lines, own};
 
 const VARIABLES: [&str; 3] = ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE"];
-const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "4711");
+pub(crate) const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "4711");
 const NO_KEY: (&str, &str) = ("IMPI_AUTH_NONE", "1");
 
 /// A process that is killed with the value.
-struct Started {
+pub(crate) struct Started {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
     err: Option<std::thread::JoinHandle<String>>,
@@ -30,7 +30,11 @@ struct Started {
 
 impl Started {
     fn new(words: &[&str], variable: (&str, &str)) -> Started {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+        Started::by(Command::new(env!("CARGO_BIN_EXE_mpjdev")), words, variable)
+    }
+
+    /// By a command that runs ours, or becomes it.
+    pub(crate) fn by(mut command: Command, words: &[&str], variable: (&str, &str)) -> Started {
         VARIABLES.iter().for_each(|name| {
             command.env_remove(name);
         });
@@ -47,7 +51,7 @@ impl Started {
     }
 
     /// The next line of its output, without the end.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("UTF-8");
         line.trim_end().to_owned()
@@ -58,7 +62,7 @@ impl Started {
     }
 
     /// What is left of its output, and its end.
-    fn ended(mut self) -> Ended {
+    pub(crate) fn ended(mut self) -> Ended {
         let mut out = String::new();
         self.out.read_to_string(&mut out).expect("UTF-8");
         let status = self.child.wait().expect("our child").code().unwrap_or(-1);

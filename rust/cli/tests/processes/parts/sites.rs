@@ -42,6 +42,16 @@ impl Party {
         ExitCode::from(3)
     }
 
+    /// Each of two sites of two ranks waits for something of the other one that nobody sends.
+    pub(super) fn needs_the_other_site(&self) -> ExitCode {
+        self.world.barrier(&mut Patient).expect("barrier");
+        println!("met");
+        let other = (self.world.rank() + 2) % 4;
+        let from = From { source: Some(other as i32), tag: None };
+        println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
+        ExitCode::from(3)
+    }
+
     /// Finishes, and would like to go on.
     pub(super) fn joins_again(self) -> ExitCode {
         self.world.barrier(&mut Patient).expect("barrier");

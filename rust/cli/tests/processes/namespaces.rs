@@ -1,0 +1,231 @@
+//! Sites of one job on machines of their own, as far as one kernel can play them: network namespaces that a bridge joins.
+//!
+//! They need `ip` and `tc` (iproute2) and the right to use them, which is root's; where these are not there the tests are skipped.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::sites::{KEY, Started};
+use crate::{DEADLINE, lines, own, skip};
+
+/// What is nobody's but a test's (RFC 2544): where the server is, and the sites.
+const SERVER: &str = "198.18.0.1";
+const SITES: [&str; 2] = ["198.18.0.2", "198.18.0.3"];
+/// Ranks of a site.
+const RANKS: u32 = 2;
+
+/// Runs a command to its end.
+fn run(program: &str, words: &[&str]) -> Result<(), String> {
+    let line = || format!("{program} {}", words.join(" "));
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{}: {error} (Debian: apt-get install iproute2)", line()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("{}: {}", line(), said.trim())) }
+}
+
+/// One machine for the server, and one for each site. They are gone with the value, whatever has happened.
+struct Machines {
+    name: String,
+}
+
+impl Machines {
+    /// Skips the test where they cannot be made.
+    fn new() -> Machines {
+        let machines = Machines { name: format!("mpjdev-test-{}", std::process::id()) };
+        if let Err(why) = machines.make() {
+            skip(why);
+        }
+        machines
+    }
+
+    fn make(&self) -> Result<(), String> {
+        remove_left_ones();
+        let hub = self.hub();
+        let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
+        run("ip", &["netns", "add", &hub])?;
+        in_hub(&["link", "set", "lo", "up"])?;
+        in_hub(&["link", "add", "bridge", "type", "bridge"])?;
+        in_hub(&["address", "add", &format!("{SERVER}/24"), "dev", "bridge"])?;
+        in_hub(&["link", "set", "bridge", "up"])?;
+        for (site, address) in SITES.iter().enumerate() {
+            let (machine, port) = (self.site(site), port(site));
+            run("ip", &["netns", "add", &machine])?;
+            in_hub(&["link", "add", &port, "type", "veth", "peer", "name", "eth", "netns", &machine])?;
+            in_hub(&["link", "set", &port, "master", "bridge", "up"])?;
+            let in_site = |words: &[&str]| run("ip", &[&["-n", &machine], words].concat());
+            in_site(&["link", "set", "lo", "up"])?;
+            in_site(&["address", "add", &format!("{address}/24"), "dev", "eth"])?;
+            in_site(&["link", "set", "eth", "up"])?;
+        }
+        Ok(())
+    }
+
+    fn hub(&self) -> String {
+        format!("{}-hub", self.name)
+    }
+
+    fn site(&self, site: usize) -> String {
+        format!("{}-site-{site}", self.name)
+    }
+
+    /// Starts our command on a machine.
+    fn start(machine: &str, words: &[&str]) -> Started {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", machine, env!("CARGO_BIN_EXE_mpjdev")]);
+        Started::by(command, words, KEY)
+    }
+
+    fn server(&self, dialect: &str) -> (Started, String) {
+        let words = ["impi-server", "-server", "2", "--host", SERVER, "--grace", "5", "--dialect", dialect];
+        let mut server = Machines::start(&self.hub(), &words);
+        let address = server.line();
+        assert!(address.starts_with(SERVER), "{address:?}: {:?}", server.ended());
+        (server, address)
+    }
+
+    /// Starts both sites.
+    fn sites(&self, address: &str, options: &[&str], part: &str) -> [Started; 2] {
+        let (ranks, own) = (RANKS.to_string(), own());
+        [0, 1].map(|site: usize| {
+            let client = site.to_string();
+            let words = ["run", "-client", &client, address, "-n", &ranks, "--timeout", DEADLINE];
+            let words = [&words, options, &[own.to_str().expect("UTF-8"), part]].concat();
+            Machines::start(&self.site(site), &words)
+        })
+    }
+
+    /// Slows down what both sites send, and loses some of it; how. None if the kernel can do nothing of the kind.
+    fn impair(&self) -> Result<&'static str, String> {
+        let all = |discipline: &[&str]| {
+            (0..SITES.len()).try_for_each(|site| {
+                let (machine, at) = (self.site(site), ["qdisc", "replace", "dev", "eth", "root"]);
+                run("tc", &[&["-n", &machine], &at[..], discipline].concat())
+            })
+        };
+        let Err(why) = all(&["netem", "delay", "5ms", "loss", "1%"]) else { return Ok("netem") };
+        println!(
+            "SKIPPED a delay of 5 ms and a loss of 1%: {why}; a short queue that delays and drops instead"
+        );
+        all(&["tbf", "rate", "200mbit", "burst", "8kb", "latency", "1ms"]).map(|()| "tbf")
+    }
+
+    /// How many packets of both sites were dropped.
+    fn dropped(&self) -> u64 {
+        let of = |site: usize| {
+            let words = ["-n", &self.site(site), "-s", "qdisc", "show", "dev", "eth"];
+            let output = Command::new("tc").args(words).output().expect("it has run before");
+            let text = String::from_utf8(output.stdout).expect("UTF-8");
+            let (_, behind) = text.split_once("(dropped ").expect("a count");
+            behind.split(',').next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
+        };
+        (0..SITES.len()).map(of).sum()
+    }
+
+    /// Nothing comes through to, or from, this site from now on.
+    fn cut(&self, site: usize) {
+        run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
+    }
+
+    /// A job whose ranks all end well.
+    fn runs(&self, dialect: &str, part: &str) {
+        let (server, address) = self.server(dialect);
+        let sites = self.sites(&address, &["--dialect", dialect, "--tag-output"], part);
+        for (site, started) in (0..).zip(sites) {
+            let (status, out, err) = started.ended();
+            let said = |rank| match part {
+                "exchange" => format!("[{rank}] done"),
+                _ => format!("[{rank}] {rank}: done"),
+            };
+            let expected: Vec<String> = (site * RANKS..(site + 1) * RANKS).map(said).collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            assert_eq!((status, lines(&out), err.as_str()), (0, expected, ""), "{part}, {dialect}");
+        }
+        let (status, _, err) = server.ended();
+        assert_eq!((status, err.as_str()), (0, ""), "{part}, {dialect}");
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for machine in [self.hub(), self.site(0), self.site(1)] {
+            let _ = run("ip", &["netns", "delete", &machine]);
+        }
+    }
+}
+
+fn port(site: usize) -> String {
+    format!("port{site}")
+}
+
+/// Machines of a test that was killed.
+fn remove_left_ones() {
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix("mpjdev-test-").and_then(|rest| rest.split('-').next());
+        if pid.is_some_and(|pid| !std::path::Path::new("/proc").join(pid).exists()) {
+            let _ = run("ip", &["netns", "delete", &name]);
+        }
+    }
+}
+
+fn sites_on_machines_of_their_own_exchange_messages_of_all_sizes() {
+    let machines = Machines::new();
+    for (dialect, part) in [("final", "ring"), ("draft", "short-ring"), ("final", "exchange")] {
+        machines.runs(dialect, part);
+    }
+}
+
+fn messages_arrive_over_a_network_that_delays_and_loses() {
+    let machines = Machines::new();
+    match machines.impair() {
+        Err(why) => skip(why),
+        Ok(how) => {
+            for dialect in ["final", "draft"] {
+                machines.runs(dialect, "short-ring");
+            }
+            assert!(machines.dropped() > 0, "{how} has lost nothing");
+        }
+    }
+}
+
+/// Nobody is told that packets do not come through any more.
+fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
+    let machines = Machines::new();
+    let (server, address) = machines.server("final");
+    let mut sites = machines.sites(&address, &["--silence", "3"], "needs-the-other-site");
+    for site in &mut sites {
+        assert_eq!([site.line(), site.line()], ["met", "met"]);
+    }
+    let begun = Instant::now();
+    machines.cut(1);
+    for (site, started) in (0..).zip(sites) {
+        let (status, out, err) = started.ended();
+        assert_eq!(status, 3, "{out}{err}");
+        let lost = (1 - site) * RANKS..(2 - site) * RANKS;
+        let is_lost = |line: &str| {
+            lost.clone()
+                .any(|rank| line.starts_with(&format!("rank {rank} has failed: its connection is broken: ")))
+        };
+        assert!(out.lines().count() > 0 && out.lines().all(is_lost), "{out}{err}");
+        assert!(err.starts_with("mpjrun: rank ") && err.contains("exited with status 3"), "{err}");
+    }
+    let (status, _, err) = server.ended();
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains("client 0 was lost without FINI"), "{err}");
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+}
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    (
+        "sites_on_machines_of_their_own_exchange_messages_of_all_sizes",
+        sites_on_machines_of_their_own_exchange_messages_of_all_sizes,
+    ),
+    (
+        "messages_arrive_over_a_network_that_delays_and_loses",
+        messages_arrive_over_a_network_that_delays_and_loses,
+    ),
+    (
+        "a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost",
+        a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost,
+    ),
+];
