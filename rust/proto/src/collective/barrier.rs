@@ -1,5 +1,7 @@
 //! Barrier by dissemination.
 
+use std::ops::Range;
+
 use super::{Action, Collective, ProtocolError, tag};
 use crate::context::ContextError;
 
@@ -13,7 +15,11 @@ use crate::context::ContextError;
 /// ranks hear of each entering, all hear of that.
 #[derive(Debug, Clone)]
 pub struct Barrier {
-    rank: u32,
+    /// The first of the ranks that take part, how many do, and this one's place among them.
+    first: u32,
+    count: u32,
+    place: u32,
+    /// Ranks of the communicator, any of which may be gone.
     size: u32,
     round: u32,
     step: Step,
@@ -36,9 +42,24 @@ impl Barrier {
     /// When `rank` is not below `size`.
     #[must_use]
     pub fn new(rank: u32, size: u32) -> Self {
-        assert!(rank < size, "rank {rank} in a communicator of {size}");
-        let step = if size == 1 { Step::Done } else { Step::Send };
-        Self { rank, size, round: 0, step, gone: None }
+        Self::among(0..size, rank, size)
+    }
+
+    /// Enters a barrier of a part of a communicator of `size` ranks, `members`, as `rank`.
+    ///
+    /// # Panics
+    /// When `rank` is not one of the members, or one of them is not below `size`.
+    #[must_use]
+    pub fn among(members: Range<u32>, rank: u32, size: u32) -> Self {
+        assert!(members.contains(&rank) && members.end <= size, "rank {rank} of {members:?}, {size} in all");
+        let count = members.end - members.start;
+        let step = if count == 1 { Step::Done } else { Step::Send };
+        Self { first: members.start, count, place: rank - members.start, size, round: 0, step, gone: None }
+    }
+
+    /// This rank knows of one of the communicator's that is gone: it takes part all the same, so that all hear of that.
+    pub fn note_gone(&mut self, rank: u32) {
+        self.gone = self.gone.or(Some(rank));
     }
 
     /// A rank that has finished without entering: then the barrier has failed, whatever its result.
@@ -49,20 +70,20 @@ impl Barrier {
 
     fn end_round(&mut self) {
         self.round += 1;
-        self.step = if self.distance() < u64::from(self.size) { Step::Send } else { Step::Done };
+        self.step = if self.distance() < u64::from(self.count) { Step::Send } else { Step::Done };
     }
 
-    /// 2^round, less than the size.
+    /// 2^round, less than the number of members.
     fn distance(&self) -> u64 {
         1 << self.round
     }
 
     fn dest(&self) -> u32 {
-        self.rank_at(u64::from(self.rank) + self.distance())
+        self.rank_at(u64::from(self.place) + self.distance())
     }
 
     fn source(&self) -> u32 {
-        self.rank_at(u64::from(self.rank) + u64::from(self.size) - self.distance())
+        self.rank_at(u64::from(self.place) + u64::from(self.count) - self.distance())
     }
 
     /// What the next rank is told: nothing, or who is gone.
@@ -70,9 +91,9 @@ impl Barrier {
         self.gone.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
     }
 
-    /// `number` modulo the size.
+    /// The member at the place `number`, modulo how many there are.
     fn rank_at(&self, number: u64) -> u32 {
-        (number % u64::from(self.size)) as u32
+        self.first + (number % u64::from(self.count)) as u32
     }
 
     fn tag(&self) -> i32 {
@@ -103,7 +124,7 @@ impl Collective for Barrier {
         }
         match (octets.is_empty(), octets.try_into().map(u32::from_be_bytes)) {
             (true, _) => {}
-            (false, Ok(rank)) if rank < self.size => self.gone = self.gone.or(Some(rank)),
+            (false, Ok(rank)) if rank < self.size => self.note_gone(rank),
             (false, Ok(rank)) => {
                 let value = u64::from(rank);
                 return Err(ProtocolError::Field { source_rank: source, tag, field: "rank", value });
@@ -120,7 +141,7 @@ impl Collective for Barrier {
     fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
         let awaited = self.step == Step::Wait && source == self.source() && tag == self.tag();
         if awaited {
-            self.gone = self.gone.or(Some(source));
+            self.note_gone(source);
             self.end_round();
         }
         awaited
@@ -151,6 +172,21 @@ mod tests {
         }
         assert_eq!(barrier.poll_action(), None);
         assert_eq!(barrier.result(), Some(()));
+    }
+
+    /// Place 1 of 3, which are the ranks 4 to 6 of 9; any of the 9 may be named as gone.
+    #[test]
+    fn a_part_of_a_communicator_keeps_to_itself() {
+        let mut barrier = Barrier::among(4..7, 5, 9);
+        barrier.note_gone(8);
+        for (tag, dest, source) in [(0, 6, 4), (1, 4, 6)] {
+            assert_eq!(barrier.poll_action(), Some(Action::Send { dest, tag, octets: vec![0, 0, 0, 8] }));
+            assert_eq!(barrier.poll_action(), Some(Action::Receive { source, tag }));
+            let refused = barrier.handle_received(source, tag, &9u32.to_be_bytes());
+            assert!(matches!(refused, Err(ProtocolError::Field { value: 9, .. })), "{refused:?}");
+            assert_eq!(barrier.handle_received(source, tag, &2u32.to_be_bytes()), Ok(()));
+        }
+        assert_eq!((barrier.result(), barrier.gone()), (Some(()), Some(8)), "the first that was heard of");
     }
 
     /// A communicator of one rank has nobody to wait for.

@@ -114,7 +114,12 @@ impl Masters {
     /// Those of MPI_COMM_WORLD.
     #[must_use]
     pub fn of_world(tables: &Tables) -> Self {
-        let clients = tables.procs.iter().map(|proc| proc.client);
+        Self::of_clients(tables.procs.iter().map(|proc| proc.client))
+    }
+
+    /// Those of MPI_COMM_WORLD, given the client of each process by its rank.
+    #[must_use]
+    pub fn of_clients(clients: impl IntoIterator<Item = u32>) -> Self {
         Self::find((0..).zip(clients).map(|(rank, client)| Master { client, rank, world_rank: rank }))
     }
 
