@@ -7,11 +7,15 @@ mod values;
 #[allow(dead_code, reason = "where a damaged message is damaged is for those that read messages to say")]
 mod vectors;
 
+mod barriers;
 mod cancelling;
+mod creations;
 mod endings;
 mod flow;
 mod garbage;
 mod halves;
+mod last_barrier;
+mod masters;
 mod plain;
 mod site;
 mod speaker;

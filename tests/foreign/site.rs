@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::transport::tcp::{self, Member, Terms};
-use mpjdev_device::{Comm, Config, DeviceError, Done, From, RequestId};
+use mpjdev_device::{Clients, Comm, Config, DeviceError, Done, From, RequestId};
 use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::speaker::{Limits, Process, Speaker};
@@ -24,6 +24,8 @@ pub(crate) enum Client {
     Ours(usize),
     /// Hosts with so many processes each.
     Foreign(&'static [usize]),
+    /// So many ranks that count as ours, each a host, and that the test speaks for.
+    Posing(usize),
 }
 
 /// A job.
@@ -32,9 +34,12 @@ pub(crate) struct Site {
     pub(crate) pool: Arc<HeapPool>,
     /// Our ranks, by their number in the world.
     pub(crate) ranks: BTreeMap<u32, Comm>,
-    /// The foreign ends of connections, by host and by the rank of ours at the other end.
+    /// The ends of connections that the test speaks for, by host and by the rank of ours at the other end.
     pub(crate) speakers: BTreeMap<(u32, u32), Speaker>,
 }
+
+/// Clients up to which barriers are linear, as everywhere (IMPI 13).
+pub(crate) const MAXLINEAR: u32 = 4;
 
 /// The limits of most tests: small ones, so that they are met.
 pub(crate) const TERMS: Terms = Terms { dialect: Dialect::Final, maxdatalen: 256, ackmark: 4, hiwater: 8 };
@@ -54,40 +59,53 @@ pub(crate) fn usual_pair() -> (Site, Speaker) {
 impl Site {
     /// Connects all ranks of these clients.
     pub(crate) fn new(clients: &[Client], terms: Terms, config: Config) -> Site {
-        let (mut members, mut of_client) = (Vec::new(), Vec::new());
+        Site::with_maxlinear(clients, MAXLINEAR, terms, config)
+    }
+
+    /// The same in a job whose barriers are linear for so many clients.
+    pub(crate) fn with_maxlinear(clients: &[Client], maxlinear: u32, terms: Terms, config: Config) -> Site {
+        let (mut members, mut of_client, mut runs_here) = (Vec::new(), Vec::new(), Vec::new());
         let mut host = 0;
         for (client, kind) in (0..).zip(clients) {
             let hosts = match kind {
-                Client::Ours(ranks) => vec![1; *ranks],
+                Client::Ours(ranks) | Client::Posing(ranks) => vec![1; *ranks],
                 Client::Foreign(hosts) => hosts.to_vec(),
             };
             for processes in hosts {
                 for _ in 0..processes {
                     let pid = members.len() as i64 + 4711;
                     let host_id = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
-                    let is_ours = matches!(kind, Client::Ours(_));
+                    let is_ours = !matches!(kind, Client::Foreign(_));
                     members.push(Member { proc: Proc { host_id, pid }, host, is_ours });
                     of_client.push(client);
+                    runs_here.push(matches!(kind, Client::Ours(_)));
                 }
                 host += 1;
             }
         }
         let pool = HeapPool::new(1 << 30);
         let mut site = Site { pool, ranks: BTreeMap::new(), speakers: BTreeMap::new() };
-        let mut sockets = site.connect(&members, terms);
+        let mut sockets = site.connect(&members, &runs_here, terms);
         let config = config.bounded();
-        for rank in (0..members.len() as u32).filter(|rank| members[*rank as usize].is_ours) {
+        let has_foreign = members.iter().any(|member| !member.is_ours) && terms.dialect == Dialect::Final;
+        for rank in (0..members.len() as u32).filter(|rank| runs_here[*rank as usize]) {
             let host = members[rank as usize].host;
             let sockets = (0..=members[members.len() - 1].host).map(|peer| sockets.remove(&(host, peer)));
             let job = tcp::Job { rank, members: members.clone(), terms, sockets: sockets.collect() };
-            let comm = mpjdev_device::job::tcp_rank(job, config.clone(), &site.source());
+            let clients = has_foreign.then(|| Clients::new(rank, &of_client, maxlinear));
+            let comm = mpjdev_device::job::tcp_rank_of(job, clients, config.clone(), &site.source());
             site.ranks.insert(rank, comm.expect("a rank"));
         }
         site
     }
 
     /// A connection for every two hosts of which one is ours at least; those of ours by host and other host.
-    fn connect(&mut self, members: &[Member], terms: Terms) -> BTreeMap<(u32, u32), OwnedFd> {
+    fn connect(
+        &mut self,
+        members: &[Member],
+        runs_here: &[bool],
+        terms: Terms,
+    ) -> BTreeMap<(u32, u32), OwnedFd> {
         let limits = Limits {
             maxdatalen: terms.maxdatalen as usize,
             ackmark: terms.ackmark.into(),
@@ -95,10 +113,10 @@ impl Site {
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let mut sockets = BTreeMap::new();
-        for (rank, ours) in (0..).zip(members).filter(|(_, member)| member.is_ours) {
+        for (rank, ours) in (0..).zip(members).filter(|(rank, _)| runs_here[*rank as usize]) {
             let mut done = vec![ours.host];
-            for member in members {
-                if done.contains(&member.host) || (member.is_ours && member.host < ours.host) {
+            for (member, is_here) in members.iter().zip(runs_here) {
+                if done.contains(&member.host) || (*is_here && member.host < ours.host) {
                     continue;
                 }
                 done.push(member.host);
@@ -107,7 +125,7 @@ impl Site {
                 here.set_nodelay(true).expect("no delay");
                 there.set_nodelay(true).expect("no delay");
                 sockets.insert((ours.host, member.host), here.into());
-                if member.is_ours {
+                if *is_here {
                     sockets.insert((member.host, ours.host), there.into());
                     continue;
                 }
@@ -115,7 +133,7 @@ impl Site {
                 let at = |(_, other): &(u32, &Member)| other.host == member.host;
                 let locals: Vec<(Process, u32)> =
                     (0..).zip(members).filter(at).map(|(rank, m)| (process(m.proc), rank)).collect();
-                let speaker = Speaker::new(there, &locals, process(ours.proc), limits);
+                let speaker = Speaker::new(there, &locals, (process(ours.proc), rank), limits);
                 self.speakers.insert((member.host, rank), speaker);
             }
         }
@@ -183,6 +201,12 @@ pub(crate) fn until(comm: &Comm, what: &str, holds: &mut dyn FnMut(&Comm) -> boo
         assert!(Instant::now() < deadline, "not within {SOON:?}: {what}");
         std::thread::yield_now();
     }
+}
+
+/// The patience of whoever blocks for something that is to come.
+pub(crate) fn for_a_while() -> impl FnMut() -> bool {
+    let deadline = soon();
+    move || Instant::now() < deadline
 }
 
 pub(crate) fn soon() -> Instant {

@@ -129,6 +129,8 @@ pub(crate) struct Speaker {
     locals: Vec<Local>,
     /// The process of the rank at the other end.
     pub(crate) theirs: Process,
+    /// Its rank in the world.
+    pub(crate) their_rank: i32,
     pub(crate) limits: Limits,
     /// Whether it acknowledges by itself.
     pub(crate) acknowledges: bool,
@@ -142,7 +144,7 @@ impl Speaker {
     pub(crate) fn new(
         stream: TcpStream,
         locals: &[(Process, u32)],
-        theirs: Process,
+        (theirs, their_rank): (Process, u32),
         limits: Limits,
     ) -> Speaker {
         stream.set_read_timeout(Some(SOON)).expect("a timeout");
@@ -158,6 +160,7 @@ impl Speaker {
             stream,
             locals: locals.iter().map(local).collect(),
             theirs,
+            their_rank: their_rank as i32,
             limits,
             acknowledges: true,
             early: VecDeque::new(),
@@ -409,6 +412,12 @@ impl Speaker {
         let question = Head { srqid: u64::MAX, ..self.head(CANCEL) };
         self.say(&question, &[]);
         self.expect(CANCELNO, u64::MAX);
+    }
+
+    /// Whether the rank has sent nothing that was not read, by the time that it answers a question.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.ask();
+        self.early.is_empty()
     }
 
     /// Sends as long as the rank acknowledges, at most so often; how often.

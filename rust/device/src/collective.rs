@@ -1,32 +1,33 @@
 //! Collective operations: the pure machines of `proto`, driven by sends and receives on the collective context.
 
-use std::sync::PoisonError;
+mod over_clients;
+mod running;
 
-use mpjdev_buffer::{Encoding, Message, ReadBuffer, Type, WriteBuffer, capacity::section_capacity};
-use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, Refusal, payload_len_max};
-use mpjdev_proto::context::collective;
+use mpjdev_proto::collective::{Barrier, Creation};
+use mpjdev_proto::context::WORLD;
 
 use crate::comm::Comm;
-use crate::endpoint::Mode;
 use crate::error::DeviceError;
-use crate::requests::RequestId;
 use crate::waiting::Patience;
-
-#[derive(Debug)]
-enum Machine {
-    Barrier(Barrier),
-    Creation(Creation),
-}
+use over_clients::OverClients;
+use running::{Machine, Running};
 
 /// A collective operation under way: advance it until it is done.
 #[derive(Debug)]
 pub struct Operation {
     comm: Comm,
-    machine: Machine,
-    /// Receives that the machine has asked for, with their source and tag.
-    pending: Vec<(RequestId, u32, i32)>,
-    /// A message that broke the protocol: the operation fails once the other ranks have been told what they wait for.
-    broken: Option<DeviceError>,
+    way: Way,
+}
+
+/// How it is done.
+#[derive(Debug)]
+enum Way {
+    /// Among ranks of ours.
+    Machine(Running),
+    /// A barrier with foreign ranks.
+    OverClients(Box<OverClients>),
+    /// Not at all.
+    Refused(DeviceError),
 }
 
 /// What a collective operation gives.
@@ -41,32 +42,61 @@ pub enum Outcome {
 impl Comm {
     /// Begins a barrier.
     pub fn start_barrier(&self) -> Operation {
-        self.operation(Machine::Barrier(Barrier::new(self.rank(), self.size() as u32)))
+        self.barrier_way(false)
     }
 
-    /// Begins to make a communicator of the same members.
+    /// Begins the barrier that a job with foreign ranks ends with, on its world.
+    pub(crate) fn start_last_barrier(&self) -> Operation {
+        self.barrier_way(true)
+    }
+
+    fn barrier_way(&self, is_end: bool) -> Operation {
+        let way = match (self.first_foreign(), self.endpoint().clients()) {
+            (None, _) => {
+                let machine = Barrier::new(self.rank(), self.size() as u32);
+                Way::Machine(Running::barrier(self, machine, is_end))
+            }
+            (Some(_), Some(clients)) if self.context() == WORLD => {
+                Way::OverClients(Box::new(OverClients::new(self, clients, is_end)))
+            }
+            (Some(rank), _) => Way::Refused(DeviceError::Foreign { operation: "barrier", rank }),
+        };
+        Operation { comm: self.clone(), way }
+    }
+
+    /// Begins to make a communicator of the same members. Refused where one of them is foreign.
     pub fn start_dup(&self) -> Operation {
-        self.operation(Machine::Creation(Creation::dup(self.rank(), self.size() as u32)))
+        self.creation("dup", Creation::dup)
     }
 
-    /// Begins to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part.
+    /// Begins to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part. Refused where a
+    /// member of this communicator is foreign.
     pub fn start_create(&self, ids: &[i32]) -> Operation {
-        self.operation(Machine::Creation(Creation::create(self.rank(), self.size() as u32, ids)))
+        self.creation("create", |rank, size| Creation::create(rank, size, ids))
     }
 
-    /// Begins to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes no part.
+    /// Begins to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes no part. Refused
+    /// where a member of this communicator is foreign.
     pub fn start_split(&self, color: i32, key: i32) -> Operation {
-        self.operation(Machine::Creation(Creation::split(self.rank(), self.size() as u32, color, key)))
+        self.creation("split", |rank, size| Creation::split(rank, size, color, key))
     }
 
-    fn operation(&self, machine: Machine) -> Operation {
-        Operation { comm: self.clone(), machine, pending: Vec::new(), broken: None }
+    fn creation(&self, operation: &'static str, machine: impl FnOnce(u32, u32) -> Creation) -> Operation {
+        let way = match self.first_foreign() {
+            None => {
+                let machine = Machine::Creation(machine(self.rank(), self.size() as u32));
+                Way::Machine(Running::new(self, machine, false))
+            }
+            Some(rank) => Way::Refused(DeviceError::Foreign { operation, rank }),
+        };
+        Operation { comm: self.clone(), way }
     }
 
     /// Waits until all ranks have entered. Blocks.
     ///
     /// # Errors
-    /// A member has failed or finished; interrupted, which leaves the communicator unusable for collectives.
+    /// A member has failed or finished; interrupted, which leaves the communicator unusable for collectives. In the draft's
+    /// dialect of IMPI there is none with foreign ranks.
     pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         self.start_barrier().finish(patience).map(drop)
     }
@@ -76,20 +106,15 @@ impl Operation {
     /// Goes on as far as possible without blocking: the outcome when that is to the end.
     ///
     /// # Errors
-    /// A member has failed, finished or broken the protocol; the communicator cannot be made. The operation is over then.
+    /// A member has failed, finished or broken the protocol; the communicator cannot be made; refused, and nothing has been
+    /// sent. The operation is over then.
     pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
-        loop {
-            self.act()?;
-            if let Some(outcome) = self.outcome()? {
-                return Ok(Some(outcome));
-            }
-            if self.pending.is_empty()
-                && let Some(error) = self.broken.take()
-            {
-                return Err(error);
-            }
-            if !self.take_one()? {
-                return Ok(None);
+        match &mut self.way {
+            Way::Machine(running) => running.advance(),
+            Way::OverClients(barrier) => barrier.advance(),
+            Way::Refused(error) => {
+                self.comm.endpoint().check_running()?;
+                Err(error.clone())
             }
         }
     }
@@ -112,158 +137,14 @@ impl Operation {
     /// # Errors
     /// Interrupted.
     pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        let ids: Vec<RequestId> = self.pending.iter().map(|p| p.0).collect();
-        self.comm.endpoint().wait_any(&ids, None, patience).map(drop)
-    }
-
-    /// Carries out what the machine wants done.
-    fn act(&mut self) -> Result<(), DeviceError> {
-        let endpoint = self.comm.endpoint().clone();
-        endpoint.check_running()?;
-        while let Some(action) = self.poll_action() {
-            match action {
-                Action::Send { dest, tag, octets } => {
-                    let message = self.pack(&octets)?;
-                    let dest = self.comm.member(dest as i32)?;
-                    let context = collective(self.comm.context());
-                    // Standard mode, and nobody waits for it: the receiver's answer is what counts.
-                    match endpoint.start_send(dest, context, tag, &message, Mode::Standard) {
-                        Ok(id) => id.into_iter().for_each(|id| endpoint.detach(id)),
-                        // It does not wait for this; whoever waits for it finds out by itself.
-                        Err(DeviceError::PeerFinished { .. }) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Action::Receive { source, tag } => {
-                    let args = self.comm.collective_args(source, tag, self.capacity());
-                    self.pending.push((endpoint.start_receive(args)?, source, tag));
-                }
-                Action::Allocate { count } => {
-                    let mut contexts = endpoint.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-                    let allocated = contexts.allocate_many(count);
-                    drop(contexts);
-                    match &mut self.machine {
-                        Machine::Barrier(m) => m.handle_contexts(allocated),
-                        Machine::Creation(m) => m.handle_contexts(allocated),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Hands the first receive that is done to the machine; false when none is.
-    fn take_one(&mut self) -> Result<bool, DeviceError> {
-        for i in 0..self.pending.len() {
-            let (id, source, tag) = self.pending[i];
-            let completed = match self.comm.endpoint().test(id) {
-                Ok(None) => continue,
-                Ok(Some(completed)) => completed,
-                Err(error) => {
-                    self.pending.swap_remove(i);
-                    let goes_on =
-                        matches!(error, DeviceError::PeerFinished { .. }) && self.handle_gone(source, tag);
-                    return if goes_on { Ok(true) } else { Err(error) };
-                }
-            };
-            self.pending.swap_remove(i);
-            let octets = match completed.message {
-                Some(message) => self.unpack(message)?,
-                None => Vec::new(),
-            };
-            let handled = match &mut self.machine {
-                Machine::Barrier(m) => m.handle_received(source, tag, &octets),
-                Machine::Creation(m) => m.handle_received(source, tag, &octets),
-            };
-            if let Err(error) = handled {
-                self.broken.get_or_insert(error.into());
-            }
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
-        match &mut self.machine {
-            Machine::Barrier(m) => m.handle_gone(source, tag),
-            Machine::Creation(m) => m.handle_gone(source, tag),
-        }
-    }
-
-    /// The rank of the world that has finished, of those of the communicator that have.
-    fn gone(&self, ranks: &[u32]) -> DeviceError {
-        match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
-            Some(Ok(rank)) => DeviceError::PeerFinished { rank },
-            _ => DeviceError::NobodyLeft,
-        }
-    }
-
-    fn poll_action(&mut self) -> Option<Action> {
-        match &mut self.machine {
-            Machine::Barrier(m) => m.poll_action(),
-            Machine::Creation(m) => m.poll_action(),
-        }
-    }
-
-    fn outcome(&self) -> Result<Option<Outcome>, DeviceError> {
-        match &self.machine {
-            Machine::Barrier(m) => match (m.result(), m.gone()) {
-                (Some(()), Some(rank)) => Err(self.gone(&[rank])),
-                (result, _) => Ok(result.map(|()| Outcome::Passed)),
+        let pending = match &self.way {
+            Way::Machine(running) => running.pending(),
+            Way::OverClients(barrier) => match barrier.wait(patience) {
+                Some(waited) => return waited,
+                None => barrier.pending(),
             },
-            Machine::Creation(m) => match m.result() {
-                None => Ok(None),
-                Some(Err(Refusal::Gone { ranks })) => Err(self.gone(&ranks)),
-                Some(Err(refusal)) => Err(refusal.into()),
-                Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
-                Some(Ok(Some(made))) => {
-                    let comm = self.comm.part(made.context, &made.members, made.rank);
-                    Ok(Some(Outcome::Created(Some(comm))))
-                }
-            },
-        }
-    }
-
-    /// Capacity for the largest message of the operation.
-    fn capacity(&self) -> usize {
-        section_capacity(Type::Byte, payload_len_max(self.comm.size() as u32) as u32) as usize
-    }
-
-    /// A message with one section of these octets.
-    fn pack(&self, octets: &[u8]) -> Result<Message, DeviceError> {
-        let bytes: Vec<i8> = octets.iter().map(|o| *o as i8).collect();
-        let source = self.comm.endpoint().source.clone();
-        let mut buffer = WriteBuffer::new(source, self.capacity() as i64, Encoding::NATIVE).map_err(ours)?;
-        buffer.write(&bytes).map_err(ours)?;
-        Ok(buffer.finish().map_err(ours)?.clone())
-    }
-
-    /// The octets of a message's one section.
-    fn unpack(&self, message: Message) -> Result<Vec<u8>, DeviceError> {
-        let source = self.comm.endpoint().source.clone();
-        let mut buffer = ReadBuffer::new(source, message.capacity() as i64).map_err(ours)?;
-        buffer.adopt(message);
-        let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
-        let mut bytes = vec![0i8; count.min(self.capacity())];
-        buffer.read(&mut bytes).map_err(ours)?;
-        Ok(bytes.iter().map(|b| *b as u8).collect())
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        // An operation that is given up must not leave receives behind that would take later messages.
-        for (id, ..) in &self.pending {
-            let _ = self.comm.endpoint().cancel(*id);
-            self.comm.endpoint().detach(*id);
-        }
-    }
-}
-
-/// Failures of messages that the device packs and unpacks for itself.
-fn ours(error: mpjdev_buffer::BufferError) -> DeviceError {
-    match error {
-        mpjdev_buffer::BufferError::Slab(error) => error.into(),
-        error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
+            Way::Refused(_) => return Ok(()),
+        };
+        self.comm.endpoint().wait_any(&pending, None, patience).map(drop)
     }
 }

@@ -71,6 +71,11 @@ impl Comm {
         self.members.len()
     }
 
+    /// World rank of each member.
+    pub(crate) fn members(&self) -> &[u32] {
+        &self.members
+    }
+
     /// The rank that this is a communicator of.
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint

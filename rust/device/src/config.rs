@@ -23,6 +23,9 @@ pub struct Config {
     pub slice: Duration,
     /// How long finishing waits for a peer that shows no life.
     pub finish_patience: Duration,
+    /// How long finishing waits for a foreign rank that shows no life and has not come to the barrier that the job ends with. Such
+    /// a rank may well compute, and answers no question; that its process is dead is heard of at once.
+    pub foreign_patience: Duration,
     /// The local transport behaves like a message-oriented one: physical messages only, split ones paired by number.
     pub message_oriented: bool,
     /// Largest tag.
@@ -53,6 +56,7 @@ impl Default for Config {
             yield_max: Duration::from_micros(50),
             slice: Duration::from_millis(20),
             finish_patience: Duration::from_secs(5),
+            foreign_patience: Duration::from_secs(600),
             message_oriented: false,
             tag_ub: i32::MAX,
         }

@@ -1,5 +1,6 @@
 //! How operations end that nobody can complete any more, and how a rank ends.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -52,6 +53,16 @@ impl Endpoint {
         match self.finishing.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(DeviceError::Finished { rank: self.rank }),
+        }
+    }
+
+    /// Whether this rank may still communicate, or, at its end, has a job to end.
+    pub(crate) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
+        match is_end {
+            true => {
+                self.wire.abort().map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why }))
+            }
+            false => self.check_running(),
         }
     }
 
@@ -165,21 +176,51 @@ impl Endpoint {
         }
     }
 
-    /// Ends this rank: waits until what it has sent has left or is matched, as long as the peers it needs show life.
+    /// Ends this rank: waits until what it has sent has left or is matched, as long as the peers it needs show life; then, where
+    /// there are foreign ranks, until all ranks of the job have come so far. Blocks.
     ///
     /// A second call does nothing.
     ///
     /// # Errors
     /// What was not delivered: its receiver has finished without it, or showed no life for as long as the patience lasts.
+    /// Where there are foreign ranks: one of the job's ranks has failed, or finished without the others, or does not come.
     /// The job has failed; interrupted. This rank has finished all the same.
-    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    pub fn finish(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
         self.finishing.store(true, Ordering::Relaxed);
+        let left = self.let_leave(patience).and_then(|()| self.end_with_foreign(patience));
+        let result = match left {
+            Err(DeviceError::Interrupted) => left,
+            left => self.undelivered().and(left),
+        };
+        self.end_receives();
+        self.drop_outbox();
+        self.wire.finish();
+        result
+    }
+
+    /// A job with foreign ranks ends with a barrier of all of them (IMPI 14), unless it has failed.
+    fn end_with_foreign(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        if self.clients().is_none() || self.wire.abort().is_some() {
+            return Ok(());
+        }
+        match self.end_together(patience) {
+            Err(DeviceError::Interrupted) => Err(DeviceError::Interrupted),
+            // What others wait for in it leaves as well.
+            together => self.let_leave(patience).and(together),
+        }
+    }
+
+    /// Waits until what was sent has left or is matched, as long as the peers that this rank needs show life.
+    ///
+    /// # Errors
+    /// Interrupted.
+    fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut signs = (Vec::new(), None);
         let mut since = Instant::now();
-        let left = loop {
+        loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
                 let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
@@ -188,7 +229,7 @@ impl Endpoint {
             });
             match left {
                 Err(DeviceError::TimedOut { .. }) => {}
-                left => break left,
+                left => return left,
             }
             let now = (self.needed_lives(), self.wire.leaving());
             if now != signs {
@@ -196,14 +237,9 @@ impl Endpoint {
                 since = Instant::now();
             }
             if since.elapsed() > self.config.finish_patience {
-                break Ok(());
+                return Ok(());
             }
-        };
-        let result = left.and_then(|()| self.undelivered());
-        self.end_receives();
-        self.drop_outbox();
-        self.wire.finish();
-        result
+        }
     }
 
     /// Fails what other threads of this rank still wait for: nobody can send to it any more.

@@ -17,6 +17,7 @@ use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
 use crate::accounts::Account;
+use crate::clients::Clients;
 use crate::config::{Config, QUEUE_PACKETS};
 use crate::direct::Direct;
 use crate::ending::Lost;
@@ -123,6 +124,8 @@ pub struct Endpoint {
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
+    /// Who runs under which client, where there are foreign ranks that have a barrier with ours.
+    pub(crate) clients: OnceLock<Clients>,
 }
 
 impl Endpoint {
@@ -174,6 +177,7 @@ impl Endpoint {
             crowd: Crowd::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
+            clients: OnceLock::new(),
             config,
         }
     }
@@ -231,11 +235,20 @@ impl Endpoint {
 
     fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         self.check_self(&core.state)?;
+        Ok(self.begin_receive_locked(core, args))
+    }
+
+    /// As [`start_receive`](Self::start_receive), of a rank that may have begun to finish.
+    pub(crate) fn begin_receive(&self, args: ReceiveArgs) -> RequestId {
+        self.begin_receive_locked(&mut self.lock(), args)
+    }
+
+    fn begin_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> RequestId {
         self.progress(core);
         let selector = args.selector;
         let id = self.post(&mut core.state, args);
         self.give_up_receive(core, id, Some(selector));
-        Ok(id)
+        id
     }
 
     /// Fails a receive whose source was gone before it was posted: that of its message or, when it has its first half, that

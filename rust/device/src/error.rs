@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::{BufferError, SlabError};
 use mpjdev_proto::collective::{ProtocolError, Refusal};
+use mpjdev_proto::impi::barrier::BarrierError;
 use mpjdev_proto::send_policy::LengthError;
 use thiserror::Error;
 
@@ -108,6 +109,28 @@ pub enum DeviceError {
     /// A rank broke the protocol of a collective operation.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    /// A rank broke the protocol of the barrier that clients of IMPI have among them.
+    #[error(transparent)]
+    Masters(#[from] BarrierError),
+    /// A collective operation that cannot be done with another implementation's ranks; nothing has been sent.
+    #[error(
+        "{operation} is not possible on this communicator: rank {rank} belongs to another implementation; send and receive \
+         from rank to rank instead, which works with all of its ranks"
+    )]
+    Foreign {
+        /// The operation.
+        operation: &'static str,
+        /// The first such rank, numbered in the world.
+        rank: u32,
+    },
+    /// A foreign rank that has not come to the barrier at the end of the job, and showed no life for so long.
+    #[error("rank {rank} has not come to the barrier that ends the job, and has shown no life for {after:?}")]
+    NeverCame {
+        /// The rank, numbered in the world.
+        rank: u32,
+        /// Time since its last sign of life, or since this rank has waited for it.
+        after: Duration,
+    },
     /// Too many split messages are open.
     #[error("{open} split messages are under way, no pairing number is free")]
     NoFreePair {

@@ -21,7 +21,7 @@ use crate::transport::local;
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
 #[cfg(not(loom))]
-pub use remote::{tcp, tcp_rank};
+pub use remote::{tcp, tcp_rank, tcp_rank_of};
 
 /// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
 ///

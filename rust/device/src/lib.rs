@@ -6,6 +6,7 @@
 
 mod accounts;
 mod begun;
+mod clients;
 pub mod collective;
 pub mod comm;
 pub mod config;
@@ -31,6 +32,7 @@ mod undecided;
 mod unexpected;
 mod waiting;
 
+pub use clients::Clients;
 pub use comm::{Comm, Done, From, Status};
 pub use config::Config;
 pub use direct::Direct;

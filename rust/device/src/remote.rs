@@ -109,7 +109,7 @@ impl Endpoint {
     }
 
     /// How a message of so many octets leaves, and with it, where it is split, the second half.
-    fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
+    pub(crate) fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
         if self.wire.is_foreign(dest) {
             return Leave {
                 kind: self.foreign_kind(dest, len, mode),
@@ -174,11 +174,11 @@ impl Endpoint {
 }
 
 /// How a message leaves.
-struct Leave {
-    kind: Kind,
+pub(crate) struct Leave {
+    pub(crate) kind: Kind,
     has_credit: bool,
     /// Whether its send is done as soon as it has begun.
     is_done: bool,
     /// Octets that count against the credit until it is answered.
-    charged: u64,
+    pub(crate) charged: u64,
 }

@@ -54,6 +54,19 @@ impl Endpoint {
         if self.wire.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
             self.check_peer(dest)?;
         }
+        self.begin_send(dest, context, tag, message, mode)
+    }
+
+    /// As [`start_send`](Self::start_send), of a rank that may have begun to finish, to one that may be gone.
+    #[inline]
+    pub(crate) fn begin_send(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
         if self.is_physical(dest) {
             return self.start_physical(dest, context, tag, message, mode);
         }

@@ -271,6 +271,7 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
         JavaClass::IllegalState => jni::jni_str!("java/lang/IllegalStateException"),
         JavaClass::NullPointer => jni::jni_str!("java/lang/NullPointerException"),
         JavaClass::OutOfMemory => jni::jni_str!("java/lang/OutOfMemoryError"),
+        JavaClass::UnsupportedOperation => jni::jni_str!("java/lang/UnsupportedOperationException"),
         // `Failure(String)` takes the code apart; a text is all that can be thrown without a constructor call.
         JavaClass::Coded(code, rank) => {
             let coded = format!("{code} {rank} {text}");

@@ -59,6 +59,7 @@ pub(crate) enum JavaClass {
     IllegalState,
     NullPointer,
     OutOfMemory,
+    UnsupportedOperation,
     /// `mpjdev.core.Failure` with this code, and the rank in question or -1.
     Coded(i32, i32),
 }
@@ -159,6 +160,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
             from(code::PEER_FAILED, rank)
         }
         DeviceError::NobodyLeft => coded(code::PEER_FAILED),
+        DeviceError::NeverCame { rank, .. } => from(code::PEER_FAILED, rank),
         DeviceError::TimedOut { .. } => coded(code::TIMED_OUT),
         DeviceError::Interrupted => coded(code::INTERRUPTED),
         DeviceError::Cancelled => coded(code::CANCELLED),
@@ -169,7 +171,31 @@ fn device_class(error: &DeviceError) -> JavaClass {
         }
         DeviceError::NoSuchRequest => JavaClass::IllegalState,
         DeviceError::Memory(_) | DeviceError::NoFreePair { .. } => JavaClass::OutOfMemory,
-        DeviceError::Protocol(_) => coded(code::DAMAGED),
+        DeviceError::Protocol(_) | DeviceError::Masters(_) => coded(code::DAMAGED),
+        DeviceError::Foreign { .. } => JavaClass::UnsupportedOperation,
         DeviceError::Undelivered { rank, .. } => from(code::UNDELIVERED, rank),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(error: DeviceError) -> Option<JavaClass> {
+        Failure::from(error).java_class()
+    }
+
+    /// What foreign ranks keep from being done is an exception of the platform, with the text of the device; what they fail is
+    /// their failure.
+    #[test]
+    fn what_foreign_ranks_cannot_do_is_unsupported_and_what_they_fail_is_theirs() {
+        for operation in ["dup", "create", "split", "barrier"] {
+            let refused = DeviceError::Foreign { operation, rank: 3 };
+            let text = Failure::from(refused.clone()).to_string();
+            assert!(text.contains(operation) && text.contains("rank 3"), "{text}");
+            assert_eq!(class(refused), Some(JavaClass::UnsupportedOperation));
+        }
+        let absent = DeviceError::NeverCame { rank: 3, after: std::time::Duration::from_secs(1) };
+        assert_eq!(class(absent), Some(JavaClass::Coded(code::PEER_FAILED, 3)));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::impi::Proc;
 
+use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
@@ -46,10 +47,24 @@ pub fn tcp(
 /// # Errors
 /// The system refuses.
 pub fn tcp_rank(job: tcp::Job, config: Config, source: &Arc<dyn SlabSource>) -> io::Result<Comm> {
+    tcp_rank_of(job, None, config, source)
+}
+
+/// The same, of a job with foreign ranks: they and ours have a barrier where the clients are given.
+///
+/// # Errors
+/// The system refuses.
+pub fn tcp_rank_of(
+    job: tcp::Job,
+    clients: Option<Clients>,
+    config: Config,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<Comm> {
     let (rank, size) = (job.rank, job.members.len() as u32);
     let (wire, inbox) = tcp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     tcp::pump::start(&endpoint, &wire)?;
     Ok(Comm::world(endpoint))
 }

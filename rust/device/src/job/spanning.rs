@@ -51,6 +51,7 @@ pub(super) fn connect(
     wire.tell_finish(segment.clone());
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
+    world.clients(rank).into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
     tcp::pump::start(&endpoint, &wire).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })

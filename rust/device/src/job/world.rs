@@ -24,6 +24,7 @@ use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG
 use mpjdev_proto::impi::{Dialect, Proc};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+use crate::clients::Clients;
 use crate::transport::tcp::mesh::Host;
 use crate::transport::tcp::{Member, Terms};
 
@@ -305,6 +306,18 @@ impl World {
         let own: Vec<IpAddr> = self.own_hosts().map(|host| self.address(host).ip()).collect();
         let is_here = |address: IpAddr| address.is_loopback() || own.contains(&address);
         self.members.iter().filter(|member| is_here(self.address(member.host).ip())).count()
+    }
+
+    /// Who runs under which client, for the barriers of a rank with foreign ones; none where all ranks are ours, or where nobody
+    /// knows the tags of such a barrier, as in the draft's dialect.
+    #[must_use]
+    pub fn clients(&self, rank: u32) -> Option<Clients> {
+        if self.members.iter().all(|member| member.is_ours) || self.terms.dialect == Dialect::Draft {
+            return None;
+        }
+        let of = |member: &Member| self.hosts[member.host as usize].client;
+        let clients: Vec<u32> = self.members.iter().map(of).collect();
+        Some(Clients::new(rank, &clients, self.maxlinear))
     }
 
     /// Where a host listens.

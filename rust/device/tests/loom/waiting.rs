@@ -124,7 +124,7 @@ fn receive(rank: &Endpoint, source: u32, tag: i32) {
 }
 
 /// Lets a thread of its own do this with the rank.
-fn spawn(rank: &Arc<Endpoint>, act: impl FnOnce(&Endpoint) + 'static) -> thread::JoinHandle<()> {
+fn spawn(rank: &Arc<Endpoint>, act: impl FnOnce(&Arc<Endpoint>) + 'static) -> thread::JoinHandle<()> {
     let rank = rank.clone();
     thread::spawn(move || act(&rank))
 }

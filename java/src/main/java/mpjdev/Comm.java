@@ -112,7 +112,12 @@ public class Comm {
     /**
      * Ends this rank: waits until what it has sent is received, as long as the receivers show life. Blocks.
      *
+     * <p>In a job with ranks of another implementation it is collective, as IMPI has it: it waits until all ranks have called it, for
+     * as long as those of the other implementation show life and ten minutes more.
+     *
      * @throws UndeliveredException when some of it was not; the rank has ended all the same
+     * @throws PeerFailedException in a job with ranks of another implementation, when a rank has failed or does not call it; the
+     *     rank has ended all the same
      */
     public static void finish() {
         Ranks.finish();
@@ -193,6 +198,8 @@ public class Comm {
      * A communicator of the same ranks, whose messages are apart. Collective; blocks.
      *
      * @return the new communicator
+     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
+     *     agreed; nothing has been sent then
      */
     public Comm dup() {
         return collective(Native.startDup(handle()));
@@ -205,6 +212,8 @@ public class Comm {
      * @param ids ranks of this communicator
      * @return the new communicator, or null in a rank that is not in the list
      * @throws BadArgumentException in all ranks, when the lists differ, repeat a rank or name one that is not there
+     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
+     *     agreed; nothing has been sent then
      */
     public Comm create(int[] ids) {
         return collective(Native.startCreate(handle(), ids, ids.length));
@@ -217,12 +226,19 @@ public class Comm {
      * @param color which one this rank goes to; negative for none
      * @param key order within it
      * @return the new communicator, or null for a negative colour
+     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
+     *     agreed; nothing has been sent then
      */
     public Comm split(int color, int key) {
         return collective(Native.startSplit(handle(), color, key));
     }
 
-    /** Waits until all ranks have called it. Collective; blocks. */
+    /**
+     * Waits until all ranks have called it, those of another implementation too. Collective; blocks.
+     *
+     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's and the job speaks IMPI's
+     *     draft, which does not say how; nothing has been sent then
+     */
     public void barrier() {
         collective(Native.startBarrier(handle()));
     }

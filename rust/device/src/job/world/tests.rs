@@ -156,3 +156,20 @@ fn the_sites_of_a_job_call_it_the_same_and_other_jobs_otherwise() {
 fn a_key_is_never_shown() {
     assert!(!format!("{:?}", world()).contains("7, 8, 9"));
 }
+
+/// Only where there is a foreign rank, and its tags are known.
+#[test]
+fn clients_are_known_where_there_is_a_barrier_with_foreign_ranks() {
+    assert!(world().clients(2).is_none(), "the draft's tags are not known");
+    let terms = Terms { dialect: Dialect::Final, ..world().terms };
+    let members = world().members.into_iter().map(|member| Member { is_ours: true, ..member }).collect();
+    assert!(World { terms, members, ..world() }.clients(2).is_none(), "all are ours");
+    let world = World { terms, ..world() };
+    for rank in world.own_ranks() {
+        let clients = world.clients(rank).expect("there are foreign ranks");
+        assert_eq!((clients.own, clients.maxlinear), (2..4, 4));
+        let masters: Vec<(u32, u32)> =
+            clients.masters.all().iter().map(|master| (master.client, master.world_rank)).collect();
+        assert_eq!(masters, [(0, 0), (1, 2)]);
+    }
+}
