@@ -20,6 +20,8 @@ pub(super) struct Channel {
     pub(super) is_ready: AtomicBool,
     /// Octets wait for the socket, or for whoever looks next.
     pub(super) has_waiting: AtomicBool,
+    /// They wait because the socket took no more.
+    pub(super) is_full: AtomicBool,
     /// Somebody found no room.
     pub(super) has_refused: AtomicBool,
     /// The host has said that nothing more comes.
@@ -40,6 +42,7 @@ impl Channel {
             writing: Mutex::new(writing),
             is_ready: no(),
             has_waiting: no(),
+            is_full: no(),
             has_refused: no(),
             has_finished: no(),
             fault: OnceLock::new(),

@@ -11,7 +11,7 @@ use super::handling::What;
 use super::reading::{Place, Reading, copy_octets};
 use super::wire::TcpWire;
 use super::writing::Talk;
-use crate::transport::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, goes_inline};
+use crate::transport::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire, goes_inline};
 
 /// The receiving side of one rank.
 #[derive(Debug)]
@@ -214,6 +214,10 @@ impl Inbox for TcpInbox {
         }
         // Answers and acknowledgements of all that was taken leave together.
         self.wire.write_waiting();
+        if self.wire.ready_count.load(SeqCst) > 0 {
+            // Read and not taken: the system does not tell of it any more, and whoever takes goes perhaps.
+            self.wire.ring();
+        }
         n
     }
 }

@@ -15,6 +15,8 @@ mod poller;
 pub(crate) mod pump;
 mod reading;
 mod sending;
+#[cfg(test)]
+mod tests;
 mod wire;
 mod writing;
 

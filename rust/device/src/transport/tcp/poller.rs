@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -18,14 +20,18 @@ const BELL: u64 = u64::MAX;
 pub(super) struct Poller {
     epoll: OwnedFd,
     bell: OwnedFd,
+    /// Channels that it tells of room, too.
+    watched: Box<[AtomicBool]>,
 }
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Poller> {
+    /// For so many channels.
+    pub(super) fn new(channels: usize) -> io::Result<Poller> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        Ok(Poller { epoll, bell })
+        let watched = (0..channels).map(|_| AtomicBool::new(false)).collect();
+        Ok(Poller { epoll, bell, watched })
     }
 
     pub(super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -34,8 +40,17 @@ impl Poller {
 
     /// Whether to tell when a channel takes octets, too.
     pub(super) fn watch_room(&self, channel: usize, socket: BorrowedFd<'_>, watch: bool) {
+        if self.watched[channel].swap(watch, Relaxed) == watch {
+            return;
+        }
         let flags = if watch { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(channel as u64), flags);
+    }
+
+    /// Whether it tells when a channel takes octets.
+    #[cfg(test)]
+    pub(super) fn is_watched(&self, channel: usize) -> bool {
+        self.watched[channel].load(Relaxed)
     }
 
     pub(super) fn remove(&self, socket: BorrowedFd<'_>) {

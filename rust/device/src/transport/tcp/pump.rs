@@ -40,9 +40,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new() -> io::Result<Watch> {
+    pub(super) fn new(channels: usize) -> io::Result<Watch> {
         Ok(Watch {
-            poller: Poller::new()?,
+            poller: Poller::new(channels)?,
             bell: Bell::new(),
             is_called: AtomicBool::new(false),
             is_far: AtomicBool::new(false),

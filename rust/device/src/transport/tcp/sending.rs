@@ -70,7 +70,8 @@ impl TcpWire {
             }
         }
         self.note_waiting(channel, writing);
-        if writing.waiting_len() > 0 {
+        let is_full = writing.waiting_len() > 0;
+        if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
             // Who sleeps is to be told of room from now on.
             self.ring();
         }

@@ -74,7 +74,8 @@ pub struct TcpWire {
 impl TcpWire {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpWire> {
         let Job { rank, members, terms, sockets } = job;
-        let (poller, watch) = (Poller::new()?, Arc::new(Watch::new()?));
+        let count = sockets.iter().flatten().count();
+        let (poller, watch) = (Poller::new(count)?, Arc::new(Watch::new(count)?));
         let ours = members[rank as usize].proc;
         let mut channels = Vec::new();
         let mut channel_of = vec![None; members.len()];
@@ -173,6 +174,7 @@ impl TcpWire {
         }
         writing.close();
         channel.is_closed.store(true, SeqCst);
+        channel.is_full.store(false, SeqCst);
         self.note_waiting(channel, writing);
         self.note_room(channel);
         self.unwatch(channel);
@@ -220,12 +222,11 @@ impl TcpWire {
         self.watch.poller.remove(channel.socket.as_fd());
     }
 
-    /// Whether to be told of room for what waits.
+    /// Whether to be told of room for what waits. One thread at a time uses a poller for that.
     pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
         for (at, channel) in self.channels.iter().enumerate() {
-            if channel.has_waiting.load(Relaxed) && !channel.is_closed.load(Relaxed) {
-                poller.watch_room(at, channel.socket.as_fd(), watch);
-            }
+            let watch = watch && channel.is_full.load(SeqCst);
+            poller.watch_room(at, channel.socket.as_fd(), watch);
         }
     }
 
