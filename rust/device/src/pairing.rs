@@ -67,6 +67,10 @@ impl Endpoint {
             return Ok(self.queue(dest, header, payload, send(dest, tag, Some(first_len), 0)));
         };
         let (number, second_tag, first) = self.open_numbered(message)?;
+        if !self.wire.carries(&first) {
+            self.lock().state.pairs.close(number);
+            return Err(SlabError::Shared { asked: first.len() as u64 }.into());
+        }
         // The receiver tells of the first half only: this rank hears of the second by the answer to it.
         let header = Header { kind: kind(first.len() + second.len()), ..header };
         let charged = if header.kind == Kind::Eager { second.len() as u64 } else { 0 };
@@ -99,9 +103,6 @@ impl Endpoint {
     /// A copy of the first physical message with the pairing number in its secondary header.
     pub(crate) fn numbered(&self, message: &Message, pair: u32) -> Result<Slab, DeviceError> {
         let slab = self.source.take(message.first_len())?;
-        if !self.wire.carries(&slab) {
-            return Err(SlabError::Shared { asked: slab.len() as u64 }.into());
-        }
         copy_words(message.first_words(), 0, slab.words(), 0, message.first_len());
         let header = SecondaryHeader { secondary_len: message.secondary_len(), pair };
         let at = PRIMARY_HEADER_LEN + message.primary_len();
