@@ -20,8 +20,10 @@ use crate::transport::local;
 
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
+#[cfg(all(test, not(loom)))]
+pub(crate) use remote::site_jobs;
 #[cfg(not(loom))]
-pub use remote::{tcp, tcp_rank, tcp_rank_of};
+pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
 
 /// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
 ///

@@ -4,6 +4,8 @@ pub mod local;
 #[cfg(not(loom))]
 pub mod shm;
 #[cfg(not(loom))]
+pub mod sites;
+#[cfg(not(loom))]
 pub mod tcp;
 
 use std::fmt::Debug;

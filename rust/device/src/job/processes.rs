@@ -19,7 +19,7 @@ use crate::transport::tcp::mesh::MeshError;
 use crate::transport::{Inbox, Wire, shm};
 use crate::waiting::Patience;
 
-use super::spanning::{self, Spanning};
+use super::spanning::{self, Memory, Spanning};
 use super::world::World;
 
 /// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
@@ -148,8 +148,9 @@ pub fn join(
     let joined = waiting.receive(rank, ranks).and_then(|found| {
         let Found { spanning, job } = found;
         match (spanning, job) {
-            (Some(spanning), _) => {
-                spanning::connect(rank, spanning, config, &pool, private, waiting.patience)
+            (Some(spanning), near) => {
+                let memory = Memory { near, pool: &pool, private };
+                spanning::connect(rank, spanning, config, memory, waiting.patience)
             }
             (None, Some(job)) => {
                 let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;

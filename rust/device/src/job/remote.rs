@@ -1,4 +1,4 @@
-//! Ranks behind TCP connections, for tests all of a job in one process.
+//! Ranks behind TCP connections, alone or in sites; for tests all of a job in one process.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,8 +12,10 @@ use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
+use crate::pool::HeapPool;
+use crate::transport::shm::{self, Board, SegmentPool};
 use crate::transport::tcp::{self, Member, Terms};
-use crate::transport::{Inbox, Wire};
+use crate::transport::{Inbox, Wire, sites};
 
 /// As [`local`](super::local()), over TCP connections of this machine as if each rank were a process of its own.
 ///
@@ -30,16 +32,89 @@ pub fn tcp(
 ) -> io::Result<Vec<Comm>> {
     assert!(ranks > 0, "a job has at least one rank");
     let config = config.for_ranks(ranks).bounded();
+    let members = members(ranks);
+    let ranks = all_pairs(ranks)?.into_iter().zip(0..).map(|(sockets, rank)| {
+        tcp_rank(tcp::Job { rank, members: members.clone(), terms, sockets }, config.clone(), source)
+    });
+    ranks.collect()
+}
+
+/// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`] between them.
+///
+/// # Errors
+/// The system refuses.
+///
+/// # Panics
+/// With no rank, in all or in a site, or more than 2³⁰.
+pub fn sites(
+    ranks: usize,
+    ranks_per_site: usize,
+    config: Config,
+    terms: Terms,
+    segment_len: usize,
+    private: &Arc<HeapPool>,
+) -> io::Result<Vec<Comm>> {
+    assert!(ranks > 0 && ranks_per_site > 0, "a job has at least one rank, and a site too");
+    let config = config.for_ranks(ranks).bounded();
+    let jobs = site_jobs(ranks, ranks_per_site, &config, terms, segment_len, private)?;
+    jobs.into_iter().map(|(job, pool)| sites_rank(job, None, config.clone(), &pool)).collect()
+}
+
+/// What each rank of such a job has before the first packet, and its memory.
+pub(crate) fn site_jobs(
+    ranks: usize,
+    ranks_per_site: usize,
+    config: &Config,
+    terms: Terms,
+    segment_len: usize,
+    private: &Arc<HeapPool>,
+) -> io::Result<Vec<(sites::Job, Arc<SegmentPool>)>> {
+    let members = members(ranks);
+    let mut sockets = all_pairs(ranks)?.into_iter();
+    let mut jobs = Vec::new();
+    for base in (0..ranks).step_by(ranks_per_site) {
+        let site = base..ranks.min(base + ranks_per_site);
+        let pools = (0..site.len() as u32)
+            .map(|rank| shm::create(rank, site.len(), segment_len, config, private.clone()))
+            .collect::<io::Result<Vec<_>>>()?;
+        let board = Board::create(site.len())?;
+        for (rank, mut sockets) in site.clone().zip(&mut sockets) {
+            sockets[site.clone()].fill_with(|| None);
+            let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
+            let near = shm::Job::open(board.files(), files)?;
+            let far = tcp::Job { rank: rank as u32, members: members.clone(), terms, sockets };
+            jobs.push((sites::Job { near, base: base as u32, far }, pools[rank - base].clone()));
+        }
+    }
+    Ok(jobs)
+}
+
+/// The world communicator of one rank of a site, and both threads that go on for it.
+pub(super) fn sites_rank(
+    job: sites::Job,
+    clients: Option<Clients>,
+    config: Config,
+    pool: &Arc<SegmentPool>,
+) -> io::Result<Comm> {
+    let (rank, size) = (job.far.rank, job.far.members.len() as u32);
+    let (wire, inbox, far) = sites::connect(job, &config, pool.clone())?;
+    let bell = wire.helper_bell();
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
+    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
+    crate::helper::start(&endpoint, bell)?;
+    tcp::pump::start(&endpoint, &far)?;
+    Ok(Comm::world(endpoint))
+}
+
+/// Ranks of ours, each of them a host.
+fn members(ranks: usize) -> Vec<Member> {
     let member = |rank: usize| Member {
         proc: Proc { host_id: Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), pid: rank as i64 + 1 },
         host: rank as u32,
         is_ours: true,
     };
-    let members: Vec<Member> = (0..ranks).map(member).collect();
-    let ranks = all_pairs(ranks)?.into_iter().zip(0..).map(|(sockets, rank)| {
-        tcp_rank(tcp::Job { rank, members: members.clone(), terms, sockets }, config.clone(), source)
-    });
-    ranks.collect()
+    (0..ranks).map(member).collect()
 }
 
 /// The world communicator of one rank whose connections are there, and the thread that goes on for it.

@@ -187,6 +187,11 @@ impl ShmWire {
         }
     }
 
+    /// Whether some queue had no room, and what found none waits still.
+    pub(in crate::transport) fn asks_for_room(&self) -> bool {
+        self.room_asked.load(Acquire) > 0
+    }
+
     /// Whether a rank whose queue had no room has come further since.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {

@@ -44,6 +44,8 @@ pub struct Job {
     pages: Pages,
     /// The segments' files, by rank.
     files: Vec<OwnedFd>,
+    /// What texts add to the number of a rank.
+    base: u32,
 }
 
 impl Job {
@@ -52,7 +54,13 @@ impl Job {
     /// # Errors
     /// They are something else; the system refuses.
     pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
-        Ok(Job { pages: Pages::open(files.len(), pages)?, files })
+        Ok(Job { pages: Pages::open(files.len(), pages)?, files, base: 0 })
+    }
+
+    /// People are told of its ranks by numbers that begin with this one.
+    #[must_use]
+    pub fn numbered_from(self, base: u32) -> Job {
+        Job { base, ..self }
     }
 
     /// How many ranks there are.

@@ -50,7 +50,10 @@ impl ShmWire {
         let place = &self.sending[dest as usize];
         if place.get().is_none() {
             let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
-            let no_memory = |e| Unsent::Failed(format!("no shared memory for a queue to rank {dest}: {e}"));
+            let no_memory = |e| {
+                let rank = self.job.base + dest;
+                Unsent::Failed(format!("no shared memory for a queue to rank {rank}: {e}"))
+            };
             self.pool.claim(at, len).map_err(no_memory)?;
             self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
         }

@@ -107,7 +107,7 @@ impl ShmWire {
     /// Ends the job because of what another rank has written.
     #[cold]
     pub(super) fn fail_because_of(&self, rank: u32, what: &str) {
-        self.fail(&format!("the shared memory of rank {rank} is damaged: {what}"));
+        self.fail(&format!("the shared memory of rank {} is damaged: {what}", self.job.base + rank));
     }
 
     fn send_to_myself(&self, header: Header, body: Outgoing<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! How a rank looks for what has come, which is to read it.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use super::channel::Channel;
@@ -46,10 +46,7 @@ impl TcpWire {
 
     /// Looks whether there is something to do, which is to read and to write.
     pub(super) fn look(&self) -> bool {
-        if self.ready_count.load(Acquire) > 0
-            || self.own_count.load(Acquire) > 0
-            || self.has_room.load(Relaxed)
-        {
+        if self.has_news() {
             return true;
         }
         self.write_waiting();

@@ -6,6 +6,7 @@
 
 mod arriving;
 mod channel;
+mod elsewhere;
 mod extras;
 mod handling;
 mod inbox;

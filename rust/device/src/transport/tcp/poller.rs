@@ -3,8 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -21,7 +20,7 @@ pub(super) struct Poller {
     epoll: OwnedFd,
     bell: OwnedFd,
     /// Channels that it tells of room, too.
-    watched: Box<[AtomicBool]>,
+    watched: Mutex<Box<[bool]>>,
 }
 
 impl Poller {
@@ -30,7 +29,7 @@ impl Poller {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        let watched = (0..channels).map(|_| AtomicBool::new(false)).collect();
+        let watched = Mutex::new(vec![false; channels].into());
         Ok(Poller { epoll, bell, watched })
     }
 
@@ -38,19 +37,22 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(channel as u64), EventFlags::IN)?)
     }
 
-    /// Whether to tell when a channel takes octets, too.
-    pub(super) fn watch_room(&self, channel: usize, socket: BorrowedFd<'_>, watch: bool) {
-        if self.watched[channel].swap(watch, Relaxed) == watch {
-            return;
+    /// Tells from now on when one of those channels takes octets that are `full`, and of the others no more.
+    pub(super) fn watch_room<'a>(&self, channels: impl Iterator<Item = (BorrowedFd<'a>, bool)>) {
+        // Each is asked under the lock, so that the last one who asks has the last word.
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((at, watched), (socket, is_full)) in watched.iter_mut().enumerate().zip(channels) {
+            if std::mem::replace(watched, is_full) != is_full {
+                let flags = if is_full { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+                let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(at as u64), flags);
+            }
         }
-        let flags = if watch { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(channel as u64), flags);
     }
 
     /// Whether it tells when a channel takes octets.
     #[cfg(test)]
     pub(super) fn is_watched(&self, channel: usize) -> bool {
-        self.watched[channel].load(Relaxed)
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)[channel]
     }
 
     pub(super) fn remove(&self, socket: BorrowedFd<'_>) {
@@ -69,6 +71,11 @@ impl Poller {
                 channel => told(channel as usize),
             }
         }
+    }
+
+    /// What others wait on to be told that something is here.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     /// Ends the wait of whoever waits, now or next.

@@ -6,11 +6,12 @@
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
 
+use super::elsewhere::Sentry;
 use super::poller::Poller;
 use super::wire::TcpWire;
 use crate::endpoint::Endpoint;
@@ -33,8 +34,10 @@ pub(super) struct Watch {
     is_far: AtomicBool,
     /// The thread waits for the channels.
     is_polling: AtomicBool,
-    /// A thread of the program sleeps on the channels.
+    /// A thread of the program sleeps on the channels, or elsewhere until they have something.
     pub(super) is_asleep: AtomicBool,
+    /// Where the thread waits when the program's threads sleep elsewhere.
+    pub(super) sentry: OnceLock<Sentry>,
     /// How often the program has called in.
     pub(super) calls: AtomicU64,
 }
@@ -48,6 +51,7 @@ impl Watch {
             is_far: AtomicBool::new(false),
             is_polling: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
+            sentry: OnceLock::new(),
             calls: AtomicU64::new(0),
         })
     }
@@ -55,11 +59,13 @@ impl Watch {
     /// There is something to do, should the program go on computing.
     pub(super) fn call(&self) {
         if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {
-            if self.is_far.load(SeqCst) {
-                self.bell.ring();
-            }
-            if self.is_polling.load(SeqCst) {
-                self.poller.ring();
+            let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
+            match self.sentry.get() {
+                Some(sentry) if is_far || is_polling => sentry.ring(),
+                Some(_) => {}
+                None if is_far => self.bell.ring(),
+                None if is_polling => self.poller.ring(),
+                None => {}
             }
         }
     }
@@ -70,22 +76,50 @@ impl Watch {
 
     /// Sleeps for so long, or, when somebody calls meanwhile or has called, for a short tick: what is held back may leave with
     /// more that comes.
-    fn sleep(&self, most: Duration) {
+    fn sleep(&self, most: Duration, for_sleeper: &dyn Fn()) {
         if most > TICK_MIN {
             self.is_far.store(true, SeqCst);
-            self.bell.sleep(most - TICK_MIN, || self.is_called.load(SeqCst));
+            match self.sentry.get() {
+                Some(sentry) => self.watch_until(sentry, most - TICK_MIN, true, for_sleeper),
+                None => self.bell.sleep(most - TICK_MIN, || self.is_called.load(SeqCst)),
+            }
             self.is_far.store(false, SeqCst);
         }
-        self.bell.sleep(TICK_MIN, || false);
+        match self.sentry.get() {
+            Some(sentry) => self.watch_until(sentry, TICK_MIN, false, for_sleeper),
+            None => self.bell.sleep(TICK_MIN, || false),
+        }
+    }
+
+    /// Sleeps for so long, or until somebody calls if that is to be heard; goes on meanwhile for whoever sleeps elsewhere.
+    fn watch_until(&self, sentry: &Sentry, most: Duration, hears: bool, for_sleeper: &dyn Fn()) {
+        let begun = Instant::now();
+        while !(hears && self.is_called.load(SeqCst))
+            && let Some(left) = most.checked_sub(begun.elapsed())
+        {
+            if sentry.wait(left) {
+                for_sleeper();
+            }
+        }
     }
 
     /// Waits until a channel has something, or somebody calls.
-    fn wait(&self) {
+    fn wait(&self, for_sleeper: &dyn Fn()) {
+        let mut is_for_sleeper = false;
         self.is_polling.store(true, SeqCst);
         if !self.is_called.load(SeqCst) {
-            self.poller.wait(IDLE, |_| ());
+            match self.sentry.get() {
+                Some(sentry) => {
+                    sentry.arm_for_itself(&self.poller);
+                    is_for_sleeper = sentry.wait(IDLE);
+                }
+                None => self.poller.wait(IDLE, |_| ()),
+            }
         }
         self.is_polling.store(false, SeqCst);
+        if is_for_sleeper {
+            for_sleeper();
+        }
     }
 }
 
@@ -102,9 +136,14 @@ pub(crate) fn start(endpoint: &Arc<Endpoint>, wire: &Arc<TcpWire>) -> io::Result
 fn run(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch) {
     let mut tick = TICK_MIN;
     let mut seen = watch.calls.load(Relaxed);
+    let for_sleeper = || {
+        if let Some(wire) = wire.upgrade() {
+            wire.go_on_for_sleeper(|| help(endpoint));
+        }
+    };
     while endpoint.strong_count() > 0 {
         let most = if watch.is_asleep.load(Acquire) { ASLEEP } else { tick };
-        watch.sleep(most);
+        watch.sleep(most, &for_sleeper);
         let is_called = watch.take_call();
         let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
         seen = watch.calls.load(Relaxed);
@@ -112,7 +151,7 @@ fn run(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch) {
         match (is_busy, is_called) {
             (true, false) => {}
             (true, true) => help(endpoint),
-            (false, _) => go_on(endpoint, wire, watch, seen),
+            (false, _) => go_on(endpoint, wire, watch, seen, &for_sleeper),
         }
     }
 }
@@ -124,7 +163,7 @@ fn help(endpoint: &Weak<Endpoint>) {
 }
 
 /// Goes on for the rank until its program calls in again.
-fn go_on(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch, seen: u64) {
+fn go_on(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch, seen: u64, for_sleeper: &dyn Fn()) {
     while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
         watch.take_call();
         help(endpoint);
@@ -138,7 +177,7 @@ fn go_on(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch, seen: u
             }
             None => return,
         }
-        watch.wait();
+        watch.wait(for_sleeper);
         if let Some(wire) = wire.upgrade() {
             wire.watch_room(&watch.poller, false);
         }

@@ -96,7 +96,7 @@ impl TcpWire {
     }
 
     /// Writes what waits, and what it kept from being said.
-    pub(super) fn write_waiting(&self) {
+    pub(crate) fn write_waiting(&self) {
         // Another thread's turn counts as well: it only makes this one's packets leave one by one again.
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
         if self.waiting_count.load(Relaxed) == 0 {

@@ -67,8 +67,10 @@ pub struct TcpWire {
     pub(super) turns: AtomicU32,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
-    /// Where the launcher looks whether this rank has finished, and whom it has seen fail.
+    /// Where the launcher looks whom this rank has seen fail.
     own_segment: OnceLock<Arc<SegmentPool>>,
+    /// The launcher is to see there, too, when the rank has finished.
+    tells_finish: AtomicBool,
 }
 
 impl TcpWire {
@@ -129,12 +131,19 @@ impl TcpWire {
             turns: AtomicU32::new(0),
             watch,
             own_segment: OnceLock::new(),
+            tells_finish: AtomicBool::new(false),
         })
     }
 
-    /// The launcher is to see there when this rank has finished, and whom it has seen fail first.
-    pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+    /// The launcher is to see there whom this rank has seen fail first.
+    pub(crate) fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
         let _ = self.own_segment.set(own_segment);
+    }
+
+    /// The same, and when this rank has finished.
+    pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+        self.tell_failures(own_segment);
+        self.tells_finish.store(true, Relaxed);
     }
 
     /// A peer has failed: the launcher knows before this rank does, which may end because of it.
@@ -222,12 +231,10 @@ impl TcpWire {
         self.watch.poller.remove(channel.socket.as_fd());
     }
 
-    /// Whether to be told of room for what waits. One thread at a time uses a poller for that.
+    /// Whether to be told of room for what waits.
     pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
-        for (at, channel) in self.channels.iter().enumerate() {
-            let watch = watch && channel.is_full.load(SeqCst);
-            poller.watch_room(at, channel.socket.as_fd(), watch);
-        }
+        let room = |channel: &'_ Channel| watch && channel.is_full.load(SeqCst);
+        poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
     }
 
     /// Whether there is nothing to do, and the pump's poller tells when there is.
@@ -398,7 +405,10 @@ impl Wire for TcpWire {
 
     fn ring(&self) {
         if self.watch.is_asleep.load(SeqCst) {
-            self.poller.ring();
+            match self.watch.sentry.get() {
+                Some(sentry) => sentry.wake(),
+                None => self.poller.ring(),
+            }
         }
     }
 
@@ -440,7 +450,8 @@ impl Wire for TcpWire {
         }
         let _ = self.states[self.rank as usize].set(PeerState::Finished);
         let has_failed = self.abort.get().is_some_and(|(rank, _)| *rank == self.rank);
-        if let Some(own_segment) = self.own_segment.get().filter(|_| !has_failed) {
+        let tells_finish = self.tells_finish.load(Relaxed) && !has_failed;
+        if let Some(own_segment) = self.own_segment.get().filter(|_| tells_finish) {
             resign(own_segment);
         }
         self.note_change();
