@@ -69,8 +69,31 @@ static TINY_TCP_SLEEPERS: World = World {
     lacks: &[],
 };
 
-static ALL: [&World; 6] =
-    [&SLEEPERS, &PHYSICAL_SLEEPERS, &SHM_SLEEPERS, &TINY_SHM_SLEEPERS, &TCP_SLEEPERS, &TINY_TCP_SLEEPERS];
+/// Here who waits for a far rank sleeps on the bell that near ones ring.
+static SITES_SLEEPERS: World = World {
+    name: "sites, without slices",
+    config: || sleeping(Config::default()),
+    connect: |ranks, config, pool| crate::worlds::sites(ranks, 1, config, Terms::default(), pool),
+    lacks: &[],
+};
+
+static TINY_SITES_SLEEPERS: World = World {
+    name: "sites, tiny limits, without slices",
+    config: || sleeping(Config::tiny()),
+    connect: |ranks, config, pool| (crate::worlds::SITES_TINY.connect)(ranks, config, pool),
+    lacks: &[],
+};
+
+static ALL: [&World; 8] = [
+    &SLEEPERS,
+    &PHYSICAL_SLEEPERS,
+    &SHM_SLEEPERS,
+    &TINY_SHM_SLEEPERS,
+    &TCP_SLEEPERS,
+    &TINY_TCP_SLEEPERS,
+    &SITES_SLEEPERS,
+    &TINY_SITES_SLEEPERS,
+];
 
 /// Ranks that do not know of each other as neighbours, with limits as they are given.
 fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {

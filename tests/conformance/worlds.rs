@@ -103,6 +103,43 @@ pub(crate) fn tcp(ranks: usize, config: Config, terms: Terms, pool: &Arc<HeapPoo
     job::tcp(ranks, config, terms, &source).expect("connections")
 }
 
+/// Sites of two ranks, which share memory; the others are behind TCP connections.
+pub(crate) static SITES: World = World {
+    name: "sites",
+    config: Config::default,
+    connect: |ranks, config, pool| sites(ranks, per_site(ranks, 2), config, Terms::default(), pool),
+    lacks: APART,
+};
+
+/// Sites of three ranks, every limit bites.
+pub(crate) static SITES_TINY: World = World {
+    name: "sites, tiny limits",
+    config: Config::tiny,
+    connect: |ranks, config, pool| {
+        let terms = Terms { maxdatalen: 16, ackmark: 1, hiwater: 1, ..Terms::default() };
+        sites(ranks, per_site(ranks, 3), config, terms, pool)
+    },
+    lacks: &[APART[0], TCP_TINY.lacks[1]],
+};
+
+const APART: &[(Ability, &str)] =
+    &[(Ability::SharesMemory, "the sender's memory is mapped at another address, or messages are copied")];
+
+/// Ranks of a site, of which there are several where there are several ranks.
+fn per_site(ranks: usize, most: usize) -> usize {
+    most.min(ranks.div_ceil(2))
+}
+
+pub(crate) fn sites(
+    ranks: usize,
+    per_site: usize,
+    config: Config,
+    terms: Terms,
+    pool: &Arc<HeapPool>,
+) -> Vec<Comm> {
+    job::sites(ranks, per_site, config, terms, SEGMENT, pool).expect("shared memory and connections")
+}
+
 impl World {
     /// Why it cannot do this; none when it can.
     pub(crate) fn lack(&self, ability: Ability) -> Option<&'static str> {
@@ -146,6 +183,8 @@ macro_rules! in_every_world {
         in_every_world! { @ shm_tiny SHM_TINY $($test)+ }
         in_every_world! { @ tcp TCP $($test)+ }
         in_every_world! { @ tcp_tiny TCP_TINY $($test)+ }
+        in_every_world! { @ sites SITES $($test)+ }
+        in_every_world! { @ sites_tiny SITES_TINY $($test)+ }
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {
