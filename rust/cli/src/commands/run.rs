@@ -49,8 +49,8 @@ other at a startup server:
 
   mpjrun --sites 2 -n 2 -cp classes Main                  # server and both sites on this machine, 4 ranks
 
-Ranks of such a job reach each other over TCP, for now those of one site too. Each rank \
-listens at an address that all others can reach: one of --address, or that from which this machine reaches the server. \
+Ranks of one site reach each other through shared memory, and those of other sites over TCP; with --transport tcp all do. \
+Each rank listens at an address that all others can reach: one of --address, or that from which this machine reaches the server. \
 Any but a loopback address needs a key, in IMPI_AUTH_KEY or a file that IMPI_AUTH_KEY_FILE names, the same for the server \
 and all sites (mpjdev impi-server --help); mpjdev's ranks prove to each other that they have it. The server may come up to \
 5 s later. A site joins once: Comm.init cannot be called again after Comm.finish. When all its ranks have ended well \
@@ -157,8 +157,6 @@ pub struct Run {
     program: Vec<OsString>,
 }
 
-/// Whether ranks of one site share memory; over TCP they reach each other in any case.
-const SHARE: bool = false;
 /// What a launcher of sites leaves them beside their own time of grace.
 const SITE_GRACE: Duration = Duration::from_secs(1);
 /// More ranks than a machine runs.
@@ -174,9 +172,9 @@ enum Bind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Transport {
-    /// Shared memory
+    /// Shared memory within the site, TCP to ranks of other sites
     Auto,
-    /// Shared memory
+    /// The same
     Shm,
     /// TCP connections between all ranks, also of one machine
     Tcp,
@@ -266,7 +264,7 @@ impl Run {
             server: server.clone(),
             auth: auth::from_environment(|why| eprintln!("mpjrun: {why}"))
                 .map_err(|error| error.to_string())?,
-            shares_memory: SHARE && self.transport != Transport::Tcp,
+            shares_memory: self.transport != Transport::Tcp,
             first: self.first_rank,
         }))
     }

@@ -59,7 +59,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "keeps" => party.says_what_is_open(),
         "large-and-small" => party.sends_large_and_small(false),
         "large-and-small-by-two-threads" => party.sends_large_and_small(true),
-        "computes" => party.computes(),
+        "computes" => party.computes(1),
+        "computes-far" => party.computes(party.world.size() as i32 - 1),
         "killed" => party.killed(),
         "stopped" => return party.stopped(),
         "outlives" | "outlives-and-exits-7" => party.outlives(),
@@ -78,6 +79,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "rank-2-leaves-barriers" => return party.barriers(Some(2)),
         "needs-the-other-site" => return party.needs_the_other_site(),
         "needs-rank-1" => return party.needs_rank_1(),
+        "hears-of-rank-1" => party.hears_of_rank_1(),
         "joins-again" => return party.joins_again(),
         "says-and-joins" => println!("joined"),
         "leaves" | "once" => {}
@@ -278,19 +280,21 @@ impl Party {
         println!("{}", limit.current.expect("a limit"));
     }
 
-    /// Rank 1 posts a receive and computes; a synchronous send of rank 0 is done all the same.
-    fn computes(&self) {
+    /// A rank posts a receive and computes; a synchronous send of rank 0 is done all the same.
+    fn computes(&self, peer: i32) {
         let until = |seconds| Instant::now() + Duration::from_secs(seconds);
         if self.world.rank() == 0 {
             self.world.barrier(&mut Patient).expect("barrier");
             let id = self
                 .world
-                .isend(&self.write(4096, 1), 1, 1, Mode::Synchronous)
+                .isend(&self.write(4096, 1), peer, 1, Mode::Synchronous)
                 .expect("isend")
                 .expect("pending");
-            self.world.wait(id, Some(until(20)), &mut Patient).expect("done while rank 1 computes");
+            self.world.wait(id, Some(until(20)), &mut Patient).expect("done while the other computes");
             println!("sent");
-            self.world.send(&self.write(8, 2), 1, 2, Mode::Standard, &mut Patient).expect("send");
+            self.world.send(&self.write(8, 2), peer, 2, Mode::Standard, &mut Patient).expect("send");
+        } else if self.world.rank() as i32 != peer {
+            self.world.barrier(&mut Patient).expect("barrier");
         } else {
             let from = |tag| From { source: Some(0), tag: Some(tag) };
             let id = self.world.irecv(from(1), 4096, None).expect("irecv");

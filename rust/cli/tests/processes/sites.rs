@@ -132,8 +132,55 @@ fn one_launcher_starts_server_and_sites() {
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         assert_eq!((status, lines(&out), err.as_str()), (0, expected, ""), "{sites} sites");
     }
-    let (status, out, err) = job(2, &["--sites", "2", "--transport", "tcp"], "exchange");
-    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 4], ""));
+    for (sites, transport) in [("2", "tcp"), ("3", "auto")] {
+        let (status, out, err) = job(2, &["--sites", sites, "--transport", transport], "exchange");
+        let all = 2 * sites.parse::<usize>().expect("a number");
+        assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; all], ""), "{transport}");
+    }
+}
+
+fn ranks_of_a_site_share_memory_and_are_connected_to_the_others_only() {
+    let addresses = ["--sites", "2", "--address", "127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5"];
+    let expect = |transport: &str, peers: [&[u32]; 4]| {
+        let (status, out, err) = job(2, &[&addresses[..], &["--transport", transport]].concat(), "addresses");
+        let of = |(rank, peers): (usize, &[u32])| {
+            let peers: Vec<String> = peers.iter().map(|peer| format!("127.0.0.{}", peer + 2)).collect();
+            format!("{rank}: from 127.0.0.{} to {}", rank + 2, peers.join(", "))
+        };
+        let all: Vec<String> = peers.into_iter().enumerate().map(of).collect();
+        let all = all.iter().map(String::as_str).collect();
+        assert_eq!((status, lines(&out), err.as_str()), (0, all, ""), "{transport}");
+    };
+    expect("auto", [&[2, 3], &[2, 3], &[0, 1], &[0, 1]]);
+    expect("shm", [&[2, 3], &[2, 3], &[0, 1], &[0, 1]]);
+    expect("tcp", [&[1, 2, 3], &[0, 2, 3], &[0, 1, 3], &[0, 1, 2]]);
+    // And nothing else of what was handed out stays open.
+    let (status, out, err) = job(2, &["--sites", "2"], "keeps");
+    assert_eq!((status, lines(&out)), (0, vec!["2 connection, 0 listen, nothing of the world"; 4]), "{err}");
+}
+
+fn a_rank_that_computes_holds_nobody_of_another_site_up() {
+    let (status, out, err) = job(2, &["--sites", "2"], "computes-far");
+    assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
+}
+
+/// Near ranks hear of it from their launcher, far ones by their connections.
+fn the_peers_of_a_killed_rank_are_told_at_all_sites() {
+    let begun = Instant::now();
+    let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "hears-of-rank-1");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let near = "0: rank 1 has failed: its process was killed by signal 9".to_owned();
+    let far = |rank| format!("{rank}: rank 1 has failed: its connection has ended before it had finished");
+    let all = [near, far(2), far(3)];
+    assert_eq!((status, lines(&out)), (137, all.iter().map(String::as_str).collect()), "{err}");
+    assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
+}
+
+fn a_rank_that_is_stopped_is_dead_at_no_site() {
+    let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "stopped");
+    let far = "rank 1 has failed: its connection has ended before it had finished";
+    let near = "rank 1 has failed: its process was killed by signal 9";
+    assert_eq!((status, lines(&out)), (137, vec![far, far, near]), "{err}");
 }
 
 fn ranks_of_all_sites_listen_at_the_addresses_in_turn() {
@@ -412,14 +459,21 @@ enum Victim {
     Server,
     SiteLauncher,
     SiteMonitor,
+    /// One of the ranks of a site.
+    Rank,
 }
 
 fn whoever_is_killed_of_a_job_of_sites_nothing_is_left() {
     set_child_subreaper(Some(getpid())).expect("allowed");
     let own = own();
-    for victim in
-        [Victim::Launcher, Victim::Monitor, Victim::Server, Victim::SiteLauncher, Victim::SiteMonitor]
-    {
+    for victim in [
+        Victim::Launcher,
+        Victim::Monitor,
+        Victim::Server,
+        Victim::SiteLauncher,
+        Victim::SiteMonitor,
+        Victim::Rank,
+    ] {
         let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE, "--grace", "1"];
         let words = [&words[..], &[own.to_str().expect("UTF-8"), "joins-and-waits"]].concat();
         let mut started = Started::new(&words, NO_KEY);
@@ -435,6 +489,7 @@ fn whoever_is_killed_of_a_job_of_sites_nothing_is_left() {
             Victim::Server => server,
             Victim::SiteLauncher => site,
             Victim::SiteMonitor => children(site)[0],
+            Victim::Rank => children(children(site)[0])[0],
         };
         kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it lives");
         let begun = Instant::now();
@@ -443,7 +498,7 @@ fn whoever_is_killed_of_a_job_of_sites_nothing_is_left() {
         let expected = match victim {
             Victim::Launcher => -1,
             Victim::Server => 1,
-            Victim::Monitor | Victim::SiteLauncher | Victim::SiteMonitor => 137,
+            Victim::Monitor | Victim::SiteLauncher | Victim::SiteMonitor | Victim::Rank => 137,
         };
         assert_eq!((status, out.as_str()), (expected, ""), "{victim:?}: {err}");
         nothing_runs();
@@ -472,6 +527,16 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_signal_ends_all_sites", a_signal_ends_all_sites),
     ("sites_are_one_world_in_the_order_of_their_clients", sites_are_one_world_in_the_order_of_their_clients),
     ("one_launcher_starts_server_and_sites", one_launcher_starts_server_and_sites),
+    (
+        "ranks_of_a_site_share_memory_and_are_connected_to_the_others_only",
+        ranks_of_a_site_share_memory_and_are_connected_to_the_others_only,
+    ),
+    (
+        "a_rank_that_computes_holds_nobody_of_another_site_up",
+        a_rank_that_computes_holds_nobody_of_another_site_up,
+    ),
+    ("the_peers_of_a_killed_rank_are_told_at_all_sites", the_peers_of_a_killed_rank_are_told_at_all_sites),
+    ("a_rank_that_is_stopped_is_dead_at_no_site", a_rank_that_is_stopped_is_dead_at_no_site),
     (
         "ranks_of_all_sites_listen_at_the_addresses_in_turn",
         ranks_of_all_sites_listen_at_the_addresses_in_turn,

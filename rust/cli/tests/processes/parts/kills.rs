@@ -77,8 +77,14 @@ impl Party {
         Ok(())
     }
 
-    /// Rank 1 stops and goes on, and stops and is killed, while rank 0 waits for it.
+    /// Rank 1 stops and goes on, and stops and is killed, while rank 0 waits for it, and others that hear only of its end.
     pub(crate) fn stopped(&self) -> ExitCode {
+        if self.world.rank() > 1 {
+            let from = From { source: Some(1), tag: Some(1) };
+            println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nothing is sent"));
+            self.finish();
+            return ExitCode::SUCCESS;
+        }
         let from = |tag| From { source: Some(1 - self.world.rank() as i32), tag: Some(tag) };
         if self.world.rank() == 1 {
             for tag in 1..3 {

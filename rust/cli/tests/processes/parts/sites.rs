@@ -1,6 +1,7 @@
 //! Ranks of jobs that span sites.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use mpjdev_device::{From, Patient};
 
@@ -50,6 +51,19 @@ impl Party {
         let from = From { source: Some(other as i32), tag: None };
         println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
         ExitCode::from(3)
+    }
+
+    /// Rank 1 is killed while all others wait for it.
+    pub(super) fn hears_of_rank_1(&self) {
+        self.world.barrier(&mut Patient).expect("barrier");
+        if self.world.rank() == 1 {
+            kill_myself();
+        }
+        let begun = Instant::now();
+        let from = From { source: Some(1), tag: None };
+        let error = self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        println!("{}: {error}", self.world.rank());
     }
 
     /// Finishes, and would like to go on.
