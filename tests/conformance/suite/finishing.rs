@@ -330,7 +330,7 @@ fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
 /// Its send is done when it is matched, with most of it still to come where messages are copied.
 fn a_large_message_that_is_matched_arrives_before_its_senders_finish(world: &World) {
     run(world, 2, |party| {
-        let letter = Letter::plain(1, 16 << 20);
+        let letter = Letter::plain(1, world.octets(16 << 20));
         if party.rank() == 0 {
             party.send(&letter, 1, 1);
             assert_eq!(finish(party), Ok(()));
