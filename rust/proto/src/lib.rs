@@ -3,6 +3,7 @@
 
 pub mod collective;
 pub mod context;
+pub mod datagram;
 pub mod envelope;
 mod hashing;
 pub mod impi;

@@ -54,8 +54,10 @@ pub(crate) fn all() -> Vec<Vector> {
     let mut above =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/golden"));
     let folder = above.find(|folder| folder.is_dir()).expect("the folder of golden vectors");
-    let is_packets =
-        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("impi-"));
+    let is_packets = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("impi-") || name.starts_with("datagram-")
+    };
     let mut names: Vec<_> = fs::read_dir(&folder)
         .expect("the folder of golden vectors")
         .map(|entry| entry.expect("an entry").path())

@@ -1,0 +1,221 @@
+//! The header: the first 16 octets of every packet.
+//!
+//! ```text
+//!     31 30                        16 15 14                         0
+//!    +--+----------------------------+--+----------------------------+
+//!  0 |S | sequence number            |A | acknowledgment number      |    S: SEQ, A: ACK
+//!    +--+------------+---------------+--+-----------+----------------+
+//!  4 | mode (5)      | context id (16)              | lrank (11)     |
+//!    +---------------+------------------------------+----------------+
+//!  8 | tag, signed                                                   |
+//!    +---------------------------------------------------------------+
+//! 12 | len: octets of user data in this packet                       |
+//!    +---------------------------------------------------------------+
+//! ```
+//!
+//! Network byte order (2.2). A number that is not valid goes out 0 and is ignored coming in.
+
+use super::error::PacketError;
+use super::layout::*;
+use super::sequence::Sequence;
+
+/// What a packet is for: the packet kinds of the MPICH channel device (2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Mode {
+    /// A message, whole in this packet; packets without a message have this mode as well.
+    #[default]
+    Short = 0,
+    /// A message in several packets that needs no grant.
+    Long = 1,
+    /// A message that needs a grant: its envelope.
+    RequestSend = 2,
+    /// The sender exposes a message for a get.
+    DoGet = 3,
+    /// The grant.
+    OkToSend = 4,
+    /// The sender wants its message back.
+    AntiSend = 5,
+    /// The answer to that.
+    AntiSendOk = 6,
+    /// The end of a get.
+    DoneGet = 7,
+    /// The next piece of a get.
+    ContGet = 8,
+    /// Credit of memory.
+    Flow = 9,
+    /// Credit of packets.
+    ProtoAck = 10,
+    /// The answer to that.
+    AckProto = 11,
+    /// The end of a rendezvous.
+    DoneSend = 12,
+}
+
+impl Mode {
+    /// All of them, by number.
+    pub const ALL: [Self; 13] = [
+        Self::Short,
+        Self::Long,
+        Self::RequestSend,
+        Self::DoGet,
+        Self::OkToSend,
+        Self::AntiSend,
+        Self::AntiSendOk,
+        Self::DoneGet,
+        Self::ContGet,
+        Self::Flow,
+        Self::ProtoAck,
+        Self::AckProto,
+        Self::DoneSend,
+    ];
+
+    /// The mode with this number, if there is one.
+    #[inline]
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
+    }
+
+    /// Its number on the wire.
+    #[inline]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether a packet of this mode is matched with receives; the others go to whoever handles them (2.3).
+    #[inline]
+    #[must_use]
+    pub const fn is_matched(self) -> bool {
+        self.code() <= Self::DoGet.code()
+    }
+}
+
+/// The first word: what makes messages reliable.
+///
+/// A packet has at least one of the two. With a sequence number it carries a message, or the end of messages; without one
+/// it is a pure acknowledgment (2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Numbers {
+    /// The sequence number, if SEQ is set.
+    pub seq: Option<Sequence>,
+    /// The next sequence number that is expected from the other end, if ACK is set: all before it have come (2).
+    pub ack: Option<Sequence>,
+}
+
+/// The header of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// SEQ and ACK with their numbers.
+    pub numbers: Numbers,
+    /// What the packet is for.
+    pub mode: Mode,
+    /// The communicator, as both ends call it.
+    pub context_id: u16,
+    /// Rank of the sender in the communicator, at most [`LRANK_MAX`].
+    pub lrank: u16,
+    /// The tag.
+    pub tag: i32,
+    /// Octets of user data in this packet.
+    pub len: u32,
+}
+
+impl Numbers {
+    /// Those of a pure acknowledgment.
+    #[inline]
+    #[must_use]
+    pub const fn ack(ack: Sequence) -> Self {
+        Self { seq: None, ack: Some(ack) }
+    }
+
+    /// The word on the wire.
+    #[inline]
+    #[must_use]
+    pub const fn to_word(self) -> u32 {
+        let seq = match self.seq {
+            Some(seq) => SEQ_BIT | (seq.bits() as u32) << SEQ_SHIFT,
+            None => 0,
+        };
+        let ack = match self.ack {
+            Some(ack) => ACK_BIT | ack.bits() as u32,
+            None => 0,
+        };
+        seq | ack
+    }
+
+    /// What a word on the wire means.
+    #[inline]
+    #[must_use]
+    pub const fn from_word(word: u32) -> Self {
+        let seq = Sequence::from_bits((word >> SEQ_SHIFT) as u16);
+        let ack = Sequence::from_bits(word as u16);
+        Self {
+            seq: if word & SEQ_BIT != 0 { Some(seq) } else { None },
+            ack: if word & ACK_BIT != 0 { Some(ack) } else { None },
+        }
+    }
+}
+
+impl Header {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// Neither number is valid; the mode is unknown; user data without a sequence number.
+    #[inline]
+    pub fn parse(octets: &[u8; HEADER_LEN]) -> Result<Self, PacketError> {
+        let code = (word(octets, MODE_FIELD.start) >> MODE_SHIFT) as u8;
+        let header = Self {
+            numbers: Numbers::from_word(word(octets, NUMBERS_FIELD.start)),
+            mode: Mode::from_code(code).ok_or(PacketError::Mode { code })?,
+            context_id: (word(octets, MODE_FIELD.start) >> CONTEXT_ID_SHIFT) as u16,
+            lrank: word(octets, MODE_FIELD.start) as u16 & LRANK_MAX,
+            tag: word(octets, TAG_FIELD.start) as i32,
+            len: word(octets, LEN_FIELD.start),
+        };
+        header.check()?;
+        Ok(header)
+    }
+
+    /// Writes it; every octet is written. Only one that [`check`](Self::check)s means to its reader what it means here.
+    #[inline]
+    pub fn emit(&self, octets: &mut [u8; HEADER_LEN]) {
+        let mode = u32::from(self.mode.code()) << MODE_SHIFT;
+        let context_id = u32::from(self.context_id) << CONTEXT_ID_SHIFT;
+        octets[NUMBERS_FIELD].copy_from_slice(&self.numbers.to_word().to_be_bytes());
+        let lrank = u32::from(self.lrank & LRANK_MAX);
+        octets[MODE_FIELD].copy_from_slice(&(mode | context_id | lrank).to_be_bytes());
+        octets[TAG_FIELD].copy_from_slice(&self.tag.to_be_bytes());
+        octets[LEN_FIELD].copy_from_slice(&self.len.to_be_bytes());
+    }
+
+    /// Whether it may be a header.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and an lrank that has no room.
+    #[inline]
+    pub const fn check(&self) -> Result<(), PacketError> {
+        if self.lrank > LRANK_MAX {
+            return Err(PacketError::Lrank { lrank: self.lrank });
+        }
+        match self.numbers {
+            Numbers { seq: None, ack: None } => Err(PacketError::NoNumbers),
+            Numbers { seq: None, .. } if self.len > 0 => Err(PacketError::WithoutSeq { field: "user data" }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Four octets of the header as a number.
+#[inline]
+fn word(octets: &[u8; HEADER_LEN], at: usize) -> u32 {
+    u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+}
+
+const _: () = {
+    let mut code = 0;
+    while code < Mode::ALL.len() {
+        assert!(Mode::ALL[code].code() as usize == code);
+        code += 1;
+    }
+};

@@ -1,0 +1,242 @@
+//! A whole datagram: parsed from its octets, and emitted into those of its sender.
+//!
+//! ```text
+//!   classic   header 16 | user data
+//!   modern    header 16 | extension 8 | blocks | user data | CRC32C 4, if CHECKED
+//! ```
+//!
+//! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by the same
+//! rules by which nothing else is written, [`Packet::check`].
+
+use super::error::PacketError;
+use super::extension::{Extension, Fragment};
+use super::header::{Header, Mode};
+use super::layout::{HEADER_LEN, TRAILER_LEN};
+
+/// Reads a classic packet: its header, and its user data.
+///
+/// # Errors
+/// It is too short for a header; the header is none; len is not what follows.
+#[inline]
+pub fn parse_classic(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
+    let (header, data) = split_header(octets)?;
+    let header = Header::parse(header)?;
+    check_len(&header, data)?;
+    Ok((header, data))
+}
+
+/// Writes a classic packet to the front of these octets, and gives how many it has.
+///
+/// # Errors
+/// The header is none, or its len is not that of the data; there is no room. Then nothing is written.
+#[inline]
+pub fn emit_classic(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
+    header.check()?;
+    check_len(header, data)?;
+    let (head, rest) = room(octets, HEADER_LEN + data.len())?.split_at_mut(HEADER_LEN);
+    header.emit(head.first_chunk_mut().expect("split there"));
+    rest.copy_from_slice(data);
+    Ok(HEADER_LEN + data.len())
+}
+
+/// A modern packet without its user data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// As in classic packets.
+    pub header: Header,
+    /// What follows it.
+    pub extension: Extension,
+}
+
+impl Packet {
+    /// Reads a modern packet, and its user data. Whether connection, numbers and ids are known is for the machines to say.
+    ///
+    /// # Errors
+    /// It is cut; something reserved is not 0; len is not what is there; the CRC32C is wrong; it says what no packet may,
+    /// see [`check`](Self::check).
+    pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), PacketError> {
+        let (header, rest) = split_header(octets)?;
+        let (extension, mut data) = Extension::parse(rest)?;
+        if extension.checked {
+            data = checked(octets, data)?;
+        }
+        let packet = Self { header: Header::parse(header)?, extension };
+        check_len(&packet.header, data)?;
+        packet.check()?;
+        Ok((packet, data))
+    }
+
+    /// Octets in front of the user data: header, extension, blocks.
+    #[inline]
+    #[must_use]
+    pub const fn head_len(&self) -> usize {
+        HEADER_LEN + self.extension.octets_len()
+    }
+
+    /// Octets behind the user data: 4 if it is checked, else none.
+    #[inline]
+    #[must_use]
+    pub const fn trailer_len(&self) -> usize {
+        if self.extension.checked { TRAILER_LEN } else { 0 }
+    }
+
+    /// Writes what goes in front of the user data to the front of these octets, and gives how many octets that is. For
+    /// those who send the user data from where they are; behind them belongs [`checksum`] if the packet is checked.
+    ///
+    /// # Errors
+    /// See [`check`](Self::check); there is no room. Then nothing is written.
+    pub fn emit_head(&self, octets: &mut [u8]) -> Result<usize, PacketError> {
+        self.check()?;
+        let (head, rest) = room(octets, self.head_len())?.split_at_mut(HEADER_LEN);
+        self.header.emit(head.first_chunk_mut().expect("split there"));
+        self.extension.emit(rest)?;
+        Ok(self.head_len())
+    }
+
+    /// Writes the whole packet to the front of these octets, and gives how many it has.
+    ///
+    /// # Errors
+    /// See [`check`](Self::check); len is not that of the data; there is no room. Then nothing is written.
+    pub fn emit(&self, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
+        self.check()?;
+        check_len(&self.header, data)?;
+        let data_end = self.head_len() + data.len();
+        let octets = room(octets, data_end + self.trailer_len())?;
+        let head_len = self.emit_head(octets)?;
+        octets[head_len..data_end].copy_from_slice(data);
+        let (body, trailer) = octets.split_at_mut(data_end);
+        if self.extension.checked {
+            trailer.copy_from_slice(&checksum([&*body]).to_be_bytes());
+        }
+        Ok(octets.len())
+    }
+
+    /// Whether it may be a packet, apart from the length of its user data.
+    ///
+    /// # Errors
+    /// The header is none; what needs SEQ or ACK is there without it; FIN or RST is together with a message; a block is
+    /// missing that mode or SYNC needs; the user data would end behind the end of their message.
+    pub const fn check(&self) -> Result<(), PacketError> {
+        if let Err(error) = self.header.check() {
+            return Err(error);
+        }
+        let Self { header: Header { numbers, mode, len, .. }, extension } = self;
+        let message = self.message_field();
+        if extension.rst {
+            return match message {
+                Some(field) => Err(PacketError::Together { field: "RST", other: field }),
+                None if numbers.seq.is_some() => Err(PacketError::Together { field: "RST", other: "SEQ" }),
+                None if extension.fin => Err(PacketError::Together { field: "RST", other: "FIN" }),
+                None => Ok(()),
+            };
+        }
+        match message {
+            Some(field) if extension.fin => return Err(PacketError::Together { field: "FIN", other: field }),
+            Some(field) if numbers.seq.is_none() => return Err(PacketError::WithoutSeq { field }),
+            _ => {}
+        }
+        if extension.fin && numbers.seq.is_none() {
+            return Err(PacketError::WithoutSeq { field: "FIN" });
+        }
+        if numbers.ack.is_none()
+            && let Some(field) = self.ack_field()
+        {
+            return Err(PacketError::WithoutAck { field });
+        }
+        self.check_blocks(*mode, *len)
+    }
+
+    /// The first thing that only a packet with a message has.
+    const fn message_field(&self) -> Option<&'static str> {
+        let Extension { sync, context, request, grant, fragment, .. } = &self.extension;
+        Some(match self.header {
+            Header { len: 1.., .. } => "user data",
+            Header { mode: Mode::Short, .. } if *sync => "SYNC",
+            Header { mode: Mode::Short, .. } if context.is_some() => "CONTEXT",
+            Header { mode: Mode::Short, .. } if request.is_some() => "REQUEST",
+            Header { mode: Mode::Short, .. } if grant.is_some() => "GRANT",
+            Header { mode: Mode::Short, .. } if fragment.is_some() => "FRAGMENT",
+            Header { mode: Mode::Short, .. } => return None,
+            _ => "mode",
+        })
+    }
+
+    /// The first thing that only a packet with an acknowledgment has.
+    const fn ack_field(&self) -> Option<&'static str> {
+        Some(match &self.extension {
+            Extension { nak: true, .. } => "NAK",
+            Extension { duplicate: true, .. } => "DUPLICATE",
+            Extension { sack: Some(_), .. } => "SACK",
+            Extension { delay_us: Some(_), .. } => "DELAY",
+            _ => return None,
+        })
+    }
+
+    /// Blocks that must be there, and what they say of the user data.
+    const fn check_blocks(&self, mode: Mode, len: u32) -> Result<(), PacketError> {
+        let Extension { sync, request, grant, fragment, .. } = &self.extension;
+        match mode {
+            Mode::RequestSend if request.is_none() => {
+                return Err(PacketError::NoBlock { what: "REQUEST_SEND", block: "REQUEST" });
+            }
+            Mode::OkToSend if grant.is_none() => {
+                return Err(PacketError::NoBlock { what: "OK_TO_SEND", block: "GRANT" });
+            }
+            Mode::Long if fragment.is_none() => {
+                return Err(PacketError::NoBlock { what: "LONG", block: "FRAGMENT" });
+            }
+            _ if *sync && request.is_none() && fragment.is_none() => {
+                return Err(PacketError::NoBlock { what: "SYNC", block: "REQUEST" });
+            }
+            _ => {}
+        }
+        if let Some(Fragment { total, offset, .. }) = *fragment
+            && (offset > total || len as u64 > total - offset)
+        {
+            return Err(PacketError::Beyond { offset, len, total });
+        }
+        if let Some(request) = request
+            && len as u64 > request.total
+        {
+            return Err(PacketError::Beyond { offset: 0, len, total: request.total });
+        }
+        Ok(())
+    }
+}
+
+/// The CRC32C of these octets, one part behind the other: what a checked packet ends with, in network byte order.
+#[must_use]
+pub fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
+    parts.into_iter().fold(0, crc32c::crc32c_append)
+}
+
+/// Takes the trailer off what follows the head, if it is that of the whole packet.
+fn checked<'a>(octets: &[u8], rest: &'a [u8]) -> Result<&'a [u8], PacketError> {
+    let Some((data, trailer)) = rest.split_last_chunk::<TRAILER_LEN>() else {
+        let end = octets.len() - rest.len() + TRAILER_LEN;
+        return Err(PacketError::Cut { field: "CRC32C", end, len: octets.len() });
+    };
+    let found = u32::from_be_bytes(*trailer);
+    let computed = checksum([&octets[..octets.len() - TRAILER_LEN]]);
+    if found == computed { Ok(data) } else { Err(PacketError::Checksum { found, computed }) }
+}
+
+#[inline]
+fn split_header(octets: &[u8]) -> Result<(&[u8; HEADER_LEN], &[u8]), PacketError> {
+    let len = octets.len();
+    octets.split_first_chunk().ok_or(PacketError::Cut { field: "header", end: HEADER_LEN, len })
+}
+
+#[inline]
+const fn check_len(header: &Header, data: &[u8]) -> Result<(), PacketError> {
+    if header.len as usize == data.len() {
+        return Ok(());
+    }
+    Err(PacketError::Len { len: header.len, found: data.len() })
+}
+
+#[inline]
+fn room(octets: &mut [u8], len: usize) -> Result<&mut [u8], PacketError> {
+    let capacity = octets.len();
+    octets.get_mut(..len).ok_or(PacketError::Capacity { len, capacity })
+}

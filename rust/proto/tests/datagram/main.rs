@@ -1,0 +1,5 @@
+//! Packets of the datagram protocol, and the machines that exchange them.
+
+mod golden;
+mod sequence;
+mod vectors;

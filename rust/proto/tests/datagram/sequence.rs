@@ -1,0 +1,66 @@
+//! Sequence numbers around their wrap.
+
+use mpjdev_proto::datagram::sequence::Sequence;
+use proptest::prelude::*;
+
+const COUNT: u64 = 1 << 15;
+
+/// Proves the definition of "before" for every pair of distances, from several beginnings, all around the circle.
+#[test]
+fn before_is_less_than_half_the_numbers_away() {
+    for first in [0, 1, 2, 16383, 16384, 16385, 32766, 32767] {
+        for distance in 0..COUNT {
+            let (a, b) = (Sequence::of(first), Sequence::of(first + distance));
+            assert_eq!(a.is_before(b), 0 < distance && distance < 16384, "{first} and {distance} more");
+            assert_eq!(u64::from(a.distance_to(b)), distance);
+        }
+    }
+}
+
+/// Proves that next goes through all numbers once, and that they have 15 bits.
+#[test]
+fn next_goes_round() {
+    let mut sequence = Sequence::default();
+    for number in 0..2 * COUNT {
+        assert_eq!((sequence, u64::from(sequence.bits())), (Sequence::of(number), number % COUNT));
+        assert_eq!(Sequence::from_bits(sequence.bits() | 1 << 15), sequence);
+        assert!(sequence.is_before(sequence.next()) && !sequence.next().is_before(sequence));
+        sequence = sequence.next();
+    }
+}
+
+/// Proves that each of the 2^15 numbers expands to the one that is nearest, for references before, at and behind the wrap.
+#[test]
+fn each_number_expands_to_the_nearest() {
+    let references = [0, 1, 16383, 16384, 16385, 32767, 32768, 3 * COUNT - 1, 3 * COUNT, 1 << 40, u64::MAX];
+    for reference in references {
+        for bits in 0..COUNT {
+            let sequence = Sequence::of(bits);
+            let found = sequence.expand(reference);
+            assert_eq!(Sequence::of(found), sequence);
+            // The nearest among those that there are, and of two the one above.
+            let round = reference / COUNT;
+            let candidates = (round.saturating_sub(1)..=round.saturating_add(1))
+                .filter_map(|round| round.checked_mul(COUNT)?.checked_add(bits));
+            let nearest = candidates.min_by_key(|n| (n.abs_diff(reference), *n < reference));
+            assert_eq!(Some(found), nearest, "{bits} at {reference}");
+        }
+    }
+}
+
+proptest! {
+    /// Proves that a number within the window of its reference survives the wire, wherever both are.
+    #[test]
+    fn expansion_is_the_inverse_of_truncation(reference in any::<u64>(), offset in -16383i64..=16384) {
+        if let Some(number) = reference.checked_add_signed(offset) {
+            prop_assert_eq!(Sequence::of(number).expand(reference), number);
+        }
+    }
+
+    /// Proves that "before" on the wire is "less" inside, as long as both are within one window.
+    #[test]
+    fn before_is_less_within_a_window(number in 0..u64::MAX - COUNT, distance in 1u64..16384) {
+        let (a, b) = (Sequence::of(number), Sequence::of(number + distance));
+        prop_assert!(a.is_before(b) && !b.is_before(a) && !a.is_before(a));
+    }
+}
