@@ -8,5 +8,6 @@ pub mod error;
 pub mod extension;
 pub mod header;
 pub mod layout;
+pub mod network;
 pub mod packet;
 pub mod sequence;

@@ -1,0 +1,283 @@
+//! A network that is as bad as it is told to be: for tests of the machines, and for a relay between real sockets.
+//!
+//! One direction of one path. Packets and times go in, packets come out; the same seed and the same inputs give the same
+//! outputs. Times are nanoseconds of any clock that does not go back.
+//!
+//! ```text
+//!   send --> partition, filter --> queue --> rate --> burst, loss --> duplication --> delay, jitter --> poll_deliver
+//!                  |                 |                    |                             |
+//!                  x                 x full               x               reorder: waits for later packets
+//! ```
+
+mod impairment;
+mod random;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+pub use impairment::{Burst, Chance, Impairment, ImpairmentError, Partition, Reorder};
+pub use random::Random;
+
+/// Most packets under way; one more is lost. So a network never grows without bound, whatever the delay is.
+pub const UNDER_WAY_MAX: usize = 1 << 16;
+/// How long a packet waits at most for those that are to overtake it: there may be none.
+pub const HOLD_MAX_NS: u64 = 10_000_000;
+
+/// Says of a packet, by its number from 0 and by itself, whether it dies.
+pub type Filter<P> = Box<dyn FnMut(u64, &P) -> bool + Send>;
+
+/// One direction of a path.
+///
+/// Inputs: [`send`](Self::send), [`partition`](Self::partition). Outputs: [`poll_deliver`](Self::poll_deliver) until it gives
+/// `None`, then [`next_time_ns`](Self::next_time_ns).
+pub struct Network<P> {
+    impairment: Impairment,
+    random: Random,
+    filter: Option<Filter<P>>,
+    /// Packets by the time at which they arrive.
+    under_way: BinaryHeap<Reverse<Arrival<P>>>,
+    /// Packets that wait to be overtaken.
+    held: Vec<Held<P>>,
+    /// When the packets leave that wait for the rate, or are on their way into the wire.
+    queue: VecDeque<u64>,
+    /// When the wire is free.
+    free_ns: u64,
+    /// In a burst everything dies.
+    in_burst: bool,
+    partitioned: bool,
+    arrivals: u64,
+    counts: Counts,
+}
+
+/// What has become of the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// That were sent.
+    pub sent: u64,
+    /// That were delivered, copies among them.
+    pub delivered: u64,
+    /// That died by chance, in a burst, in a partition, or by the filter.
+    pub lost: u64,
+    /// That found the queue full, or [`UNDER_WAY_MAX`] under way.
+    pub dropped: u64,
+    /// Copies that were made.
+    pub duplicated: u64,
+    /// That were made to wait for later ones.
+    pub reordered: u64,
+}
+
+/// A packet and when it arrives; of two at the same time the earlier one was put under way first.
+struct Arrival<P> {
+    time_ns: u64,
+    number: u64,
+    packet: P,
+}
+
+/// A packet that waits to be overtaken.
+struct Held<P> {
+    /// When it would have arrived.
+    time_ns: u64,
+    /// How many more have to overtake it.
+    missing: u16,
+    packet: P,
+}
+
+impl<P: Clone> Network<P> {
+    /// Nothing under way.
+    #[must_use]
+    pub fn new(impairment: Impairment, seed: u64) -> Self {
+        Self {
+            impairment,
+            random: Random::new(seed),
+            filter: None,
+            under_way: BinaryHeap::new(),
+            held: Vec::new(),
+            queue: VecDeque::new(),
+            free_ns: 0,
+            in_burst: false,
+            partitioned: false,
+            arrivals: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Lets this decide first which packets die, instead of what decided before.
+    pub fn set_filter(&mut self, filter: impl FnMut(u64, &P) -> bool + Send + 'static) {
+        self.filter = Some(Box::new(filter));
+    }
+
+    /// Another impairment from now on; what is under way stays so.
+    pub fn set_impairment(&mut self, impairment: Impairment) {
+        self.impairment = impairment;
+    }
+
+    /// Cuts the path, or mends it; what is under way arrives.
+    pub const fn partition(&mut self, cut: bool) {
+        self.partitioned = cut;
+    }
+
+    /// What has become of the packets so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Packets under way, those among them that wait to be overtaken.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.under_way.len() + self.held.len()
+    }
+
+    /// A packet of `len` octets enters.
+    pub fn send(&mut self, now_ns: u64, len: usize, packet: P) {
+        let number = self.counts.sent;
+        self.counts.sent += 1;
+        let is_killed = self.filter.as_mut().is_some_and(|filter| filter(number, &packet));
+        if is_killed || self.is_cut(now_ns) {
+            self.counts.lost += 1;
+            return;
+        }
+        let Some(leaves_ns) = self.leaves_ns(now_ns, len) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        if self.dies() {
+            self.counts.lost += 1;
+            return;
+        }
+        if self.random.happens(self.impairment.duplication) {
+            self.counts.duplicated += 1;
+            self.travel(leaves_ns, packet.clone());
+        }
+        self.travel(leaves_ns, packet);
+    }
+
+    /// The next packet that has arrived by now.
+    pub fn poll_deliver(&mut self, now_ns: u64) -> Option<P> {
+        self.release(now_ns);
+        if self.under_way.peek()?.0.time_ns > now_ns {
+            return None;
+        }
+        self.counts.delivered += 1;
+        self.under_way.pop().map(|Reverse(arrival)| arrival.packet)
+    }
+
+    /// When the next packet arrives, unless others enter before.
+    #[must_use]
+    pub fn next_time_ns(&self) -> Option<u64> {
+        let arrival = self.under_way.peek().map(|Reverse(arrival)| arrival.time_ns);
+        let held = self.held.iter().map(Held::limit_ns).min();
+        arrival.into_iter().chain(held).min()
+    }
+
+    fn is_cut(&self, now_ns: u64) -> bool {
+        self.partitioned || self.impairment.partition.is_some_and(|partition| partition.holds(now_ns))
+    }
+
+    /// When the last bit of the packet has left, or none if there is no room for it.
+    fn leaves_ns(&mut self, now_ns: u64, len: usize) -> Option<u64> {
+        let Some(rate) = self.impairment.rate else { return Some(now_ns) };
+        while self.queue.front().is_some_and(|leaves_ns| *leaves_ns <= now_ns) {
+            self.queue.pop_front();
+        }
+        if self.queue.len() >= self.impairment.queue {
+            return None;
+        }
+        let bits_ns = len as u128 * 8 * 1_000_000_000;
+        let time_ns = bits_ns.div_ceil(u128::from(rate.get())).min(u128::from(u64::MAX)) as u64;
+        self.free_ns = self.free_ns.max(now_ns).saturating_add(time_ns);
+        self.queue.push_back(self.free_ns);
+        Some(self.free_ns)
+    }
+
+    /// Whether the packet dies in the wire: by itself, or in a burst (Gilbert and Elliott: two states, and in the bad one
+    /// everything dies).
+    fn dies(&mut self) -> bool {
+        if let Some(Burst { enter, leave }) = self.impairment.burst {
+            let changes = self.random.happens(if self.in_burst { leave } else { enter });
+            self.in_burst ^= changes;
+        }
+        self.in_burst || self.random.happens(self.impairment.loss)
+    }
+
+    fn travel(&mut self, leaves_ns: u64, packet: P) {
+        if self.under_way() >= UNDER_WAY_MAX {
+            self.counts.dropped += 1;
+            return;
+        }
+        let jitter_ns = self.random.up_to(self.impairment.jitter_ns);
+        let time_ns = leaves_ns.saturating_add(self.impairment.delay_ns).saturating_add(jitter_ns);
+        if let Some(Reorder { distance, chance }) = self.impairment.reorder
+            && distance > 0
+            && self.random.happens(chance)
+        {
+            self.counts.reordered += 1;
+            let missing = 1 + self.random.up_to(u64::from(distance) - 1) as u16;
+            self.held.push(Held { time_ns, missing, packet });
+            return;
+        }
+        self.arrive(time_ns, packet);
+        self.overtake(time_ns);
+    }
+
+    /// A packet that arrives then overtakes all that are held, and so does each that goes on those that were held before it.
+    fn overtake(&mut self, time_ns: u64) {
+        let mut earlier = self.held.len();
+        loop {
+            for held in &mut self.held[..earlier] {
+                held.missing = held.missing.saturating_sub(1);
+            }
+            let Some(place) = self.held.iter().position(|held| held.missing == 0) else { return };
+            let held = self.held.remove(place);
+            self.arrive(held.time_ns.max(time_ns), held.packet);
+            earlier = place;
+        }
+    }
+
+    /// Lets those go on that have waited long enough.
+    fn release(&mut self, now_ns: u64) {
+        while let Some(place) = self.held.iter().position(|held| held.limit_ns() <= now_ns) {
+            let held = self.held.remove(place);
+            self.arrive(held.limit_ns(), held.packet);
+        }
+    }
+
+    fn arrive(&mut self, time_ns: u64, packet: P) {
+        let number = self.arrivals;
+        self.arrivals += 1;
+        self.under_way.push(Reverse(Arrival { time_ns, number, packet }));
+    }
+}
+
+impl<P> Held<P> {
+    const fn limit_ns(&self) -> u64 {
+        self.time_ns.saturating_add(HOLD_MAX_NS)
+    }
+}
+
+impl<P> std::fmt::Debug for Network<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields = f.debug_struct("Network");
+        fields.field("impairment", &self.impairment).field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl<P> PartialEq for Arrival<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<P> Eq for Arrival<P> {}
+
+impl<P> PartialOrd for Arrival<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> Ord for Arrival<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.time_ns, self.number).cmp(&(other.time_ns, other.number))
+    }
+}

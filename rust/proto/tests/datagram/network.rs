@@ -1,0 +1,302 @@
+//! The network that is as bad as it is told to be.
+
+use std::num::NonZeroU64;
+
+use mpjdev_proto::datagram::network::{
+    Burst, Chance, Counts, HOLD_MAX_NS, Impairment, ImpairmentError, Network, Partition, Reorder,
+    UNDER_WAY_MAX,
+};
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+fn impairment(text: &str) -> Impairment {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Sends packets 0, 1, 2, ... one microsecond apart, and gives what arrives, with the times.
+fn run(network: &mut Network<u64>, packets: u64) -> Vec<(u64, u64)> {
+    let mut arrived = Vec::new();
+    for packet in 0..packets {
+        let now_ns = packet * 1000;
+        arrived.extend(std::iter::from_fn(|| network.poll_deliver(now_ns)).map(|packet| (now_ns, packet)));
+        network.send(now_ns, 100, packet);
+    }
+    while let Some(now_ns) = network.next_time_ns() {
+        arrived.extend(std::iter::from_fn(|| network.poll_deliver(now_ns)).map(|packet| (now_ns, packet)));
+    }
+    arrived
+}
+
+fn packets_of(arrived: &[(u64, u64)]) -> Vec<u64> {
+    arrived.iter().map(|(_, packet)| *packet).collect()
+}
+
+/// Proves that without impairment all arrive, in order, at once.
+#[test]
+fn a_good_network_does_nothing() {
+    let mut network = Network::new(Impairment::NONE, 1);
+    let arrived = run(&mut network, 1000);
+    assert_eq!(packets_of(&arrived), (0..1000).collect::<Vec<_>>());
+    let counts = Counts { sent: 1000, delivered: 1000, ..Counts::default() };
+    assert_eq!((network.counts(), network.under_way()), (counts, 0));
+}
+
+/// Proves that the same seed gives the same run, and another seed another one.
+#[test]
+fn a_seed_is_a_run() {
+    let bad = impairment("loss=5%,burst=1%/30%,dup=5%,reorder=9/20%,delay=1ms,jitter=50us,rate=1gbit");
+    let of = |seed| run(&mut Network::new(bad, seed), 2000);
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+/// Proves that chances are those that were asked for.
+#[test]
+fn losses_and_copies_are_as_likely_as_asked() {
+    let mut network = Network::new(impairment("loss=10%,dup=5%"), 7);
+    let arrived = run(&mut network, 100_000);
+    let Counts { lost, duplicated, delivered, .. } = network.counts();
+    assert!((9_600..10_400).contains(&lost), "{lost}");
+    assert!((4_200..4_800).contains(&duplicated), "{duplicated}");
+    assert_eq!(delivered, 100_000 - lost + duplicated);
+    assert_eq!(delivered, arrived.len() as u64);
+}
+
+/// Proves that losses of a burst come together: as many as 1 / leave on average.
+#[test]
+fn bursts_are_as_long_as_asked() {
+    let mut network = Network::new(impairment("burst=1%/20%"), 7);
+    let arrived = packets_of(&run(&mut network, 200_000));
+    let gaps: Vec<u64> =
+        arrived.windows(2).map(|pair| pair[1] - pair[0] - 1).filter(|gap| *gap > 0).collect();
+    let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
+    assert!((4.7..5.3).contains(&mean), "{mean}");
+    assert!((1_700..2_300).contains(&gaps.len()), "{}", gaps.len());
+}
+
+/// Proves that a packet is overtaken by at most the distance, that all distances occur, and that nothing is lost by it.
+#[test]
+fn packets_are_overtaken_by_up_to_the_distance() {
+    let mut network = Network::new(impairment("reorder=7/10%"), 3);
+    let arrived = packets_of(&run(&mut network, 20_000));
+    let mut seen = [0; 8];
+    for (place, packet) in arrived.iter().enumerate() {
+        let before = &arrived[place.saturating_sub(100)..place];
+        let overtaken_by = before.iter().filter(|other| **other > *packet).count();
+        assert!(overtaken_by <= 7, "{packet} by {overtaken_by}");
+        seen[overtaken_by] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
+    let mut sorted = arrived;
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..20_000).collect::<Vec<_>>());
+}
+
+/// Proves that a packet that nothing overtakes arrives all the same.
+#[test]
+fn the_last_packet_is_not_held_for_ever() {
+    let mut network = Network::new(impairment("reorder=3/100%,delay=1ms"), 3);
+    network.send(5, 10, 'a');
+    assert_eq!(network.next_time_ns(), Some(5 + MS + HOLD_MAX_NS));
+    assert_eq!(network.poll_deliver(5 + MS + HOLD_MAX_NS - 1), None);
+    assert_eq!(network.poll_deliver(5 + MS + HOLD_MAX_NS), Some('a'));
+    assert_eq!((network.next_time_ns(), network.under_way()), (None, 0));
+}
+
+/// Proves that delay and jitter are the bounds that they say.
+#[test]
+fn delay_and_jitter_bound_the_time() {
+    let mut network = Network::new(impairment("delay=2ms,jitter=1ms"), 3);
+    let arrived = run(&mut network, 5000);
+    let times: Vec<u64> = arrived.iter().map(|(time_ns, packet)| time_ns - packet * 1000).collect();
+    let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
+    assert!((Some(2 * MS)..Some(2 * MS + MS / 50)).contains(&least), "{least:?}");
+    assert!((Some(3 * MS - MS / 50)..=Some(3 * MS)).contains(&most), "{most:?}");
+    assert!(!packets_of(&arrived).is_sorted(), "packets overtake each other");
+}
+
+/// Proves that the rate spaces packets out, and that the queue is bounded.
+#[test]
+fn a_full_queue_drops_and_the_rest_leaves_at_the_rate() {
+    let mut network = Network::new(impairment("rate=8mbit,queue=4"), 3);
+    for packet in 0..10 {
+        network.send(0, 1000, packet);
+    }
+    assert_eq!(network.counts().dropped, 6);
+    // 1000 octets at 8 Mbit/s are a millisecond.
+    for packet in 0..4 {
+        let time_ns = (packet + 1) * MS;
+        assert_eq!(network.next_time_ns(), Some(time_ns));
+        assert_eq!((network.poll_deliver(time_ns - 1), network.poll_deliver(time_ns)), (None, Some(packet)));
+    }
+    network.send(10 * MS, 500, 10);
+    assert_eq!(network.next_time_ns(), Some(10 * MS + MS / 2), "the wire was idle");
+}
+
+/// Proves that a filter kills exactly the packets that it names, before anything else happens to them.
+#[test]
+fn a_filter_names_what_dies() {
+    let mut network = Network::new(Impairment::NONE, 3);
+    network.set_filter(|number, packet| number == 2 || *packet % 10 == 7);
+    let arrived = packets_of(&run(&mut network, 20));
+    let expected: Vec<u64> = (0..20).filter(|packet| ![2, 7, 17].contains(packet)).collect();
+    assert_eq!((arrived, network.counts().lost), (expected, 3));
+}
+
+/// Proves that a partition lets nothing in, by command and by the clock, and that what is under way arrives.
+#[test]
+fn nothing_passes_a_partition() {
+    let mut network = Network::new(impairment("delay=1us,partition=10us/5us"), 3);
+    let arrived = packets_of(&run(&mut network, 20));
+    assert_eq!(arrived, (0..10).chain(15..20).collect::<Vec<_>>());
+    network.send(100_000, 1, 20);
+    network.partition(true);
+    network.send(100_000, 1, 21);
+    network.partition(false);
+    network.send(100_000, 1, 22);
+    assert_eq!(std::iter::from_fn(|| network.poll_deliver(200_000)).collect::<Vec<_>>(), [20, 22]);
+}
+
+/// Proves that the network is bounded, however long packets take.
+#[test]
+fn what_is_under_way_is_bounded() {
+    let mut network = Network::new(impairment("delay=1s,dup=100%"), 3);
+    for packet in 0..UNDER_WAY_MAX as u32 {
+        network.send(0, 1, packet);
+    }
+    assert_eq!(network.under_way(), UNDER_WAY_MAX);
+    assert_eq!(network.counts().dropped, UNDER_WAY_MAX as u64);
+}
+
+/// Proves that every part of the text means its field.
+#[test]
+fn a_text_is_an_impairment() {
+    let all = "loss=1%, dup=0.02,reorder=16,delay=5ms,jitter=1.5us,rate=100mbit,burst=0.1%/30%,queue=9,\
+               partition=1s/500ms";
+    let chance = |billionths| Chance::from_billionths(billionths).expect("a chance");
+    let expected = Impairment {
+        loss: chance(10_000_000),
+        burst: Some(Burst { enter: chance(1_000_000), leave: chance(300_000_000) }),
+        duplication: chance(20_000_000),
+        reorder: Some(Reorder { distance: 16, chance: chance(100_000_000) }),
+        delay_ns: 5 * MS,
+        jitter_ns: 1500,
+        rate: NonZeroU64::new(100_000_000),
+        queue: 9,
+        partition: Some(Partition { begin_ns: 1000 * MS, len_ns: 500 * MS }),
+    };
+    assert_eq!(all.parse(), Ok(expected));
+    assert_eq!("".parse(), Ok(Impairment::NONE));
+    assert_eq!(impairment("loss=1e-4").loss, chance(100_000));
+    assert_eq!(impairment("loss=100%").loss, Chance::ALWAYS);
+    assert_eq!(impairment("loss=30%").loss, Chance::percent(30));
+    assert_eq!(
+        impairment("reorder=3/50%").reorder,
+        Some(Reorder { distance: 3, chance: Chance::percent(50) })
+    );
+    for (rate, bits) in [("1.5gbit", 1_500_000_000), ("64kbit", 64_000), ("9600bit", 9600)] {
+        assert_eq!(impairment(&format!("rate={rate}")).rate, NonZeroU64::new(bits));
+    }
+    for (time, time_ns) in [("2s", 2_000 * MS), ("3us", 3000), ("7ns", 7), ("0ms", 0)] {
+        assert_eq!(impairment(&format!("delay={time}")).delay_ns, time_ns);
+    }
+}
+
+/// Proves that a text that is none is refused with the part that is wrong.
+#[test]
+fn a_wrong_part_is_named() {
+    let values = [
+        "loss=101%",
+        "loss=-1%",
+        "loss=nan",
+        "loss=",
+        "loss",
+        "loss=1.1",
+        "dup=x",
+        "burst=1%",
+        "burst=1%/2",
+        "reorder=0",
+        "reorder=70000",
+        "reorder=3/",
+        "delay=5",
+        "delay=ms",
+        "delay=-1ms",
+        "delay=1e30s",
+        "rate=0bit",
+        "rate=100",
+        "rate=infgbit",
+        "queue=0",
+        "queue=-1",
+        "partition=1s",
+    ];
+    for part in values {
+        let refused = format!("delay=1ms,{part}").parse::<Impairment>();
+        let part = part.to_owned();
+        let twice = part.starts_with("delay");
+        match refused {
+            Err(ImpairmentError::Twice { part: found, name: "delay" }) if twice => assert_eq!(found, part),
+            Err(ImpairmentError::Value { part: found, .. }) => assert_eq!(found, part),
+            other => panic!("{part}: {other:?}"),
+        }
+        assert!(matches!(part.parse::<Impairment>(), Err(ImpairmentError::Value { .. })), "{part}");
+    }
+    for part in ["lossy=1%", "", "=", "Loss=1%"] {
+        let refused = format!("loss=1%,{part}").parse::<Impairment>();
+        assert_eq!(refused, Err(ImpairmentError::Unknown { part: part.to_owned() }));
+    }
+    let text = "loss=2".parse::<Impairment>().expect_err("more than always").to_string();
+    assert_eq!(text, "\"loss=2\": a chance up to 100% is expected, such as 1% or 0.01");
+}
+
+prop_compose! {
+    fn chances()(billionths in prop_oneof![0u32..=1000, 0u32..=1_000_000_000]) -> Chance {
+        Chance::from_billionths(billionths).expect("at most always")
+    }
+}
+
+fn times() -> impl Strategy<Value = u64> {
+    prop_oneof![0u64..10_000, (0u64..10_000).prop_map(|ms| ms * MS), 0u64..1 << 53]
+}
+
+prop_compose! {
+    fn impairments()(
+        loss in chances(),
+        burst in prop::option::of((chances(), chances())),
+        duplication in chances(),
+        reorder in prop::option::of((1u16.., chances())),
+        delay_ns in times(),
+        jitter_ns in times(),
+        rate in prop::option::of(1u64..1 << 53),
+        queue in 1usize..1000,
+        partition in prop::option::of((times(), times())),
+    ) -> Impairment {
+        Impairment {
+            loss,
+            burst: burst.map(|(enter, leave)| Burst { enter, leave }),
+            duplication,
+            reorder: reorder.map(|(distance, chance)| Reorder { distance, chance }),
+            delay_ns,
+            jitter_ns,
+            rate: rate.and_then(NonZeroU64::new),
+            queue,
+            partition: partition.map(|(begin_ns, len_ns)| Partition { begin_ns, len_ns }),
+        }
+    }
+}
+
+proptest! {
+    /// Proves that what is printed is what is parsed.
+    #[test]
+    fn an_impairment_survives_its_text(impairment in impairments()) {
+        prop_assert_eq!(impairment.to_string().parse(), Ok(impairment), "{}", impairment);
+    }
+
+    /// Proves that no text panics, and that errors name something of it.
+    #[test]
+    fn any_text_is_an_impairment_or_an_error(text in "[a-z]{0,9}=?[0-9.e/%-]{0,6}[a-z]{0,4},?(loss=[0-9]{1,3}%)?") {
+        if let Err(error) = text.parse::<Impairment>() {
+            prop_assert!(error.to_string().starts_with('"'), "{}", error);
+        }
+    }
+}
