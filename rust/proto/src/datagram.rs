@@ -4,6 +4,7 @@
 //! comparison; *modern* packets have an extension behind the header. Ends agree on the mode before the first packet. A number in
 //! brackets is a section of the project's notes on the datagram protocol.
 
+pub mod classic;
 pub mod error;
 pub mod extension;
 pub mod header;

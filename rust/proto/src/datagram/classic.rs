@@ -1,0 +1,358 @@
+//! The protocol as it was in 1997: a window, a timer for its left edge, acknowledgments on the back of messages (3).
+//!
+//! ```text
+//!                 snd_una               snd_nxt         snd_una + window
+//!                    |                     |                   |
+//!   ...acknowledged..|...may be lost.......|...may be sent.....|...
+//!                    ^
+//!                  timer: this one alone is sent again
+//!
+//!   rcv_nxt: the only number that is accepted; all others are answered with it, and dropped
+//! ```
+//!
+//! It is kept as it was, with what is weak in it, for study and for comparison (3.2): a stream in one direction is acknowledged
+//! by time-outs alone; what is lost takes the packets behind it along, and they come back one for each time-out; the last
+//! acknowledgment may be lost, so the end is a judgement. PROTOCOL.md has the table.
+//!
+//! The machine sees the numbers of packets only. Octets are the driver's: it keeps each message under a token until the
+//! machine gives that back.
+
+use std::collections::VecDeque;
+
+use thiserror::Error;
+
+use super::header::Numbers;
+use super::layout::WINDOW_MAX;
+use super::sequence::Sequence;
+
+/// What both ends have agreed on; none of it is known of 1997 (2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Most messages without an acknowledgment, 1 to [`WINDOW_MAX`].
+    pub window: u16,
+    /// How long the left edge waits for its acknowledgment at first, in nanoseconds; at least 1.
+    pub timeout_ns: u64,
+    /// What the doubled time is clamped to, at least `timeout_ns`.
+    pub timeout_max_ns: u64,
+    /// Acknowledges each message at once. The report proposes it for programs that send one way only (1.1).
+    pub eager_acks: bool,
+}
+
+/// A window of 64, 25 ms doubled up to a second, lazy acknowledgments. Choices of ours (5.3, 5.4).
+impl Default for Settings {
+    fn default() -> Self {
+        Self { window: 64, timeout_ns: 25_000_000, timeout_max_ns: 1_000_000_000, eager_acks: false }
+    }
+}
+
+/// Settings with which the machine cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SettingsError {
+    /// With more, an old number could be taken for a new one (3).
+    #[error("the window is {window}, it must be 1 to {WINDOW_MAX}")]
+    Window {
+        /// The window.
+        window: u16,
+    },
+    /// Times that are none, or contradict each other.
+    #[error("the time-out is {timeout_ns} ns, it must be 1 to its maximum of {timeout_max_ns} ns")]
+    Timeout {
+        /// The first one.
+        timeout_ns: u64,
+        /// The last one.
+        timeout_max_ns: u64,
+    },
+}
+
+/// A message that cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// There is no room: try again when tokens have come back and been taken.
+    #[error("{window} messages are not acknowledged yet")]
+    Full {
+        /// The window.
+        window: u16,
+    },
+    /// [`Classic::finish`] was called.
+    #[error("the conversation is finished")]
+    Finished,
+}
+
+/// A packet that acknowledges what was never sent: it is of another conversation, or made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("message {ack} is acknowledged as the next, but message {snd_nxt} is the next to be sent")]
+pub struct AckError {
+    /// The acknowledgment number.
+    pub ack: u64,
+    /// The next number to be used.
+    pub snd_nxt: u64,
+}
+
+/// What a packet means for the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Event {
+    /// Its message is the next one: here it is.
+    Deliver,
+    /// It has no message, or one that came before or too early.
+    Nothing,
+}
+
+/// A packet to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit<T> {
+    /// A message once more, with these numbers.
+    Again {
+        /// Of the message.
+        token: T,
+        /// Its own number, and what there is to acknowledge now.
+        numbers: Numbers,
+    },
+    /// A pure acknowledgment.
+    Ack {
+        /// An acknowledgment number alone.
+        numbers: Numbers,
+    },
+}
+
+/// How a conversation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The peer has all messages.
+    Complete,
+    /// The limit was reached first: a warning, since the peer may have all and only its last acknowledgment be lost.
+    Warning {
+        /// Messages that were never acknowledged, at least 1.
+        unacknowledged: u16,
+        /// The number of the first of them.
+        first: u64,
+    },
+}
+
+/// One end of a conversation, both directions.
+///
+/// Commands: [`send`](Self::send), [`finish`](Self::finish). Inputs: [`handle_packet`](Self::handle_packet),
+/// [`handle_timeout`](Self::handle_timeout) when [`next_timeout_ns`](Self::next_timeout_ns) has come, or later: it is for the
+/// driver to say when it looks, as it was for the program of 1997. Outputs, to be asked until they give `None` after each
+/// of those: [`poll_transmit`](Self::poll_transmit), [`poll_released`](Self::poll_released).
+///
+/// Times are nanoseconds of any clock that does not go back.
+#[derive(Clone, Debug)]
+pub struct Classic<T> {
+    settings: Settings,
+    /// Oldest message that is not acknowledged.
+    snd_una: u64,
+    /// Next number to use.
+    snd_nxt: u64,
+    /// Tokens of messages before `snd_nxt`: those that are acknowledged and not taken yet, then those that are not.
+    tokens: VecDeque<T>,
+    /// When the left edge is sent again; there is one while something is not acknowledged.
+    timer_ns: Option<u64>,
+    /// How long it waits now.
+    backoff_ns: u64,
+    /// The left edge is to be sent again.
+    resend: bool,
+    /// Next number that is accepted.
+    rcv_nxt: u64,
+    /// An acknowledgment is owed, on the back of whatever leaves next.
+    ack_due: bool,
+    /// And by itself.
+    ack_now: bool,
+    /// When [`finish`](Self::finish) gives up.
+    limit_ns: Option<u64>,
+    outcome: Option<Outcome>,
+}
+
+impl<T: Clone> Classic<T> {
+    /// Nothing sent, nothing received.
+    ///
+    /// # Errors
+    /// Settings with which it cannot work.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        let Settings { window, timeout_ns, timeout_max_ns, .. } = settings;
+        if window == 0 || window > WINDOW_MAX {
+            return Err(SettingsError::Window { window });
+        }
+        if timeout_ns == 0 || timeout_ns > timeout_max_ns {
+            return Err(SettingsError::Timeout { timeout_ns, timeout_max_ns });
+        }
+        Ok(Self {
+            settings,
+            snd_una: 0,
+            snd_nxt: 0,
+            tokens: VecDeque::new(),
+            timer_ns: None,
+            backoff_ns: timeout_ns,
+            resend: false,
+            rcv_nxt: 0,
+            ack_due: false,
+            ack_now: false,
+            limit_ns: None,
+            outcome: None,
+        })
+    }
+
+    /// Messages that are not acknowledged; at most the window.
+    #[must_use]
+    pub const fn unacknowledged(&self) -> u16 {
+        (self.snd_nxt - self.snd_una) as u16
+    }
+
+    /// Whether a message may be sent.
+    #[must_use]
+    pub fn can_send(&self) -> bool {
+        self.limit_ns.is_none() && self.tokens.len() < usize::from(self.settings.window)
+    }
+
+    /// How it has ended, if it has; that does not change any more. An end that stays still answers what comes.
+    pub const fn outcome(&self) -> Option<Outcome> {
+        self.outcome
+    }
+
+    /// A message leaves now, with these numbers. It may be lost: its octets are kept until [`poll_released`](Self::poll_released)
+    /// gives the token back.
+    ///
+    /// # Errors
+    /// The window is full, or the conversation finished; nothing changes.
+    pub fn send(&mut self, now_ns: u64, token: T) -> Result<Numbers, SendError> {
+        if self.limit_ns.is_some() {
+            return Err(SendError::Finished);
+        }
+        if !self.can_send() {
+            return Err(SendError::Full { window: self.settings.window });
+        }
+        let numbers = self.numbers(self.snd_nxt);
+        self.tokens.push_back(token);
+        self.snd_nxt += 1;
+        if self.timer_ns.is_none() {
+            self.start_timer(now_ns);
+        }
+        Ok(numbers)
+    }
+
+    /// Sends no more messages, but the left edge again and again, and every acknowledgment at once; gives up at the limit.
+    /// [`outcome`](Self::outcome) says when it is over.
+    pub fn finish(&mut self, now_ns: u64, limit_ns: u64) {
+        self.limit_ns = Some(limit_ns);
+        self.ack_now |= self.ack_due;
+        self.settle(now_ns);
+    }
+
+    /// A packet has come.
+    ///
+    /// # Errors
+    /// It acknowledges what was never sent; nothing changes.
+    pub fn handle_packet(&mut self, now_ns: u64, numbers: Numbers) -> Result<Event, AckError> {
+        if let Some(ack) = numbers.ack {
+            self.handle_ack(now_ns, ack.expand(self.snd_una))?;
+        }
+        let event = numbers.seq.map_or(Event::Nothing, |seq| self.handle_message(seq));
+        self.settle(now_ns);
+        Ok(event)
+    }
+
+    fn handle_ack(&mut self, now_ns: u64, ack: u64) -> Result<(), AckError> {
+        if ack > self.snd_nxt {
+            return Err(AckError { ack, snd_nxt: self.snd_nxt });
+        }
+        if ack > self.snd_una {
+            self.snd_una = ack;
+            self.resend = false;
+            self.start_timer(now_ns);
+        }
+        Ok(())
+    }
+
+    fn handle_message(&mut self, seq: Sequence) -> Event {
+        if seq.expand(self.rcv_nxt) != self.rcv_nxt {
+            self.ack_now = true;
+            return Event::Nothing;
+        }
+        self.rcv_nxt += 1;
+        self.ack_due = true;
+        // Who has finished has no message on whose back it could travel.
+        self.ack_now |= self.settings.eager_acks || self.limit_ns.is_some();
+        Event::Deliver
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    #[must_use]
+    pub fn next_timeout_ns(&self) -> Option<u64> {
+        let limit_ns = self.limit_ns.filter(|_| self.outcome.is_none());
+        self.timer_ns.into_iter().chain(limit_ns).min()
+    }
+
+    /// The driver looks at the time.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= now_ns) {
+            self.resend = true;
+            self.backoff_ns = self.backoff_ns.saturating_mul(2).min(self.settings.timeout_max_ns);
+            self.timer_ns = Some(now_ns.saturating_add(self.backoff_ns));
+        }
+        self.settle(now_ns);
+    }
+
+    /// The next packet, besides those that [`send`](Self::send) has given.
+    pub fn poll_transmit(&mut self) -> Option<Transmit<T>> {
+        if self.ack_now {
+            (self.ack_now, self.ack_due) = (false, false);
+            return Some(Transmit::Ack { numbers: Numbers::ack(Sequence::of(self.rcv_nxt)) });
+        }
+        if !std::mem::take(&mut self.resend) {
+            return None;
+        }
+        let token = self.tokens.get(self.released()).cloned()?;
+        Some(Transmit::Again { token, numbers: self.numbers(self.snd_una) })
+    }
+
+    /// The token of the next message that has been acknowledged, in the order of [`send`](Self::send).
+    pub fn poll_released(&mut self) -> Option<T> {
+        if self.released() == 0 { None } else { self.tokens.pop_front() }
+    }
+
+    /// Tokens that wait to be taken.
+    fn released(&self) -> usize {
+        self.tokens.len() - usize::from(self.unacknowledged())
+    }
+
+    /// The numbers of a message that leaves, with the acknowledgment that is owed.
+    fn numbers(&mut self, seq: u64) -> Numbers {
+        let is_due = std::mem::take(&mut self.ack_due) | std::mem::take(&mut self.ack_now);
+        Numbers { seq: Some(Sequence::of(seq)), ack: is_due.then(|| Sequence::of(self.rcv_nxt)) }
+    }
+
+    /// The left edge begins to wait, if there is one.
+    fn start_timer(&mut self, now_ns: u64) {
+        self.backoff_ns = self.settings.timeout_ns;
+        let is_waited_for = self.snd_una < self.snd_nxt && self.outcome.is_none();
+        self.timer_ns = is_waited_for.then(|| now_ns.saturating_add(self.backoff_ns));
+    }
+
+    /// Whether it is over.
+    fn settle(&mut self, now_ns: u64) {
+        let Some(limit_ns) = self.limit_ns.filter(|_| self.outcome.is_none()) else { return };
+        if self.snd_una == self.snd_nxt {
+            self.outcome = Some(Outcome::Complete);
+        } else if limit_ns <= now_ns {
+            let unacknowledged = self.unacknowledged();
+            self.outcome = Some(Outcome::Warning { unacknowledged, first: self.snd_una });
+            (self.timer_ns, self.resend) = (None, false);
+        }
+    }
+
+    /// Panics when something is not what it must be after every step.
+    pub fn check_invariants(&self) {
+        let window = u64::from(self.settings.window);
+        assert!(self.snd_una <= self.snd_nxt && self.snd_nxt <= self.snd_una + window);
+        assert!(self.tokens.len() >= usize::from(self.unacknowledged()));
+        assert!(self.tokens.len() <= usize::from(self.settings.window));
+        let has_warned = matches!(self.outcome, Some(Outcome::Warning { .. }));
+        assert_eq!(self.timer_ns.is_some(), self.snd_una < self.snd_nxt && !has_warned);
+        assert!(self.timer_ns.is_some() || !self.resend);
+        assert!(
+            self.settings.timeout_ns <= self.backoff_ns && self.backoff_ns <= self.settings.timeout_max_ns
+        );
+        assert!(self.outcome.is_none() || self.limit_ns.is_some());
+    }
+}
