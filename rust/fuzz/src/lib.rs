@@ -4,6 +4,7 @@
 //! says how to put a coverage-guided fuzzer in front of them.
 #![forbid(unsafe_code)]
 
+mod datagram;
 mod handshake;
 mod inspect;
 mod ledger;
@@ -16,6 +17,7 @@ mod recording;
 mod startup;
 mod world;
 
+pub use datagram::datagram;
 pub use handshake::handshake;
 pub use inspect::{input, inspect};
 pub use message::message;
@@ -31,7 +33,7 @@ pub use world::world;
 pub type Target = fn(&[u8]);
 
 /// All targets: name, folder of its corpus, function.
-pub const TARGETS: [(&str, &str, Target); 11] = [
+pub const TARGETS: [(&str, &str, Target); 12] = [
     ("message", "message", message),
     ("reader", "reader", reader),
     ("inspect", "message", inspect),
@@ -43,4 +45,5 @@ pub const TARGETS: [(&str, &str, Target); 11] = [
     ("recording", "recording", recording),
     ("handshake", "handshake", handshake),
     ("world", "world", world),
+    ("datagram", "datagram", datagram),
 ];

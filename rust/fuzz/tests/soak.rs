@@ -132,6 +132,12 @@ fn the_worlds_of_the_corpus_are_what_they_are_called() {
     }
 }
 
+/// Proves the promises of the parser of datagrams.
+#[test]
+fn the_datagram_parser_keeps_its_promises() {
+    soak("datagram");
+}
+
 /// Proves that no target is left out of this file.
 #[test]
 fn every_target_has_a_test() {

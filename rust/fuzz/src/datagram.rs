@@ -1,0 +1,97 @@
+//! The parser of datagrams.
+
+use mpjdev_proto::datagram::error::PacketError;
+use mpjdev_proto::datagram::header::Numbers;
+use mpjdev_proto::datagram::layout::{
+    FLAGS_FIELD, HEADER_LEN, LEN_FIELD, MODE_FIELD, MODE_SHIFT, NUMBERS_FIELD, TRAILER_LEN,
+};
+use mpjdev_proto::datagram::packet::{Packet, checksum, emit_classic, parse_classic};
+
+/// Takes the octets as a datagram, in both modes; a modern one whose CRC32C is wrong once more with the right one.
+///
+/// Promises: no panic; what is accepted is the whole datagram, is what may be written, and comes out as it went in, but for
+/// numbers that are not valid; an error holds what its field has; both modes agree on the header.
+pub fn datagram(input: &[u8]) {
+    let classic = classic(input);
+    let mut octets = input.to_vec();
+    let modern = match modern(&octets) {
+        Err(PacketError::Checksum { found, computed }) => {
+            let end = octets.len() - TRAILER_LEN;
+            assert_eq!(octets[end..], found.to_be_bytes());
+            assert_eq!(checksum([&octets[..end]]), computed);
+            octets[end..].copy_from_slice(&computed.to_be_bytes());
+            let again = modern(&octets);
+            assert!(!matches!(again, Err(PacketError::Checksum { .. })), "{again:?}");
+            again
+        }
+        other => other,
+    };
+    // The extension is more than nothing, so one datagram cannot be both.
+    assert!(classic.is_err() || modern.is_err());
+}
+
+fn classic(octets: &[u8]) -> Result<(), PacketError> {
+    let (header, data) = parse_classic(octets).inspect_err(|error| check(octets, error))?;
+    assert_eq!((header.len as usize, HEADER_LEN + data.len()), (data.len(), octets.len()));
+    let mut again = vec![0xcc; octets.len()];
+    assert_eq!(emit_classic(&header, data, &mut again), Ok(octets.len()));
+    assert_eq!(again, expected(octets, header.numbers));
+    Ok(())
+}
+
+fn modern(octets: &[u8]) -> Result<(), PacketError> {
+    let (packet, data) = Packet::parse(octets).inspect_err(|error| check(octets, error))?;
+    assert_eq!(packet.head_len() + data.len() + packet.trailer_len(), octets.len());
+    assert_eq!(packet.header.len as usize, data.len());
+    assert_eq!(packet.extension.flags().to_be_bytes(), octets[FLAGS_FIELD]);
+    assert_eq!(packet.check(), Ok(()));
+    let mut again = vec![0xcc; octets.len()];
+    assert_eq!(packet.emit(data, &mut again), Ok(octets.len()));
+    let mut expected = expected(octets, packet.header.numbers);
+    if packet.extension.checked {
+        // It was that of octets which we do not write.
+        let end = octets.len() - TRAILER_LEN;
+        let crc = checksum([&expected[..end]]);
+        expected[end..].copy_from_slice(&crc.to_be_bytes());
+    }
+    assert_eq!(again, expected);
+    Ok(())
+}
+
+/// The octets with 0 for a number that is not valid.
+fn expected(octets: &[u8], numbers: Numbers) -> Vec<u8> {
+    let mut octets = octets.to_vec();
+    if numbers.seq.is_none() {
+        octets[0..2].fill(0);
+    }
+    if numbers.ack.is_none() {
+        octets[2..4].fill(0);
+    }
+    octets
+}
+
+/// What an error says against what is there.
+fn check(octets: &[u8], error: &PacketError) {
+    match *error {
+        PacketError::Cut { end, len, .. } => assert!(len == octets.len() && len < end, "{error}"),
+        PacketError::NoNumbers => assert_eq!((octets[NUMBERS_FIELD.start] | octets[2]) & 0x80, 0),
+        PacketError::Mode { code } => {
+            assert_eq!(octets[MODE_FIELD.start] >> (MODE_SHIFT - 24), code);
+            assert!(code > 12);
+        }
+        PacketError::Len { len, found } => {
+            assert_eq!(len.to_be_bytes(), octets[LEN_FIELD]);
+            assert!(found != len as usize && found <= octets.len(), "{error}");
+        }
+        PacketError::Beyond { offset, len, total } => {
+            assert!(offset.checked_add(u64::from(len)).is_none_or(|end| end > total), "{error}");
+        }
+        PacketError::Reserved { value, .. } => assert_ne!(value, 0),
+        PacketError::Checksum { found, computed } => assert_ne!(found, computed),
+        PacketError::WithoutSeq { .. } => assert_eq!(octets[NUMBERS_FIELD.start] & 0x80, 0),
+        PacketError::WithoutAck { .. } => assert_eq!(octets[2] & 0x80, 0),
+        PacketError::Together { field, .. } => assert!(["FIN", "RST"].contains(&field)),
+        PacketError::NoBlock { .. } => {}
+        PacketError::Lrank { .. } | PacketError::Capacity { .. } => panic!("{error}: nothing was written"),
+    }
+}
