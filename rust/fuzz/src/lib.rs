@@ -4,6 +4,7 @@
 //! says how to put a coverage-guided fuzzer in front of them.
 #![forbid(unsafe_code)]
 
+mod classic;
 mod datagram;
 mod handshake;
 mod inspect;
@@ -17,6 +18,7 @@ mod recording;
 mod startup;
 mod world;
 
+pub use classic::classic;
 pub use datagram::datagram;
 pub use handshake::handshake;
 pub use inspect::{input, inspect};
@@ -33,7 +35,7 @@ pub use world::world;
 pub type Target = fn(&[u8]);
 
 /// All targets: name, folder of its corpus, function.
-pub const TARGETS: [(&str, &str, Target); 12] = [
+pub const TARGETS: [(&str, &str, Target); 13] = [
     ("message", "message", message),
     ("reader", "reader", reader),
     ("inspect", "message", inspect),
@@ -46,4 +48,5 @@ pub const TARGETS: [(&str, &str, Target); 12] = [
     ("handshake", "handshake", handshake),
     ("world", "world", world),
     ("datagram", "datagram", datagram),
+    ("datagram-classic", "datagram-classic", classic),
 ];

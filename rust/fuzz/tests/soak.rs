@@ -138,6 +138,12 @@ fn the_datagram_parser_keeps_its_promises() {
     soak("datagram");
 }
 
+/// Proves the promises of the datagram machine of 1997, whatever its driver and its peer do.
+#[test]
+fn the_classic_machine_keeps_its_promises() {
+    soak("datagram-classic");
+}
+
 /// Proves that no target is left out of this file.
 #[test]
 fn every_target_has_a_test() {
