@@ -177,7 +177,7 @@ impl Extension {
             checked: has(CHECKED),
             ..Self::default()
         };
-        if flags >> SACK.trailing_zeros() != 0 {
+        if flags & BLOCKS != 0 {
             extension.read_blocks(&mut reader, flags)?;
         }
         Ok((extension, &octets[reader.at..]))

@@ -112,10 +112,16 @@ pub const FLAGS: [(u16, &str, usize); 14] = [
     (CHECKED, "CHECKED", 0),
 ];
 
+/// Flags that name blocks: most packets have none of them.
+pub const BLOCKS: u16 = SACK | CONTEXT | REQUEST | GRANT | FRAGMENT | DELAY;
+
 /// Octets of the blocks that these flags name; reserved bits name none.
 #[inline]
 #[must_use]
 pub const fn blocks_len(flags: u16) -> usize {
+    if flags & BLOCKS == 0 {
+        return 0;
+    }
     let mut len = 0;
     let mut k = 0;
     while k < FLAGS.len() {
@@ -143,6 +149,7 @@ const _: () = {
     while k < FLAGS.len() {
         let bit = FLAGS[k].0;
         assert!(bit.is_power_of_two() && all & bit == 0 && bit > last);
+        assert!((FLAGS[k].2 > 0) == (BLOCKS & bit != 0));
         all |= bit;
         last = bit;
         k += 1;
