@@ -5,6 +5,8 @@
 
 pub mod bell;
 #[cfg(not(loom))]
+pub mod datagram;
+#[cfg(not(loom))]
 pub mod inherited;
 pub mod memory;
 pub mod queue;

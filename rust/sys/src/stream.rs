@@ -32,6 +32,24 @@ impl<'a> Part<'a> {
         let start = words.as_ptr().cast::<u8>().cast_mut().wrapping_add(offset);
         Part { vector: libc::iovec { iov_base: start.cast(), iov_len: len }, words: PhantomData }
     }
+
+    /// Octets of it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.vector.iov_len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// As the system wants it.
+    #[inline]
+    pub(crate) fn vector(&self) -> libc::iovec {
+        self.vector
+    }
 }
 
 /// Sends octets, as many as the socket takes now. Never blocks, and raises no signal.

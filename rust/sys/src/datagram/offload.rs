@@ -1,0 +1,129 @@
+//! What the kernel of this machine does with datagrams, found out by trying.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::AtomicU64;
+
+use super::{Arrived, LEN_MAX, Obstacle, Part, Run, Train, options, receive, send};
+
+/// What the kernel takes off a program's hands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// It cuts trains that are sent. A way through an interface that cannot sum checksums may refuse all the same
+    /// ([`Obstacle::NotInTrains`]).
+    pub cuts: bool,
+    /// It joins datagrams that arrive.
+    pub joins: bool,
+}
+
+/// How long what is sent to this machine itself may take.
+const PATIENCE_MS: libc::c_int = 5000;
+/// Segments of the train that is tried.
+const SEGMENTS: usize = 3;
+/// Octets of each.
+const SEGMENT: NonZeroU16 = NonZeroU16::new(16).expect("more than none");
+
+impl Offload {
+    /// Tries both on this machine's own address of that kind: a train that is cut arrives as its datagrams, and as a train again
+    /// where that is asked for.
+    ///
+    /// # Errors
+    /// The system gives no sockets, or what is sent to itself does not arrive.
+    pub fn probe(is_v6: bool) -> io::Result<Offload> {
+        let pair = Pair::new(is_v6)?;
+        let is_sent = match pair.send_train() {
+            Ok(()) => true,
+            Err(Obstacle::System(error)) => return Err(error),
+            // A kernel that does not know how ignores the wish or refuses it.
+            Err(_) => false,
+        };
+        let whole = [SEGMENT.get() as usize; SEGMENTS];
+        let cuts = is_sent && pair.arrived()? == whole;
+        let mut joins = options::set_trains(pair.receiver.as_fd(), true).is_ok();
+        // Without trains that are sent there is nothing to try with; who asks for them is ready for single datagrams anyway.
+        if cuts && joins {
+            pair.send_train().map_err(failed)?;
+            joins = pair.arrived()? == whole;
+        }
+        Ok(Offload { cuts, joins })
+    }
+}
+
+/// Octets that the system counts for a datagram of that length while it waits in a socket's queue. A queue takes as many as fit
+/// into what was granted ([`options::Buffers`]) and one more; it may count those that were received for a quarter of the queue longer.
+///
+/// # Errors
+/// The system gives no sockets, or what is sent to itself does not arrive.
+pub fn charge(is_v6: bool, len: usize) -> io::Result<usize> {
+    let pair = Pair::new(is_v6)?;
+    // What is sent counts too, and has to fit.
+    options::set_buffers(pair.sender.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
+    options::set_buffers(pair.receiver.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
+    let octets = vec![0; len];
+    send(pair.sender.as_fd(), &[Train::single(&[Run::from(&octets[..])])]).map_err(failed)?;
+    pair.wait()?;
+    Ok(options::memory(pair.receiver.as_fd())?.receive_len)
+}
+
+/// Two sockets of this machine that nobody else talks to.
+struct Pair {
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+impl Pair {
+    fn new(is_v6: bool) -> io::Result<Pair> {
+        let ip: IpAddr = if is_v6 { [0, 0, 0, 0, 0, 0, 0, 1].into() } else { [127, 0, 0, 1].into() };
+        let any = || UdpSocket::bind(SocketAddr::new(ip, 0));
+        let (sender, receiver) = (any()?, any()?);
+        sender.connect(receiver.local_addr()?)?;
+        receiver.connect(sender.local_addr()?)?;
+        Ok(Pair { sender, receiver })
+    }
+
+    fn send_train(&self) -> Result<(), Obstacle> {
+        let octets = [1; SEGMENTS * SEGMENT.get() as usize];
+        let runs = [Run::from(&octets[..])];
+        let train = Train { to: None, runs: &runs, segment_len: Some(SEGMENT) };
+        send(self.sender.as_fd(), &[train]).map(|_| ())
+    }
+
+    /// Lengths of the datagrams that a train has become.
+    fn arrived(&self) -> io::Result<Vec<usize>> {
+        const LEN: usize = SEGMENTS * SEGMENT.get() as usize;
+        let words: [AtomicU64; LEN / 8] = [const { AtomicU64::new(0) }; LEN / 8];
+        let room = [Part::new(&words, 0, LEN)];
+        let mut lens = Vec::new();
+        while lens.iter().sum::<usize>() < LEN {
+            self.wait()?;
+            let mut arrived = [Arrived::default()];
+            match receive(self.receiver.as_fd(), &[&room], &mut arrived) {
+                Ok(_) => lens.extend(arrived[0].datagrams().map(|datagram| datagram.len())),
+                Err(Obstacle::Later) => {}
+                Err(obstacle) => return Err(failed(obstacle)),
+            }
+        }
+        Ok(lens)
+    }
+
+    /// Waits until something has arrived. Whatever hands it on within the machine may have much else to do.
+    fn wait(&self) -> io::Result<()> {
+        let mut ready = libc::pollfd { fd: self.receiver.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the system reads and writes one entry, to which the pointer leads.
+        match unsafe { libc::poll(&raw mut ready, 1, PATIENCE_MS) } {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            // A signal is no reason to wait longer: nothing is lost but the trial.
+            count if count < 0 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(obstacle: Obstacle) -> io::Error {
+    match obstacle {
+        Obstacle::System(error) => error,
+        obstacle => io::Error::other(obstacle),
+    }
+}

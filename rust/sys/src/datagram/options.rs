@@ -1,0 +1,136 @@
+//! What a socket is asked to do, and what it says of itself.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Octets that the system has granted to a socket's queues, by its own count: beside the octets of datagrams it counts what it
+/// keeps with each of them ([`super::offload::charge`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// For what waits to be received.
+    pub receive_len: usize,
+    /// For what has been sent and has not left.
+    pub send_len: usize,
+}
+
+/// What a socket's queues hold now, by the system's count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Octets of what waits to be received, and for a while of what was.
+    pub receive_len: usize,
+    /// Octets of what has been sent and has not left.
+    pub send_len: usize,
+    /// Datagrams that were dropped since the socket is there, because its queue was full or a checksum was wrong. It starts
+    /// again behind 2^32 - 1.
+    pub drops: u32,
+}
+
+/// Asks for queues of so many octets; gives what was granted, by the system's count, which is twice what was asked for unless
+/// the machine's limits (`net.core.rmem_max`, `net.core.wmem_max`) are below that.
+///
+/// # Errors
+/// The system refuses, or a length is more than an int.
+pub fn set_buffers(socket: BorrowedFd<'_>, receive_len: usize, send_len: usize) -> io::Result<Buffers> {
+    let number = |len| libc::c_int::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, number(receive_len)?)?;
+    set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, number(send_len)?)?;
+    buffers(socket)
+}
+
+/// The octets that a socket's queues may hold.
+///
+/// # Errors
+/// The system refuses.
+pub fn buffers(socket: BorrowedFd<'_>) -> io::Result<Buffers> {
+    let number = |name| get(socket, libc::SOL_SOCKET, name).map(|len| usize::try_from(len).unwrap_or(0));
+    Ok(Buffers { receive_len: number(libc::SO_RCVBUF)?, send_len: number(libc::SO_SNDBUF)? })
+}
+
+/// Has the socket's datagrams leave whole or not at all: a router that does not take one drops it and says so
+/// ([`super::Obstacle::TooLong`]).
+///
+/// # Errors
+/// The system refuses.
+pub fn never_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
+    if get(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6 {
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+        // For addresses of IPv4 within IPv6. A socket without them may refuse.
+        let _ = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO);
+        return Ok(());
+    }
+    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
+/// Octets of an IP packet that the way of a connected socket takes, as far as the system knows.
+///
+/// # Errors
+/// The socket is not connected, or the system refuses.
+pub fn path_mtu(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mtu = match get(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? {
+        libc::AF_INET6 => get(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        _ => get(socket, libc::IPPROTO_IP, libc::IP_MTU),
+    };
+    Ok(usize::try_from(mtu?).unwrap_or(0))
+}
+
+/// Has datagrams of one sender and one length be received as trains, or not.
+///
+/// # Errors
+/// The kernel does not know how.
+pub fn set_trains(socket: BorrowedFd<'_>, are_wanted: bool) -> io::Result<()> {
+    set(socket, libc::SOL_UDP, libc::UDP_GRO, are_wanted.into())
+}
+
+/// What a socket's queues hold, and what was dropped. A system call that touches no queue, for now and then.
+///
+/// # Errors
+/// The system refuses.
+pub fn memory(socket: BorrowedFd<'_>) -> io::Result<Memory> {
+    let mut numbers = [0_u32; NUMBERS];
+    let mut len = size_of::<[u32; NUMBERS]>() as libc::socklen_t;
+    // SAFETY: the system writes to these numbers no more octets than it is told that they have.
+    let result = unsafe {
+        let (fd, at) = (socket.as_raw_fd(), numbers.as_mut_ptr().cast());
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, at, &raw mut len)
+    };
+    done(result)?;
+    if (len as usize) < size_of::<[u32; NUMBERS]>() {
+        // Before Linux 4.6 it says nothing of drops.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let number = |name: libc::c_int| numbers[name as usize];
+    Ok(Memory {
+        receive_len: number(libc::SK_MEMINFO_RMEM_ALLOC) as usize,
+        send_len: number(libc::SK_MEMINFO_WMEM_ALLOC) as usize,
+        drops: number(libc::SK_MEMINFO_DROPS),
+    })
+}
+
+/// Numbers of the kernel's table up to the drops.
+const NUMBERS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+
+pub(super) fn set(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the system reads one int, to which the pointer leads.
+    done(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len) })
+}
+
+fn get(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
+    let (mut value, mut len): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the system writes one int at most, to which the pointer leads, and its length.
+    done(unsafe {
+        let (fd, at) = (socket.as_raw_fd(), (&raw mut value).cast());
+        libc::getsockopt(fd, level, name, at, &raw mut len)
+    })?;
+    Ok(value)
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,158 @@
+//! Datagrams arrive.
+
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::address::Source;
+use super::{BATCH_MAX, Control, Obstacle, Part, RUNS_MAX};
+
+/// What has arrived in one room: a datagram, or a train of them from one sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// Octets that are in the room, from its beginning.
+    pub len: usize,
+    /// Octets that were sent. What of them the room has not held is lost.
+    pub sent_len: usize,
+    /// Octets of each datagram but the last, which may be shorter; [`sent_len`](Self::sent_len) of a single one.
+    pub segment_len: usize,
+    /// Who has sent it.
+    pub from: Option<SocketAddr>,
+}
+
+impl Arrived {
+    /// Whether some of it is lost because the room was too small.
+    pub fn is_truncated(&self) -> bool {
+        self.sent_len > self.len
+    }
+
+    /// Which octets of the room the datagrams are, in order: those that are there as a whole. A datagram may have none.
+    pub fn datagrams(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Arrived { len, sent_len, .. } = *self;
+        let segment_len = self.segment_len.max(1);
+        let count = sent_len.div_ceil(segment_len).max(1);
+        let datagrams = (0..count).map(move |at| at * segment_len..((at + 1) * segment_len).min(sent_len));
+        datagrams.take_while(move |datagram| datagram.end <= len)
+    }
+}
+
+/// Receives into rooms, a datagram or a train into each, in one system call; gives how many of them were filled, the first
+/// ones, 1 at least, and says in `arrived` what is in them. Never blocks.
+///
+/// A room is some parts, which are filled in order. A socket that asks for trains ([`super::options::set_trains`]) wants rooms of
+/// 64 KiB each, since what a room does not hold is lost.
+///
+/// # Errors
+/// None was filled: why. With [`Obstacle::Refused`] and its like nothing has been received, and there may be something.
+///
+/// # Panics
+/// With more than [`BATCH_MAX`] rooms or none, fewer places in `arrived`, or more than [`RUNS_MAX`] parts in one room.
+pub fn receive(
+    socket: BorrowedFd<'_>,
+    rooms: &[&[Part<'_>]],
+    arrived: &mut [Arrived],
+) -> Result<usize, Obstacle> {
+    assert!((1..=BATCH_MAX).contains(&rooms.len()), "{} rooms", rooms.len());
+    assert!(rooms.len() <= arrived.len(), "{} rooms, {} places", rooms.len(), arrived.len());
+    if let [room] = rooms {
+        let (mut source, mut control) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let mut header = header(room, &mut source, &mut control);
+        // SAFETY: the header refers to the parts, of which the same holds as below, and to the two rooms beside them, which live
+        // until what is in them has been read.
+        let len = unsafe { libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, FLAGS) };
+        let sent_len = usize::try_from(len).map_err(|_| Obstacle::last(false))?;
+        arrived[0] = told(&header, sent_len, room);
+        return Ok(1);
+    }
+    let mut sources = [const { MaybeUninit::<Source>::uninit() }; BATCH_MAX];
+    let mut controls = [const { MaybeUninit::<Control>::uninit() }; BATCH_MAX];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_MAX];
+    for (((room, source), control), place) in
+        rooms.iter().zip(&mut sources).zip(&mut controls).zip(&mut headers)
+    {
+        place.write(libc::mmsghdr { msg_hdr: header(room, source, control), msg_len: 0 });
+    }
+    // SAFETY: as many headers as there are rooms have been written. The words of the parts are borrowed for the length of the
+    // call; they are atomics, which may be written through a shared reference, and the system writes octets that any word may
+    // hold.
+    let count = unsafe {
+        let (fd, rooms, nothing) =
+            (socket.as_raw_fd(), rooms.len() as libc::c_uint, std::ptr::null_mut::<()>());
+        libc::syscall(libc::SYS_recvmmsg, fd, headers.as_mut_ptr(), rooms, FLAGS, nothing)
+    };
+    let count = usize::try_from(count).map_err(|_| Obstacle::last(false))?;
+    for ((header, room), arrived) in headers.iter().zip(rooms).zip(arrived).take(count) {
+        // SAFETY: this many were written above, and then by the system.
+        let header = unsafe { header.assume_init_ref() };
+        *arrived = told(&header.msg_hdr, header.msg_len as usize, room);
+    }
+    Ok(count)
+}
+
+/// Receives one datagram from whom it may be, into one part; gives the octets that it has, of which those that the part does not
+/// hold are lost. The shortest way for who polls a connected socket; of a train it does not tell where the datagrams end, so
+/// the socket must not ask for trains. Never blocks.
+///
+/// # Errors
+/// As of [`receive`].
+pub fn receive_one(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<usize, Obstacle> {
+    let (vector, nobody) = (room.vector(), std::ptr::null_mut::<libc::c_void>());
+    // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written through a shared reference,
+    // and the system writes octets that any word may hold.
+    let len = unsafe {
+        let fd = socket.as_raw_fd();
+        libc::syscall(libc::SYS_recvfrom, fd, vector.iov_base, vector.iov_len, FLAGS, nobody, nobody)
+    };
+    usize::try_from(len).map_err(|_| Obstacle::last(false))
+}
+
+/// The system gives the length that was sent, not the one that the room has held.
+const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+
+/// A header that refers to a room, and to where the system may write who has sent it and the length of its segments.
+fn header(
+    room: &[Part<'_>],
+    source: &mut MaybeUninit<Source>,
+    control: &mut MaybeUninit<Control>,
+) -> libc::msghdr {
+    assert!(room.len() <= RUNS_MAX, "{} parts", room.len());
+    // SAFETY: a message header is numbers and pointers, all of which may be zero.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_name = (&raw mut *source.write(Source::EMPTY)).cast();
+    header.msg_namelen = size_of::<Source>() as libc::socklen_t;
+    // A part is nothing but its vector.
+    header.msg_iov = room.as_ptr().cast::<libc::iovec>().cast_mut();
+    header.msg_iovlen = room.len() as _;
+    header.msg_control = (&raw mut *control.write(Control::EMPTY)).cast();
+    header.msg_controllen = size_of::<Control>() as _;
+    header
+}
+
+/// What a header says that the system has filled in, which came of [`header`] and whose rooms still live.
+fn told(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
+    let room_len = room.iter().map(Part::len).sum();
+    // SAFETY: the name is where `header` has put it, and all of it was written there.
+    let from = unsafe { (*header.msg_name.cast::<Source>()).address() };
+    // A connected socket may name nobody.
+    let from = from.filter(|_| header.msg_namelen > 0);
+    let segment_len = segment_len(header).filter(|len| (1..sent_len).contains(len)).unwrap_or(sent_len);
+    Arrived { len: sent_len.min(room_len), sent_len, segment_len, from }
+}
+
+/// The length of the segments of a train.
+fn segment_len(header: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the control octets are where `header` has put them; the system has written control messages there and their length
+    // to the header, and a control message with this name has an int.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while let Some(message) = at.as_ref() {
+            if (message.cmsg_level, message.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO) {
+                let value = libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned();
+                return usize::try_from(value).ok();
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+    None
+}
