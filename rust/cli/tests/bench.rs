@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mpjdev_cli::bench::order::{Case, Order};
+use mpjdev_cli::bench::side::{Contestant, Folder, Side, Tools};
 use mpjdev_cli::bench::startup;
 use serde_json::Value;
 
@@ -204,6 +206,21 @@ fn a_peer_that_is_not_installed_is_said_with_how_to_install_it() {
     assert!(out.contains("M/s"), "{out}");
 }
 
+/// Proves that plain UDP sockets follow orders as processes, and lose nothing on the way.
+#[test]
+fn plain_datagrams_are_a_contestant() {
+    let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev"));
+    let folder = Folder::new().expect("a folder");
+    let tools = Tools { folder, own, java: "java".into(), class_path: "".into() };
+    let mut side = Side::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
+    assert_eq!(side.name(), "plain UDP sockets");
+    for (case, octets) in [(Case::Buffers, 8), (Case::Arrays, 1 << 16), (Case::RateBuffers, 1 << 12)] {
+        let answer = side.follow(Order { case, octets, times: 3 }).expect("an answer");
+        assert!(answer.nanos > 0.0, "{case}");
+    }
+    side.end().expect("all its ranks end well");
+}
+
 /// Proves that a rank does not start ranks, and that nothing is left in the folder for temporary files.
 #[test]
 fn it_is_no_rank_and_leaves_nothing_behind() {
@@ -222,7 +239,8 @@ fn it_is_no_rank_and_leaves_nothing_behind() {
 #[test]
 fn a_rank_needs_a_launcher_and_orders() {
     let own = env!("CARGO_BIN_EXE_mpjdev");
-    for option in [&[][..], &["--threads", "2"], &["--sockets", "2"], &["--rank", "2"]] {
+    let plain = [&["--sockets", "2"][..], &["--datagrams", "2"], &["--rank", "2"], &["--rank", "2", "--udp"]];
+    for option in [&[][..], &["--threads", "2"]].into_iter().chain(plain) {
         let args = [&["/no/such/socket"], option].concat();
         let output = Command::new(own).arg("bench-rank").args(args).output().expect("it runs");
         assert_eq!(output.status.code(), Some(1));

@@ -5,11 +5,13 @@
 //! All of them run at the same time, but only one works: its ranks follow the [`order`]s that come through a socket, and sleep
 //! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
 //! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
-//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones;
+//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
+//! and [`datagrams`] those without connections;
 //! [`report`] and [`chart`] are for people.
 
 pub mod chart;
 pub mod contest;
+pub mod datagrams;
 pub mod figures;
 pub mod foreign;
 pub mod line;
@@ -18,6 +20,7 @@ pub mod memory;
 pub mod order;
 pub mod outcome;
 pub mod peer;
+mod plain;
 pub mod rank;
 pub mod report;
 pub mod side;

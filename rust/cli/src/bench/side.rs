@@ -109,6 +109,8 @@ pub enum Contestant {
     C(Program),
     /// Plain TCP sockets, as processes.
     Sockets,
+    /// Plain UDP sockets, as processes.
+    Datagrams,
 }
 
 impl Contestant {
@@ -119,6 +121,7 @@ impl Contestant {
             Contestant::Java(transport) => format!("Java {transport}"),
             Contestant::C(program) => program.name(),
             Contestant::Sockets => "plain TCP sockets".to_owned(),
+            Contestant::Datagrams => "plain UDP sockets".to_owned(),
         }
     }
 
@@ -130,9 +133,10 @@ impl Contestant {
         let crowded = ranks > processors();
         let transport = match self {
             Contestant::C(program) => return program.command(ranks, crowded, socket),
-            Contestant::Sockets => {
+            Contestant::Sockets | Contestant::Datagrams => {
+                let is_tcp = matches!(self, Contestant::Sockets);
                 let mut words = Vec::from(rank());
-                words.extend(["--sockets".into(), number()]);
+                words.extend([if is_tcp { "--sockets" } else { "--datagrams" }.into(), number()]);
                 return words;
             }
             Contestant::Rust(transport) | Contestant::Java(transport) => *transport,

@@ -6,14 +6,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
-use super::order::{Answer, Case, Order, window};
-use super::rank::{RankError, follow};
-use super::side::RANK;
+use super::order::Order;
+use super::plain;
+use super::rank::RankError;
 
 /// Octets before the elements of a message, as many as a packet's header has (IMPI 7.1).
 const HEADER_LEN: usize = 128;
@@ -27,18 +24,7 @@ const READ_LEN: usize = 64 << 10;
 /// The system refuses, or the orders cannot be followed.
 pub fn serve(socket: &Path, ranks: u32) -> Result<(), RankError> {
     let (own, other) = pair()?;
-    let mut children = vec![start(socket, 1, OwnedFd::from(other).into())?];
-    for rank in 2..ranks {
-        children.push(start(socket, rank, Stdio::null())?);
-    }
-    serve_rank(socket, 0, Some(own))?;
-    for mut child in children {
-        let status = child.wait()?;
-        if !status.success() {
-            return Err(RankError::Order(format!("a rank ended with {status}")));
-        }
-    }
-    Ok(())
+    plain::serve(socket, ranks, Party::new(0, own)?, other.into(), None)
 }
 
 /// One of the other ranks; standard input is rank 1's connection to rank 0.
@@ -46,26 +32,7 @@ pub fn serve(socket: &Path, ranks: u32) -> Result<(), RankError> {
 /// # Errors
 /// The orders cannot be followed.
 pub fn serve_other(socket: &Path, rank: u32) -> Result<(), RankError> {
-    let given = || io::stdin().as_fd().try_clone_to_owned().map(TcpStream::from);
-    let stream = (rank == 1).then(given).transpose()?;
-    serve_rank(socket, rank, stream)
-}
-
-fn serve_rank(socket: &Path, rank: u32, stream: Option<TcpStream>) -> Result<(), RankError> {
-    let mut party = stream.map(|stream| Party::new(rank, stream)).transpose()?;
-    follow(socket, rank, |order| {
-        let Some(party) = &mut party else { return Ok(Answer { nanos: 0.0, extra: 0.0 }) };
-        party.prepare(order);
-        party.run(order.case, order.times / 8 + 1)?;
-        let begin = Instant::now();
-        party.run(order.case, order.times)?;
-        Ok(Answer { nanos: begin.elapsed().as_nanos() as f64, extra: 0.0 })
-    })
-}
-
-fn start(socket: &Path, rank: u32, input: Stdio) -> io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(RANK).arg(socket).args(["--rank", &rank.to_string()]).stdin(input).spawn()
+    plain::serve_other(socket, rank, |input| Ok(Party::new(rank, input.into())?))
 }
 
 /// Both ends of a connection.
@@ -87,8 +54,6 @@ struct Party {
     stream: TcpStream,
     /// A message with its header.
     out: Vec<u8>,
-    /// Messages of a window.
-    window: usize,
     /// Room for whole messages: one, or as many short ones as are read at once.
     input: Vec<u8>,
 }
@@ -97,48 +62,11 @@ impl Party {
     fn new(rank: u32, stream: TcpStream) -> io::Result<Party> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Party { rank, stream, out: Vec::new(), window: 0, input: Vec::new() })
-    }
-
-    fn prepare(&mut self, order: Order) {
-        let len = HEADER_LEN + usize::try_from(order.octets).unwrap_or(usize::MAX - HEADER_LEN);
-        if self.out.len() != len {
-            self.window = window(order.octets) as usize;
-            self.out = vec![1; len];
-            self.input = vec![1; len * (READ_LEN / len).max(1)];
-        }
-    }
-
-    fn run(&mut self, case: Case, times: u64) -> Result<(), RankError> {
-        let message = self.out.len();
-        for _ in 0..times {
-            match (case, self.rank) {
-                (Case::Arrays | Case::Buffers, 0) => {
-                    self.send(message)?;
-                    self.receive(message)?;
-                }
-                (Case::Arrays | Case::Buffers, _) => {
-                    self.receive(message)?;
-                    self.send(message)?;
-                }
-                (Case::RateArrays | Case::RateBuffers, 0) => {
-                    for _ in 0..self.window {
-                        self.send(message)?;
-                    }
-                    self.receive(HEADER_LEN)?;
-                }
-                (Case::RateArrays | Case::RateBuffers, _) => {
-                    self.receive(message * self.window)?;
-                    self.send(HEADER_LEN)?;
-                }
-                _ => return Err(RankError::Order(format!("{case} is not measured with plain sockets"))),
-            }
-        }
-        Ok(())
+        Ok(Party { rank, stream, out: Vec::new(), input: Vec::new() })
     }
 
     /// Writes so many octets, in one write where the system takes them all.
-    fn send(&mut self, len: usize) -> io::Result<()> {
+    fn write(&mut self, len: usize) -> io::Result<()> {
         let mut written = 0;
         while written < len {
             match self.stream.write(&self.out[written..len]) {
@@ -151,7 +79,7 @@ impl Party {
     }
 
     /// Reads until so many octets have come.
-    fn receive(&mut self, len: usize) -> io::Result<()> {
+    fn read(&mut self, len: usize) -> io::Result<()> {
         let (mut left, mut at) = (len, 0);
         while left > 0 {
             let end = self.input.len().min(at + left);
@@ -169,6 +97,37 @@ impl Party {
     }
 }
 
+impl plain::Party for Party {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn prepare(&mut self, order: Order) -> Result<(), RankError> {
+        let len = HEADER_LEN + usize::try_from(order.octets).unwrap_or(usize::MAX - HEADER_LEN);
+        if self.out.len() != len {
+            self.out = vec![1; len];
+            self.input = vec![1; len * (READ_LEN / len).max(1)];
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), RankError> {
+        Ok(self.write(self.out.len())?)
+    }
+
+    fn receive(&mut self, count: usize) -> Result<(), RankError> {
+        Ok(self.read(self.out.len() * count)?)
+    }
+
+    fn send_answer(&mut self) -> Result<(), RankError> {
+        Ok(self.write(HEADER_LEN)?)
+    }
+
+    fn receive_answer(&mut self) -> Result<(), RankError> {
+        Ok(self.read(HEADER_LEN)?)
+    }
+}
+
 /// Nothing can be read or written at this moment, or a signal came.
 fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
@@ -176,6 +135,8 @@ fn is_for_now(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::Case;
+    use super::super::plain::Party as _;
     use super::*;
 
     /// Two ranks follow an order; gives the octets of a message with its header.
@@ -184,8 +145,8 @@ mod tests {
         let order = Order { case, octets, times: 3 };
         let run = |rank, stream| {
             let mut party = Party::new(rank, stream).expect("a party");
-            party.prepare(order);
-            party.run(case, order.times).expect("it runs");
+            party.prepare(order).expect("room");
+            plain::run(&mut party, order, order.times).expect("it runs");
             assert!(matches!(party.stream.read(&mut [0]), Err(e) if is_for_now(&e)), "nothing is left over");
             party
         };
@@ -208,9 +169,10 @@ mod tests {
     fn what_it_does_not_know_is_refused_and_a_peer_that_has_gone_is_noticed() {
         let (one, other) = pair().expect("a connection");
         let mut party = Party::new(0, one).expect("a party");
-        party.prepare(Order { case: Case::Ring, octets: 8, times: 1 });
-        assert!(matches!(party.run(Case::Ring, 1), Err(RankError::Order(_))));
+        let order = |case| Order { case, octets: 8, times: 1 };
+        party.prepare(order(Case::Ring)).expect("room");
+        assert!(matches!(plain::run(&mut party, order(Case::Ring), 1), Err(RankError::Order(_))));
         drop(other);
-        assert!(matches!(party.run(Case::Arrays, 1), Err(RankError::Socket(_))));
+        assert!(matches!(plain::run(&mut party, order(Case::Arrays), 1), Err(RankError::Socket(_))));
     }
 }

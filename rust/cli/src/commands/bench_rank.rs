@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::bench::{rank, sockets};
+use crate::bench::{datagrams, rank, sockets};
 
 /// Its arguments.
 #[derive(Args, Debug)]
@@ -21,18 +21,28 @@ pub struct BenchRank {
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with = "threads")]
     sockets: Option<u32>,
 
+    /// Be so many ranks as processes with plain UDP sockets
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with_all = ["threads", "sockets"])]
+    datagrams: Option<u32>,
+
     /// Be one of those, other than rank 0
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["threads", "sockets"])]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["threads", "sockets", "datagrams"])]
     rank: Option<u32>,
+
+    /// Be it with a UDP socket
+    #[arg(long, requires = "rank")]
+    udp: bool,
 }
 
 impl BenchRank {
     /// Follows orders to their end; gives the exit status.
     pub fn run(&self) -> ExitCode {
-        let served = match (self.sockets, self.rank) {
-            (Some(ranks), _) => sockets::serve(&self.socket, ranks),
-            (None, Some(rank)) => sockets::serve_other(&self.socket, rank),
-            (None, None) => rank::serve(&self.socket, self.threads),
+        let served = match (self.sockets, self.datagrams, self.rank) {
+            (Some(ranks), ..) => sockets::serve(&self.socket, ranks),
+            (None, Some(ranks), _) => datagrams::serve(&self.socket, ranks),
+            (None, None, Some(rank)) if self.udp => datagrams::serve_other(&self.socket, rank),
+            (None, None, Some(rank)) => sockets::serve_other(&self.socket, rank),
+            (None, None, None) => rank::serve(&self.socket, self.threads),
         };
         match served {
             Ok(()) => ExitCode::SUCCESS,
