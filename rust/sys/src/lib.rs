@@ -15,6 +15,8 @@ pub mod segment;
 pub mod slots;
 #[cfg(not(loom))]
 pub mod stream;
+#[cfg(not(loom))]
+pub mod tunnel;
 
 #[cfg(loom)]
 mod model;

@@ -6,7 +6,8 @@
 //! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
 //! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
 //! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
-//! and [`datagrams`] those without connections;
+//! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
+//! protocols go through, and [`stream`] what TCP does there;
 //! [`report`] and [`chart`] are for people.
 
 pub mod chart;
@@ -17,16 +18,19 @@ pub mod foreign;
 pub mod line;
 pub mod loops;
 pub mod memory;
+pub mod netem;
 pub mod order;
 pub mod outcome;
 pub mod peer;
 mod plain;
 pub mod rank;
+pub mod relay;
 pub mod report;
 pub mod side;
 pub mod sleeps;
 pub mod sockets;
 pub mod startup;
+pub mod stream;
 pub mod trial;
 
 use std::io;

@@ -1,6 +1,7 @@
 //! The commands: one file each, one variant of [`Command`] each.
 
 pub mod bench;
+pub mod bench_net;
 pub mod bench_rank;
 pub mod impi_server;
 pub mod inspect;
@@ -26,6 +27,9 @@ struct Line {
 pub enum Command {
     /// Measure messages between ranks, beside a C program under an MPI of the machine
     Bench(bench::Bench),
+    /// Bad networks of bench
+    #[command(hide = true)]
+    BenchNet(bench_net::BenchNet),
     /// A rank of bench
     #[command(hide = true)]
     BenchRank(bench_rank::BenchRank),
@@ -61,6 +65,7 @@ impl Command {
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
             Command::Bench(bench) => bench.run(),
+            Command::BenchNet(net) => net.run(),
             Command::BenchRank(rank) => rank.run(),
             Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
