@@ -39,7 +39,8 @@ pub fn tcp(
     ranks.collect()
 }
 
-/// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`] between them.
+/// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`](fn@tcp) between
+/// them.
 ///
 /// # Errors
 /// The system refuses.

@@ -4,7 +4,7 @@
 //! packets, its credit, its life. Near ranks are numbered from 0 among themselves; everybody above here counts in the world.
 //! Messages of a rank to itself go the near way.
 //!
-//! A thread that waits polls both ways ([`turns`]), and sleeps on the bell that the near ranks ring; the thread that the rank
+//! A thread that waits polls both ways, and sleeps on the bell that the near ranks ring; the thread that the rank
 //! has beside it for the connections rings that too. Matching is above here, so a receive from any source is nothing special.
 
 mod inbox;
