@@ -73,7 +73,7 @@ static TINY_TCP_SLEEPERS: World = World {
 static SITES_SLEEPERS: World = World {
     name: "sites, without slices",
     config: || sleeping(Config::default()),
-    connect: |ranks, config, pool| crate::worlds::sites(ranks, 1, config, Terms::default(), pool),
+    connect: |ranks, config, pool| (crate::worlds::SITES.connect)(ranks, config, pool),
     lacks: &[],
 };
 
@@ -161,6 +161,30 @@ fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
 #[test]
 fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
     ALL.iter().for_each(|world| threads_exchange(world, 12, amount(1000, 50_000)));
+}
+
+/// Where some are near and others far, two threads of a rank wait for either.
+#[test]
+fn a_rank_is_woken_by_whoever_sends_near_or_far() {
+    const RANKS: u32 = 4;
+    for world in &ALL[2..] {
+        run(world, RANKS as usize, |party| {
+            let other = |step: usize| (party.rank() + 1 + (step % 3) as u32) % RANKS;
+            party.threads(2, |k| {
+                for i in 0..amount(300, 20_000) {
+                    let (letter, tag) = (letter(k, i), k as i32);
+                    let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
+                    let sent: Vec<_> =
+                        (0..3).map(|step| party.isend(mode, &letter, other(step), tag)).collect();
+                    // Another one first each time.
+                    for step in 0..3 {
+                        party.expect(from(other(i + step), tag), &letter);
+                    }
+                    party.wait_all(sent);
+                }
+            });
+        });
+    }
 }
 
 /// A thread that never sleeps takes in what others wait for.

@@ -130,13 +130,7 @@ fn per_site(ranks: usize, most: usize) -> usize {
     most.min(ranks.div_ceil(2))
 }
 
-pub(crate) fn sites(
-    ranks: usize,
-    per_site: usize,
-    config: Config,
-    terms: Terms,
-    pool: &Arc<HeapPool>,
-) -> Vec<Comm> {
+fn sites(ranks: usize, per_site: usize, config: Config, terms: Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
     job::sites(ranks, per_site, config, terms, SEGMENT, pool).expect("shared memory and connections")
 }
 
