@@ -9,6 +9,7 @@ pub mod error;
 pub mod extension;
 pub mod header;
 pub mod layout;
+pub mod modern;
 pub mod network;
 pub mod packet;
 pub mod sequence;

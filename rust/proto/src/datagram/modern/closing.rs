@@ -1,0 +1,185 @@
+//! The end of a connection (5.8).
+//!
+//! ```text
+//! OPEN --close--> CLOSING --all is complete--> FIN_SENT --own FIN acknowledged, peer's FIN has come--> LINGER --> CLOSED
+//!                    |                            |                                                     | FIN comes again:
+//!                    +---------deadline-----------+--------> FAILED                                     | acknowledged again
+//! any: nothing came for dead_after, or RST ----------------> FAILED
+//! ```
+//!
+//! An end that has lingered long enough may still not have been heard. What comes for it then is answered with a RST, as
+//! any packet of a connection that is not there, but with DUPLICATE and its last acknowledgment number: all had come before.
+//! That ends the other end well (a choice of ours).
+
+use super::super::packet::Packet;
+use super::super::sequence::Sequence;
+use super::connection::{Connection, Event};
+use super::error::{Cause, Failure};
+use super::sender::Report;
+use super::time::{MILLISECOND, Nanos};
+
+/// How long a closed end answers at least (5.8).
+const LINGER_MIN: Nanos = 50 * MILLISECOND;
+/// The same in PTOs (5.8).
+const LINGER_PTOS: u64 = 3;
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    state: State,
+    peer_finished: bool,
+    /// When [`Connection::close`] gives up.
+    deadline: Option<Nanos>,
+    /// Whether the peer is to be told that there is nobody any more.
+    resets_peer: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Closing,
+    FinSent { number: u64 },
+    Linger { until: Nanos },
+    Closed,
+    Failed,
+}
+
+impl Closing {
+    pub(super) const fn new() -> Self {
+        Self { state: State::Open, peer_finished: false, deadline: None, resets_peer: false }
+    }
+
+    #[inline]
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+
+    #[inline]
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Closed | State::Failed)
+    }
+
+    #[inline]
+    pub(super) const fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing)
+    }
+
+    pub(super) const fn has_fin_left(&self) -> bool {
+        !matches!(self.state, State::Open | State::Closing)
+    }
+
+    pub(super) const fn close(&mut self, deadline: Nanos) {
+        if self.is_open() {
+            self.state = State::Closing;
+            self.deadline = Some(deadline);
+        }
+    }
+
+    /// FIN has left.
+    pub(super) const fn fin_left(&mut self, number: u64) {
+        self.state = State::FinSent { number };
+    }
+
+    /// The peer's FIN has come, once.
+    pub(super) fn peer_finished(&mut self) -> Option<()> {
+        (!std::mem::replace(&mut self.peer_finished, true)).then_some(())
+    }
+
+    #[inline]
+    pub(super) const fn has_peer_finished(&self) -> bool {
+        self.peer_finished
+    }
+
+    /// The peer did not hear the last acknowledgment, so it is answered for longer; not beyond the deadline.
+    pub(super) fn came_twice(&mut self, now: Nanos, pto: Nanos) {
+        if let State::Linger { until } = &mut self.state {
+            let longer = linger_end(now, pto);
+            *until = longer.min(self.deadline.unwrap_or(longer)).max(*until);
+        }
+    }
+
+    #[inline]
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    pub(super) const fn reset_peer(&mut self) {
+        self.resets_peer = true;
+    }
+
+    pub(super) const fn poll_reset(&mut self) -> bool {
+        std::mem::replace(&mut self.resets_peer, false)
+    }
+
+    /// When time decides something.
+    pub(super) const fn deadline(&self) -> Option<Nanos> {
+        match self.state {
+            State::Linger { until } => Some(until),
+            State::Closing | State::FinSent { .. } => self.deadline,
+            State::Open | State::Closed | State::Failed => None,
+        }
+    }
+}
+
+fn linger_end(now: Nanos, pto: Nanos) -> Nanos {
+    now.saturating_add(pto.saturating_mul(LINGER_PTOS).max(LINGER_MIN))
+}
+
+impl Connection {
+    /// Something has come: perhaps it was the last thing that was to come.
+    pub(super) fn go_on_closing(&mut self, now: Nanos) {
+        if let State::FinSent { number } = self.closing.state
+            && self.sender.una() > number
+            && self.closing.peer_finished
+        {
+            self.closing.state = State::Linger { until: linger_end(now, self.rtt.base_pto()) };
+            self.waiting_since = None;
+        }
+    }
+
+    pub(super) fn expire_closing(&mut self, now: Nanos) {
+        match self.closing.state {
+            State::Linger { until } if until <= now => self.closed(),
+            State::Closing | State::FinSent { .. } if self.closing.deadline.is_some_and(|at| at <= now) => {
+                self.fail(Cause::Deadline);
+            }
+            _ => {}
+        }
+    }
+
+    /// The peer has closed, or somebody says that it knows no such connection: by the number that the peer has given us.
+    pub(super) fn handle_reset(&mut self, now: Nanos, packet: &Packet) {
+        if packet.extension.connection != self.settings.theirs || self.closing.is_over() {
+            self.counters.stale += 1;
+            return;
+        }
+        let ack = packet.header.numbers.ack.filter(|_| packet.extension.duplicate);
+        let next = self.sender.next();
+        if self.closing.has_fin_left() && ack.is_some_and(|ack| ack.expand(next) == next) {
+            self.take_report(now, &Report { ack: next, ..Report::default() });
+            self.closed();
+        } else {
+            self.fail(Cause::Reset);
+        }
+    }
+
+    fn closed(&mut self) {
+        self.closing.state = State::Closed;
+        self.push_event(Event::Closed);
+    }
+
+    /// Ends the connection badly; whether it was not over before.
+    pub(super) fn fail(&mut self, cause: Cause) -> bool {
+        if self.closing.is_over() {
+            return false;
+        }
+        self.closing.state = State::Failed;
+        self.push_event(Event::Failed(Failure {
+            cause,
+            unacknowledged: self.sending.unacknowledged(),
+            first: Sequence::of(self.sender.una()).bits(),
+            peer_finished: self.closing.peer_finished,
+        }));
+        true
+    }
+}

@@ -1,0 +1,341 @@
+//! How much may be under way: the congestion window, in packets (5.7).
+//!
+//! | path | algorithm | source |
+//! |---|---|---|
+//! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acknowledged | 5.7 |
+//! | any other | CUBIC, or NewReno | RFC 9438; RFC 9002, 7 |
+//!
+//! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
+//! something is acknowledged, or lost, that left after the cut. A mark of congestion is a loss. A cut that turns out to
+//! have had no reason is undone. A timer that expires cuts nothing.
+
+use super::time::{Nanos, SECOND};
+
+/// Which rule the window follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// For paths that nobody else uses: additive increase, multiplicative decrease, from a window that is large at once.
+    Private,
+    /// RFC 9002, 7: half the window, one packet more each round trip.
+    NewReno,
+    /// RFC 9438: what TCP does on Linux, so fair beside it; where losses are frequent it grows as NewReno does.
+    #[default]
+    Cubic,
+}
+
+/// The least window (RFC 9002, 7.2).
+pub const WINDOW_MIN: u32 = 2;
+
+/// Beta of CUBIC: what is left of the window (RFC 9438, 4.6).
+const CUBIC_BETA: f64 = 0.7;
+/// C of CUBIC, packets in a second cubed (RFC 9438, 5.1).
+const CUBIC_C: f64 = 0.4;
+/// Alpha of CUBIC where it is friendly to Reno (RFC 9438, 4.3).
+const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
+/// At most so much more each round trip (RFC 9438, 4.4).
+const CUBIC_STEP_MAX: f64 = 1.5;
+
+/// The window and what its rule remembers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Congestion {
+    algorithm: Algorithm,
+    max: f64,
+    state: State,
+    /// What the last cut replaced.
+    before: Option<State>,
+    /// The first transmission behind the last cut: earlier ones neither cut nor add.
+    epoch: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    window: f64,
+    threshold: f64,
+    cubic: Cubic,
+}
+
+/// Variables of RFC 9438, 4.1.2.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cubic {
+    /// W_max.
+    max: f64,
+    /// K, in seconds.
+    k: f64,
+    /// When congestion avoidance began.
+    began: Option<Nanos>,
+    /// W_est: what Reno would have.
+    reno: f64,
+    /// cwnd_prior.
+    prior: f64,
+    /// When something was acknowledged last.
+    acked_at: Nanos,
+}
+
+/// What was acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    /// Packets that left after the last cut.
+    pub(super) count: u32,
+    /// S.
+    pub(super) smoothed: Nanos,
+    /// Whether the window was what held the sender back: else nothing is learned of the path.
+    pub(super) is_limited: bool,
+}
+
+impl Congestion {
+    pub(super) fn new(algorithm: Algorithm, initial: u32, max: u32) -> Self {
+        let max = f64::from(max.max(WINDOW_MIN));
+        let window = f64::from(initial).clamp(f64::from(WINDOW_MIN), max);
+        // A private path begins where others arrive: there is nothing to find out slowly.
+        let threshold = if algorithm == Algorithm::Private { window } else { max };
+        let state = State { window, threshold, cubic: Cubic::default() };
+        Self { algorithm, max, state, before: None, epoch: 0 }
+    }
+
+    /// Packets that may be under way, at least 2.
+    #[inline]
+    pub(super) const fn window(&self) -> u32 {
+        self.state.window as u32
+    }
+
+    /// The first transmission whose acknowledgment adds to the window.
+    #[inline]
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    #[inline]
+    pub(super) fn acked(&mut self, now: Nanos, acked: &Acked) {
+        let since = self.state.cubic.acked_at;
+        self.state.cubic.acked_at = now;
+        if acked.count == 0 {
+            return;
+        }
+        if !acked.is_limited {
+            // Time in which the window was not used does not count (RFC 9438, 5.8).
+            if let Some(began) = &mut self.state.cubic.began {
+                *began = began.saturating_add(now.saturating_sub(since)).min(now);
+            }
+            return;
+        }
+        let count = f64::from(acked.count);
+        let window = self.state.window;
+        let grown = if window < self.state.threshold {
+            (window + count).min(self.state.threshold.max(window))
+        } else if self.algorithm == Algorithm::Cubic {
+            self.cubic(now, acked)
+        } else {
+            window + count / window
+        };
+        self.state.window = grown.min(self.max);
+    }
+
+    /// Congestion avoidance of RFC 9438, 4.2 to 4.5.
+    fn cubic(&mut self, now: Nanos, acked: &Acked) -> f64 {
+        let State { window, ref mut cubic, .. } = self.state;
+        let began = *cubic.began.get_or_insert_with(|| {
+            // No cut came before, or an idle time: the plateau is here.
+            cubic.max = cubic.max.max(window);
+            cubic.k = ((cubic.max - window).max(0.0) / CUBIC_C).cbrt();
+            cubic.reno = window;
+            cubic.prior = cubic.prior.max(window);
+            now
+        });
+        let (k, max) = (cubic.k, cubic.max);
+        let at = |time: Nanos| {
+            let t = time as f64 / SECOND as f64 - k;
+            CUBIC_C * t * t * t + max
+        };
+        let elapsed = now.saturating_sub(began);
+        let alpha = if cubic.reno >= cubic.prior { 1.0 } else { CUBIC_ALPHA };
+        cubic.reno += alpha * f64::from(acked.count) / window;
+        if at(elapsed) < cubic.reno {
+            return window.max(cubic.reno);
+        }
+        let target = at(elapsed.saturating_add(acked.smoothed)).clamp(window, window * CUBIC_STEP_MAX);
+        window + (target - window) / window * f64::from(acked.count)
+    }
+
+    /// A packet is lost, or was marked, whose latest transmission was `transmission`; `next` is the one that comes next.
+    /// Whether that cut the window: once for each epoch.
+    pub(super) fn lost(&mut self, transmission: u64, next: u64) -> bool {
+        if transmission < self.epoch {
+            return false;
+        }
+        self.before = Some(self.state);
+        self.epoch = next;
+        let State { window, .. } = self.state;
+        let left = match self.algorithm {
+            Algorithm::Private | Algorithm::NewReno => window / 2.0,
+            Algorithm::Cubic => window * CUBIC_BETA,
+        };
+        let left = left.max(f64::from(WINDOW_MIN));
+        let cubic = &mut self.state.cubic;
+        // Fast convergence (RFC 9438, 4.7).
+        cubic.max = if window < cubic.max { window * (1.0 + CUBIC_BETA) / 2.0 } else { window };
+        cubic.prior = window;
+        cubic.began = None;
+        self.state.window = left;
+        self.state.threshold = left;
+        true
+    }
+
+    /// Losses all over several timeouts: the path is not what it was (RFC 9002, 7.6).
+    pub(super) fn collapse(&mut self, next: u64) {
+        self.before = None;
+        self.epoch = next;
+        let window = f64::from(WINDOW_MIN);
+        if self.algorithm == Algorithm::Private {
+            // Back to where it was in doublings: nobody else is on the path.
+            self.state.threshold = self.state.threshold.max(self.state.window);
+        }
+        self.state.window = window;
+    }
+
+    /// The last cut had no reason; whether there was one to be undone.
+    pub(super) fn undo(&mut self) -> bool {
+        let Some(before) = self.before.take() else { return false };
+        self.state.window = self.state.window.max(before.window);
+        self.state.threshold = self.state.threshold.max(before.threshold);
+        self.state.cubic = Cubic { acked_at: self.state.cubic.acked_at, ..before.cubic };
+        true
+    }
+
+    pub(super) fn check(&self) {
+        let State { window, threshold, .. } = self.state;
+        assert!((f64::from(WINDOW_MIN)..=self.max).contains(&window), "{self:?}");
+        assert!(threshold >= f64::from(WINDOW_MIN), "{self:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::time::MILLISECOND;
+    use super::*;
+
+    const SMOOTHED: Nanos = 10 * MILLISECOND;
+
+    fn acked(count: u32) -> Acked {
+        Acked { count, smoothed: SMOOTHED, is_limited: true }
+    }
+
+    /// Acknowledges a whole window a round trip, `rounds` times.
+    fn run(congestion: &mut Congestion, now: &mut Nanos, rounds: u32) {
+        run_with(congestion, now, rounds, SMOOTHED);
+    }
+
+    fn run_with(congestion: &mut Congestion, now: &mut Nanos, rounds: u32, smoothed: Nanos) {
+        for _ in 0..rounds {
+            *now += smoothed;
+            let count = congestion.window();
+            congestion.acked(*now, &Acked { count, smoothed, is_limited: true });
+            congestion.check();
+        }
+    }
+
+    /// Of all that is lost in a round trip only the first counts.
+    #[test]
+    fn a_window_is_cut_once_in_an_epoch() {
+        for (algorithm, left) in [(Algorithm::Private, 32), (Algorithm::NewReno, 32), (Algorithm::Cubic, 44)]
+        {
+            let mut congestion = Congestion::new(algorithm, 64, 1024);
+            assert!(congestion.lost(10, 74));
+            assert!(!congestion.lost(11, 75) && !congestion.lost(73, 75));
+            assert_eq!(congestion.window(), left, "{algorithm:?}");
+            assert!(congestion.lost(74, 106));
+        }
+    }
+
+    /// Slow start doubles; avoidance adds one each round; a private path has no slow start.
+    #[test]
+    fn windows_grow_by_their_rule() {
+        let mut now = 0;
+        let mut reno = Congestion::new(Algorithm::NewReno, 10, 1024);
+        run(&mut reno, &mut now, 3);
+        assert_eq!(reno.window(), 80);
+        reno.lost(0, 1);
+        run(&mut reno, &mut now, 11);
+        assert!((50..=52).contains(&reno.window()), "{reno:?}");
+        let mut private = Congestion::new(Algorithm::Private, 64, 1024);
+        run(&mut private, &mut now, 11);
+        assert!((74..=76).contains(&private.window()), "{private:?}");
+    }
+
+    /// RFC 9438, figure 1: concave up to the old window, which it reaches after K, then convex. The round trip is long, or
+    /// Reno would be faster.
+    #[test]
+    fn cubic_returns_to_the_old_window_after_k() {
+        let (mut now, smoothed) = (0, 20 * SMOOTHED);
+        let mut cubic = Congestion::new(Algorithm::Cubic, 800, 16383);
+        cubic.lost(0, 1);
+        let k = (800.0_f64 * 0.3 / 0.4).cbrt();
+        let half = (k * 5.0 / 2.0) as u32;
+        let start = cubic.window();
+        run_with(&mut cubic, &mut now, half, smoothed);
+        let middle = cubic.window();
+        assert!(start < middle && middle - start > 800 - middle, "not concave: {start}, {middle}");
+        run_with(&mut cubic, &mut now, half, smoothed);
+        assert!((780..=810).contains(&cubic.window()), "{cubic:?}");
+        run_with(&mut cubic, &mut now, 2 * half, smoothed);
+        assert!(cubic.window() > 1000, "not convex: {cubic:?}");
+    }
+
+    /// With short round trips and frequent losses CUBIC has what Reno has (RFC 9438, 4.3): the mean window at 1 % loss.
+    #[test]
+    fn cubic_is_friendly_to_reno_at_one_percent_loss() {
+        let mut means = Vec::new();
+        for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
+            let mut congestion = Congestion::new(algorithm, 10, 1024);
+            let (mut now, mut sum, mut transmission, mut random) = (0, 0_u64, 0_u64, 1_u64);
+            for _ in 0..20_000 {
+                now += SMOOTHED;
+                let window = congestion.window();
+                sum += u64::from(window);
+                let mut arrived = 0;
+                for _ in 0..window {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if (random >> 33).is_multiple_of(100) {
+                        congestion.lost(transmission, transmission + u64::from(window));
+                    } else {
+                        arrived += 1;
+                    }
+                    transmission += 1;
+                }
+                congestion.acked(now, &acked(arrived));
+            }
+            means.push(sum as f64 / 20_000.0);
+        }
+        assert!(means[1] >= 0.9 * means[0] && means[1] <= 1.3 * means[0], "NewReno and CUBIC: {means:?}");
+        assert!(means[0] > 10.0, "{means:?}");
+    }
+
+    /// What was cut in vain comes back; what was not cut does not grow by that.
+    #[test]
+    fn an_undone_cut_gives_the_window_back_once() {
+        let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
+        assert!(!congestion.undo());
+        congestion.lost(0, 64);
+        assert!(congestion.undo() && !congestion.undo());
+        assert_eq!(congestion.window(), 64);
+        congestion.collapse(70);
+        assert_eq!(congestion.window(), WINDOW_MIN);
+        assert!(!congestion.undo());
+    }
+
+    /// A sender that has nothing to send learns nothing, and does not earn a cubic's time.
+    #[test]
+    fn unused_windows_do_not_grow() {
+        let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
+        congestion.lost(0, 1);
+        let mut now = 0;
+        run(&mut congestion, &mut now, 1);
+        let window = congestion.window();
+        for _ in 0..1000 {
+            now += SMOOTHED;
+            congestion.acked(now, &Acked { is_limited: false, ..acked(1) });
+        }
+        assert_eq!(congestion.window(), window);
+        run(&mut congestion, &mut now, 1);
+        assert!(congestion.window() <= window + 2, "{congestion:?}");
+    }
+}

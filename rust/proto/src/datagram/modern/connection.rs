@@ -1,0 +1,440 @@
+//! One end of a connection between two ranks: the machine that its driver drives.
+//!
+//! What a driver does, in this order, whenever it is its turn:
+//!
+//! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the user data go.
+//!   Then [`Connection::poll_kept`] until there is nothing: what was kept and whose turn it is now;
+//! - when there is none left, [`Connection::handle_drained`]; when [`Connection::next_timeout`] has come,
+//!   [`Connection::handle_timeout`];
+//! - after any of these, and after commands: [`Connection::poll_event`] until there is nothing, and
+//!   [`Connection::poll_transmit`] until there is nothing, each time a datagram to be sent. The next pass looks what has
+//!   come before more leaves.
+//!
+//! Both ends must have their connection before either sends: a packet that nobody knows is answered with a reset.
+
+use std::collections::VecDeque;
+
+use super::super::packet::Packet;
+use super::acks::Acks;
+use super::closing::Closing;
+use super::congestion::Congestion;
+use super::content::Content;
+use super::counters::Counters;
+use super::error::{Cause as FailureCause, Failure, NoSuchArrival, SendError};
+use super::loss::Detection;
+use super::pacing::Pacing;
+use super::receiver::Receiver;
+use super::receiving::{ArrivalId, Delivery, Receiving};
+use super::rtt::{Rtt, Timing};
+use super::sender::Sender;
+use super::sending::{Cancel, Send, Sending};
+use super::settings::{Settings, SettingsError};
+use super::time::{Nanos, earlier};
+use super::windows::SendWindow;
+
+/// The state between two ranks. It has no clock: times that go back are taken as they are, and only delay things.
+///
+/// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard), [`cancel`](Self::cancel),
+/// [`forget`](Self::forget), [`hold`](Self::hold), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
+/// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_congestion_mark`](Self::handle_congestion_mark),
+/// [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
+/// [`poll_kept`](Self::poll_kept), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
+/// [`next_timeout`](Self::next_timeout).
+///
+/// Whatever a peer sends, nothing panics, and everything that is kept has a limit: what no honest peer says is counted
+/// and ignored.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) settings: Settings,
+    pub(super) rtt: Rtt,
+    pub(super) sender: Sender<Content>,
+    /// None where nothing is left to do but to wait for the turn.
+    pub(super) receiver: Receiver<Option<Content>>,
+    pub(super) acks: Acks,
+    pub(super) congestion: Congestion,
+    pub(super) detection: Detection,
+    pub(super) pacing: Pacing,
+    pub(super) send_window: SendWindow,
+    pub(super) sending: Sending,
+    pub(super) receiving: Receiving,
+    pub(super) closing: Closing,
+    pub(super) counters: Counters,
+    pub(super) events: VecDeque<Event>,
+    /// What the timer asks about.
+    pub(super) questions: [Option<u64>; 2],
+    /// Whether one lost packet may leave beyond the window, right after a cut (RFC 9002, 7.3.2).
+    pub(super) is_rescue: bool,
+    /// The number behind the last packet that asked for an acknowledgment.
+    pub(super) asked: u64,
+    /// Whether a packet without a message is to ask for an acknowledgment.
+    pub(super) asks_alone: bool,
+    pub(super) is_flushing: bool,
+    pub(super) echoes_mark: bool,
+    pub(super) told_to_hold: bool,
+    heard_at: Nanos,
+    /// Since when something is to come from the peer.
+    pub(super) waiting_since: Option<Nanos>,
+    /// When a packet may leave that waits for nothing but its pace.
+    pub(super) paced_until: Option<Nanos>,
+}
+
+/// What to do with the user data of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// They are this.
+    Deliver(Delivery),
+    /// They are to be kept, until [`Connection::poll_kept`] names the same slot: below `receive_window`, unlike for all that
+    /// are kept at the same time.
+    Keep {
+        /// Where.
+        slot: u16,
+    },
+    /// There are none, or nobody wants them.
+    Drop,
+}
+
+/// Something that the driver has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The octets of this message are no longer needed. A standard message is complete, and unless it is cancellable its
+    /// token is free.
+    Released {
+        /// Of the send.
+        token: u64,
+    },
+    /// The peer has matched a synchronous, announced or long message.
+    Matched {
+        /// Of the send.
+        token: u64,
+    },
+    /// The message was taken back: it is complete, its octets and its token are free.
+    Cancelled {
+        /// Of the send.
+        token: u64,
+    },
+    /// The message could not be taken back; all else about it goes on, or has happened.
+    NotCancelled {
+        /// Of the send.
+        token: u64,
+    },
+    /// The peer takes a message back that no receive has matched: the driver forgets it.
+    Withdraw {
+        /// Of [`Delivery::Arrived`]; no longer valid.
+        arrival: ArrivalId,
+    },
+    /// The peer sends no message any more.
+    PeerFinished,
+    /// The connection is closed: all that was sent has come, and the peer knows that it may forget it as well.
+    Closed,
+    /// The connection has failed. [`Connection::pending`] names what was not complete.
+    Failed(Failure),
+}
+
+impl Connection {
+    /// A connection at `now`, with nothing sent and nothing received.
+    ///
+    /// # Errors
+    /// Settings that contradict each other, named.
+    pub fn new(settings: Settings, now: Nanos) -> Result<Self, SettingsError> {
+        settings.check()?;
+        // Numbers of 64 bits that have the agreed 15 bits, and room below them.
+        let first_ours = ABOVE_ZERO + u64::from(settings.first_ours.bits());
+        let first_theirs = ABOVE_ZERO + u64::from(settings.first_theirs.bits());
+        let path = settings.path;
+        // However far the timer backs off, the peer is asked often enough before it counts as dead.
+        let ceiling = path.timing.ceiling.min(settings.dead_after / QUESTIONS_MIN).max(path.timing.floor);
+        let mut rtt = Rtt::new(Timing { ceiling, ..path.timing }, settings.peer_max_ack_delay);
+        if let Some(first_rtt) = settings.first_rtt {
+            rtt.sample(first_rtt, 0);
+        }
+        Ok(Self {
+            rtt,
+            sender: Sender::new(first_ours),
+            receiver: Receiver::new(first_theirs, settings.receive_window),
+            acks: Acks::new(path.max_ack_delay, settings.receive_window, settings.ack_every),
+            congestion: Congestion::new(path.algorithm, path.window, path.window_max),
+            detection: Detection::new(),
+            pacing: Pacing::new(path.rate),
+            send_window: SendWindow::new(settings.send_window, first_ours),
+            sending: Sending::new(&settings),
+            receiving: Receiving::new(),
+            closing: Closing::new(),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            questions: [None; 2],
+            is_rescue: false,
+            asked: first_ours,
+            asks_alone: false,
+            is_flushing: false,
+            echoes_mark: false,
+            told_to_hold: false,
+            heard_at: now,
+            waiting_since: None,
+            paced_until: None,
+            settings,
+        })
+    }
+
+    /// As given.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { smoothed_rtt: self.rtt.smoothed().unwrap_or(0), ..self.counters }
+    }
+
+    /// Packets that may be under way, by the rule of congestion alone.
+    #[must_use]
+    pub const fn congestion_window(&self) -> u32 {
+        self.congestion.window()
+    }
+
+    /// Packets that have left and are not acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.next() - self.sender.una()
+    }
+
+    /// How long the timer waits now.
+    #[must_use]
+    pub fn pto(&self) -> Nanos {
+        self.rtt.pto()
+    }
+
+    /// Takes a message to be sent behind all earlier ones.
+    ///
+    /// # Errors
+    /// [`SendError::Full`]: try again when a message is complete. Else: the message cannot be sent.
+    pub fn send(&mut self, send: Send) -> Result<(), SendError> {
+        if !self.closing.is_open() {
+            return Err(SendError::Finished);
+        }
+        self.sending.push(send)
+    }
+
+    /// A receive has taken this message, whether or not it has room for all of it. Its sender is told if it waits for that. The id
+    /// of a message that is whole is no longer valid.
+    ///
+    /// # Errors
+    /// There is no such message that waits to be matched: a mistake of the driver; nothing changes.
+    pub fn matched(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
+        let answer = self.receiving.matched(arrival)?;
+        self.answer(answer);
+        Ok(())
+    }
+
+    /// Nobody wants the octets of this message, whether or not it is matched. Its sender cannot tell that from a match. Nothing
+    /// comes of its further packets, and its id is not used again by the driver.
+    ///
+    /// # Errors
+    /// There is no such message: a mistake of the driver; nothing changes.
+    pub fn discard(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
+        let answer = self.receiving.discard(arrival)?;
+        self.answer(answer);
+        Ok(())
+    }
+
+    /// Takes a message back, or asks the peer for that; then [`Event::Cancelled`] or [`Event::NotCancelled`] follows.
+    pub fn cancel(&mut self, token: u64) -> Cancel {
+        // Nothing leaves behind our last packet.
+        if self.closing.has_fin_left() { Cancel::TooLate } else { self.sending.cancel(token) }
+    }
+
+    /// A cancellable message will not be taken back, and its token is free, unless that was asked for already.
+    pub fn forget(&mut self, token: u64) {
+        self.sending.forget(token);
+    }
+
+    /// Lets the window that the peer has run empty from now on, or no longer: for a driver whose program does not consume.
+    /// What the peer was permitted to send before still comes.
+    pub fn hold(&mut self, hold: bool) {
+        self.told_to_hold = hold;
+        self.settle();
+    }
+
+    /// Asks for an acknowledgment of everything that was sent; see [`is_flushed`](Self::is_flushed).
+    pub fn flush(&mut self) {
+        self.is_flushing = self.sending.has_queued();
+        self.asks_alone |= !self.is_flushing && self.sender.next() > self.asked.max(self.sender.una());
+    }
+
+    /// Whether everything that was sent has come.
+    #[must_use]
+    pub fn is_flushed(&self) -> bool {
+        !self.sending.has_queued() && self.sender.is_empty()
+    }
+
+    /// Takes no more sends, ends the connection when those that are there are complete, and fails at `deadline` at the latest.
+    /// [`Event::Closed`] or [`Event::Failed`] follows.
+    pub fn close(&mut self, deadline: Nanos) {
+        self.closing.close(deadline);
+    }
+
+    /// Ends the connection at once. The peer is told, once; [`Event::Failed`] follows.
+    pub fn abort(&mut self) {
+        if self.fail(FailureCause::Aborted) {
+            self.closing.reset_peer();
+        }
+    }
+
+    /// Whether neither end of the connection has anything to say any more, well or not.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.closing.is_over()
+    }
+
+    /// Tokens of the messages that are not complete, ascending. When the connection has failed, they never will be.
+    #[must_use]
+    pub fn pending(&self) -> Vec<u64> {
+        self.sending.pending()
+    }
+
+    /// A datagram has come: its packet, in front of its user data.
+    pub fn handle_datagram(&mut self, now: Nanos, packet: &Packet) -> Verdict {
+        let extension = &packet.extension;
+        if extension.rst {
+            self.handle_reset(now, packet);
+            return Verdict::Drop;
+        }
+        if extension.connection != self.settings.ours {
+            self.counters.stale += 1;
+            return Verdict::Drop;
+        }
+        if self.closing.is_over() {
+            return Verdict::Drop;
+        }
+        self.counters.received += 1;
+        self.heard_at = now;
+        self.new_pass();
+        if let Some(ack) = packet.header.numbers.ack {
+            self.handle_ack(now, ack, packet);
+        }
+        let verdict = match packet.header.numbers.seq {
+            Some(seq) => self.handle_sequenced(now, seq, packet),
+            None => {
+                self.counters.received_pure += 1;
+                if extension.ack_req {
+                    self.acks.urge();
+                }
+                Verdict::Drop
+            }
+        };
+        self.settle();
+        self.go_on_closing(now);
+        verdict
+    }
+
+    /// The datagram that comes next, or came last, had a mark of congestion on its way.
+    pub const fn handle_congestion_mark(&mut self) {
+        self.echoes_mark = true;
+        self.acks.urge();
+    }
+
+    /// All that had come was taken.
+    #[inline]
+    pub fn handle_drained(&mut self, now: Nanos) {
+        self.new_pass();
+        self.acks.drained(now);
+    }
+
+    /// What was kept and whose turn it is now: its slot, and what its octets are.
+    #[inline]
+    pub fn poll_kept(&mut self, now: Nanos) -> Option<(u16, Delivery)> {
+        while let Some((number, content)) = self.receiver.poll_kept() {
+            let slot = self.receiver.slot(number);
+            let delivery = content.and_then(|content| self.understand(&content));
+            self.settle();
+            self.go_on_closing(now);
+            if let Some(delivery) = delivery {
+                return Some((slot, delivery));
+            }
+        }
+        None
+    }
+
+    /// What has happened, in order.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do; none if only packets and commands have.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        if self.closing.is_over() {
+            return None;
+        }
+        let acks = earlier(self.acks.deadline(), self.sender.loss_at());
+        let windows = earlier(self.send_window.probe_deadline(), self.paced_until);
+        let ends = earlier(self.closing.deadline(), self.silent_at());
+        earlier(earlier(acks, windows), earlier(ends, self.pto_at()))
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.closing.is_over() {
+            return;
+        }
+        self.new_pass();
+        self.acks.expire(now);
+        if self.sender.loss_at().is_some_and(|at| at <= now) {
+            self.detect(now, false);
+        }
+        if self.pto_at().is_some_and(|at| at <= now) {
+            self.counters.timeouts += 1;
+            self.questions = self.sender.questions(self.rtt.expiries() > 0);
+            self.rtt.expired();
+        }
+        if self.send_window.probe_deadline().is_some_and(|at| at <= now) {
+            self.ask_again_for_window(now);
+        }
+        if self.silent_at().is_some_and(|at| at <= now) {
+            self.fail(FailureCause::Silence);
+        }
+        self.expire_closing(now);
+    }
+
+    fn pto_at(&self) -> Option<Nanos> {
+        self.sender.edge_since().map(|since| since.saturating_add(self.rtt.pto()))
+    }
+
+    /// When the peer is dead (5.8).
+    fn silent_at(&self) -> Option<Nanos> {
+        let since = self.waiting_since?.max(self.heard_at);
+        Some(since.saturating_add(self.settings.dead_after))
+    }
+
+    fn new_pass(&mut self) {
+        self.pacing.pass();
+        self.paced_until = None;
+    }
+
+    pub(super) fn push_event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Panics when something is not what it must be after every step.
+    pub fn check(&self) {
+        self.rtt.check();
+        self.sender.check();
+        self.receiver.check();
+        self.congestion.check();
+        self.detection.check();
+        self.send_window.check(self.sender.una(), self.sender.next());
+        self.sending.check();
+        self.receiving.check();
+        let (load, answers) = (self.receiving.load(), self.sending.answers());
+        assert!(load <= self.settings.arrivals_max, "{load} messages are kept");
+        assert!(answers <= self.settings.answers_max(), "{answers} answers are kept");
+    }
+}
+
+/// A multiple of 2^15: the first numbers are above it, so that there is something below them.
+const ABOVE_ZERO: u64 = 1 << 16;
+/// The timer asks a silent peer so often at least before it counts as dead.
+const QUESTIONS_MIN: u64 = 8;

@@ -1,0 +1,145 @@
+//! Contexts of 64 bits, called by 16 bits on the wire.
+//!
+//! Each direction of a connection has a table of its own, and its sender rules it: the packet in which a context is used
+//! first has the CONTEXT block, and so has every copy of it that leaves again. Packets are understood in the order of
+//! their numbers, so the receiver's table changes exactly where the sender's did, and an id may mean something else
+//! from one packet on: nothing has to be acknowledged, and no packet can be read with the wrong table (a choice of ours).
+//!
+//! Id 0 is [`WORLD`] from the start. When all ids are used, the one that was used least recently gets the new context.
+
+use std::collections::HashMap;
+
+use super::super::super::context::WORLD;
+use super::super::super::hashing::BuildFold;
+
+/// Ids of one direction; a program with more communicators in use at once pays 8 octets more for some of its messages.
+pub const CONTEXTS_MAX: u16 = 256;
+
+/// The sender's table.
+#[derive(Debug)]
+pub(super) struct Callers {
+    ids: HashMap<u64, u16, BuildFold>,
+    entries: Vec<Entry>,
+    /// Uses so far.
+    uses: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    context: u64,
+    used: u64,
+}
+
+impl Callers {
+    pub(super) fn new() -> Self {
+        let mut ids = HashMap::default();
+        ids.insert(WORLD, 0);
+        Self { ids, entries: vec![Entry { context: WORLD, used: 0 }], uses: 0 }
+    }
+
+    /// What to call this context in the packet that leaves next, and whether the packet has to say what that means.
+    #[inline]
+    pub(super) fn call(&mut self, context: u64) -> (u16, bool) {
+        self.uses += 1;
+        if let Some(id) = self.ids.get(&context) {
+            self.entries[usize::from(*id)].used = self.uses;
+            return (*id, false);
+        }
+        (self.define(context), true)
+    }
+
+    fn define(&mut self, context: u64) -> u16 {
+        let entry = Entry { context, used: self.uses };
+        let id = self.entries.len() as u16;
+        if id < CONTEXTS_MAX {
+            self.entries.push(entry);
+            self.ids.insert(context, id);
+            return id;
+        }
+        // Id 0 stays what it is.
+        let others = self.entries.iter().enumerate().skip(1);
+        let oldest = others.min_by_key(|(_, entry)| entry.used).map_or(1, |(place, _)| place);
+        self.ids.remove(&self.entries[oldest].context);
+        self.entries[oldest] = entry;
+        self.ids.insert(context, oldest as u16);
+        oldest as u16
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.entries.len() <= usize::from(CONTEXTS_MAX) && self.entries.len() == self.ids.len());
+        assert_eq!(self.ids.get(&WORLD), Some(&0));
+    }
+}
+
+/// The receiver's table.
+#[derive(Debug)]
+pub(super) struct Called {
+    entries: Vec<Option<u64>>,
+}
+
+impl Called {
+    pub(super) fn new() -> Self {
+        Self { entries: vec![Some(WORLD)] }
+    }
+
+    /// What this id means in the packet that is understood now, which may say so. None if nobody has said it, or if the
+    /// id is one that no honest peer uses.
+    #[inline]
+    pub(super) fn resolve(&mut self, id: u16, definition: Option<u64>) -> Option<u64> {
+        if let Some(context) = definition {
+            self.define(id, context)?;
+        }
+        self.entries.get(usize::from(id)).copied().flatten()
+    }
+
+    fn define(&mut self, id: u16, context: u64) -> Option<()> {
+        if id >= CONTEXTS_MAX || id == 0 {
+            return None;
+        }
+        let place = usize::from(id);
+        if self.entries.len() <= place {
+            self.entries.resize(place + 1, None);
+        }
+        self.entries[place] = Some(context);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is used in whatever order, both ends agree, within the same number of ids.
+    #[test]
+    fn both_ends_agree_on_every_packet() {
+        let (mut callers, mut called) = (Callers::new(), Called::new());
+        let mut random = 1_u64;
+        let mut definitions = 0;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Some contexts are used often, many seldom.
+            let spread = if random >> 63 == 0 { 8 } else { 1000 };
+            let context = (random >> 33) % spread * 0x1_0000_0001;
+            let known = callers.ids.contains_key(&context);
+            let (id, is_new) = callers.call(context);
+            assert_eq!(known, !is_new);
+            assert_eq!(called.resolve(id, is_new.then_some(context)), Some(context));
+            definitions += u32::from(is_new);
+            callers.check();
+        }
+        assert!(definitions > 1000, "{definitions}");
+        assert_eq!(callers.call(WORLD), (0, false));
+    }
+
+    /// Ids that no honest peer uses name nothing and take no memory.
+    #[test]
+    fn foreign_ids_name_nothing() {
+        let mut called = Called::new();
+        assert_eq!(called.resolve(1, None), None);
+        assert_eq!(called.resolve(CONTEXTS_MAX, Some(7)), None);
+        assert_eq!(called.resolve(u16::MAX, Some(7)), None);
+        assert_eq!(called.resolve(0, Some(7)), None);
+        assert_eq!(called.resolve(0, None), Some(WORLD));
+        assert!(called.entries.len() <= usize::from(CONTEXTS_MAX));
+    }
+}

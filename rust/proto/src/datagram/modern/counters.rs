@@ -1,0 +1,46 @@
+//! What a connection has counted.
+
+use super::time::Nanos;
+
+/// Numbers since the connection began; they only grow, but for the smoothed round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets with a sequence number that left for the first time.
+    pub sent: u64,
+    /// Packets with a sequence number that left again, for whatever reason.
+    pub retransmitted: u64,
+    /// Of those, packets of which the peer says that it had them already.
+    pub spurious: u64,
+    /// Of those, packets that left because the timer expired.
+    pub probes: u64,
+    /// Acknowledgments that left on a packet with a sequence number.
+    pub piggy_backed: u64,
+    /// Packets without a sequence number that left.
+    pub pure_acks: u64,
+    /// Of those, questions for the peer's window.
+    pub window_probes: u64,
+    /// Timers that expired in vain.
+    pub timeouts: u64,
+    /// Cuts of the congestion window.
+    pub cuts: u64,
+    /// Cuts that were taken back.
+    pub undone_cuts: u64,
+    /// Packets that came and were of this connection.
+    pub received: u64,
+    /// Of those, packets without a sequence number.
+    pub received_pure: u64,
+    /// Of those, packets that were kept until earlier ones had come.
+    pub kept: u64,
+    /// Packets with the number of another connection: of an earlier run, or of nobody.
+    pub stale: u64,
+    /// Packets that had come before.
+    pub duplicates: u64,
+    /// Packets beyond the window.
+    pub beyond_window: u64,
+    /// Acknowledgments of what was never sent.
+    pub bad_acks: u64,
+    /// Packets that no honest peer sends; what they say was ignored.
+    pub violations: u64,
+    /// S, or 0 before any sample.
+    pub smoothed_rtt: Nanos,
+}

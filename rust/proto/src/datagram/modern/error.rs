@@ -1,0 +1,73 @@
+//! What can be wrong about a connection: its driver, its peer, the way between them.
+
+use thiserror::Error;
+
+use super::receiving::ArrivalId;
+
+/// A message that is not taken; nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// As many sends are kept as may be: try again when one is complete.
+    #[error("{sends_max} sends are waiting already")]
+    Full {
+        /// The limit.
+        sends_max: usize,
+    },
+    /// The header has no room for the rank.
+    #[error("lrank is {lrank}, it can be 2047 at most")]
+    Lrank {
+        /// The rank.
+        lrank: u16,
+    },
+    /// Token 0 names nothing.
+    #[error("the token is 0")]
+    Token,
+    /// The connection is closing, or closed.
+    #[error("no more sends are taken")]
+    Finished,
+}
+
+/// The driver names a message that does not wait for what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no such arrival: {0:?}")]
+pub struct NoSuchArrival(pub ArrivalId);
+
+/// Why a connection has ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Closing took longer than it may.
+    Deadline,
+    /// Nothing came from the peer for too long.
+    Silence,
+    /// The peer knows no such connection any more.
+    Reset,
+    /// The driver gave it up.
+    Aborted,
+}
+
+/// How a connection has failed (5.8). Whose connection it was the driver knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{cause}, {unacknowledged} messages without an acknowledgment, the first with sequence number {first}"
+)]
+pub struct Failure {
+    /// Why.
+    pub cause: Cause,
+    /// Messages whose octets have not come as far as is known.
+    pub unacknowledged: usize,
+    /// The first sequence number without an acknowledgment, as on the wire: 15 bits.
+    pub first: u16,
+    /// Whether the peer had sent its last message.
+    pub peer_finished: bool,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Deadline => "closing took too long",
+            Self::Silence => "the peer is silent",
+            Self::Reset => "the peer knows no such connection",
+            Self::Aborted => "the connection was given up",
+        })
+    }
+}

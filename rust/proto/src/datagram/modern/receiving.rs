@@ -1,0 +1,350 @@
+//! The messages that come: those that are not whole, not matched, or that the peer may still name (5.9, 2.3).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use super::super::extension::{Fragment, Grant, Request};
+use super::super::header::Mode;
+use super::content::{Block, Content};
+use super::contexts::Called;
+use super::error::NoSuchArrival;
+
+/// Names a message that has come, to the driver and, as destination id, to the peer: place and generation, never an
+/// address. It is looked up and compared, so an id that is stale or made up names nothing; after 65535 messages a stale
+/// one might name another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArrivalId(NonZeroU32);
+
+/// The first packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// None: the message is whole, and nothing has to be said of it. Else the driver calls
+    /// [`matched`](super::connection::Connection::matched) in the same step in which a receive takes it, or
+    /// [`discard`](super::connection::Connection::discard).
+    pub id: Option<ArrivalId>,
+    /// The context it travels in.
+    pub context: u64,
+    /// Rank of the sender in the communicator.
+    pub lrank: u16,
+    /// Tag.
+    pub tag: i32,
+    /// Octets of the whole message, as its sender says: nothing to allocate before they come.
+    pub total: u64,
+    /// Octets of it in this packet.
+    pub len: u32,
+    /// Whether its sender waits for the match.
+    pub is_synchronous: bool,
+    /// Whether the rest of it, if there is one, comes only when it is matched.
+    pub is_announced: bool,
+}
+
+/// What the user data of a packet are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Delivery {
+    /// A message begins: its first octets.
+    Arrived(Arrival),
+    /// A message goes on.
+    Continued {
+        /// Which one.
+        arrival: ArrivalId,
+        /// Where in the message these octets belong. Those of messages with a grant come in any order.
+        offset: u64,
+        /// How many there are.
+        len: u32,
+        /// Whether all octets of the message have come with these. The id of a matched message is no longer valid then.
+        is_last: bool,
+    },
+}
+
+/// Messages of one connection that have an id.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    called: Called,
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    len: usize,
+    /// Of them, those that no receive has matched.
+    buffered: usize,
+    generation: u16,
+    /// By message id those that are not matched and that the peer may name.
+    named: BTreeMap<u32, ArrivalId>,
+    /// The message without a grant whose parts come now.
+    eager: Option<(u32, ArrivalId)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u16,
+    inbound: Option<Inbound>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inbound {
+    message_id: u32,
+    total: u64,
+    /// Octets that have come.
+    received: u64,
+    kind: Kind,
+    is_synchronous: bool,
+    is_matched: bool,
+    is_drained: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It comes without a grant.
+    Eager,
+    /// Its rest comes with a grant.
+    Announced,
+}
+
+impl ArrivalId {
+    fn new(place: u16, generation: u16) -> Self {
+        let generation =
+            NonZeroU32::from(std::num::NonZeroU16::new(generation).unwrap_or(std::num::NonZeroU16::MIN));
+        Self(generation.saturating_mul(PLACES) | u32::from(place))
+    }
+
+    fn of(destination_id: u32) -> Option<Self> {
+        NonZeroU32::new(destination_id).map(Self)
+    }
+
+    /// As the peer calls it.
+    #[must_use]
+    pub const fn destination_id(self) -> u32 {
+        self.0.get()
+    }
+
+    const fn place(self) -> usize {
+        (self.0.get() & 0xffff) as usize
+    }
+
+    const fn generation(self) -> u16 {
+        (self.0.get() >> 16) as u16
+    }
+}
+
+/// The number of places that an id can name.
+pub(super) const PLACES_MAX: usize = 1 << 16;
+/// The same.
+const PLACES: NonZeroU32 = NonZeroU32::new(PLACES_MAX as u32).unwrap();
+
+impl Receiving {
+    pub(super) fn new() -> Self {
+        Self {
+            called: Called::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            len: 0,
+            buffered: 0,
+            generation: 0,
+            named: BTreeMap::new(),
+            eager: None,
+        }
+    }
+
+    /// Messages that have ids.
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Of them, those that no receive has matched.
+    #[inline]
+    pub(super) const fn load(&self) -> usize {
+        self.buffered
+    }
+
+    /// Whether nothing that is matched is still to come.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.len == self.buffered
+    }
+
+    /// A message begins, in the order of the packets. None if no honest peer says that.
+    #[inline]
+    pub(super) fn begin(&mut self, content: &Content) -> Option<Arrival> {
+        let context = self.called.resolve(content.context_id, content.context)?;
+        let mut arrival = Arrival {
+            id: None,
+            context,
+            lrank: content.lrank,
+            tag: content.tag,
+            total: u64::from(content.len),
+            len: content.len,
+            is_synchronous: content.is_sync,
+            is_announced: false,
+        };
+        if !matches!((content.mode, &content.block), (Mode::Short, Block::None)) {
+            self.begin_with_id(content, &mut arrival)?;
+        }
+        Some(arrival)
+    }
+
+    fn begin_with_id(&mut self, content: &Content, arrival: &mut Arrival) -> Option<()> {
+        let (message_id, is_named) = match content.block {
+            Block::Request(Request { message_id, total }) => {
+                arrival.total = total;
+                arrival.is_announced = content.mode == Mode::RequestSend;
+                // A whole one in Short, and one with a rest in RequestSend.
+                if !arrival.is_announced && total != u64::from(content.len)
+                    || self.named.contains_key(&message_id)
+                {
+                    return None;
+                }
+                (message_id, true)
+            }
+            Block::Fragment(Fragment { message_id, destination_id: 0, total, offset: 0 }) => {
+                arrival.total = total;
+                if self.eager.is_some()
+                    || content.is_sync
+                    || total <= u64::from(content.len)
+                    || content.len == 0
+                {
+                    return None;
+                }
+                (message_id, false)
+            }
+            _ => return None,
+        };
+        let kind = if arrival.is_announced { Kind::Announced } else { Kind::Eager };
+        let id = self.insert(Inbound {
+            message_id,
+            total: arrival.total,
+            received: u64::from(content.len),
+            kind,
+            is_synchronous: content.is_sync,
+            is_matched: false,
+            is_drained: false,
+        })?;
+        arrival.id = Some(id);
+        if is_named {
+            self.named.insert(message_id, id);
+        } else {
+            self.eager = Some((message_id, id));
+        }
+        Some(())
+    }
+
+    /// A message without a grant goes on, in the order of the packets. None if no honest peer says that; what goes
+    /// nowhere is no delivery.
+    pub(super) fn go_on(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
+        let (message_id, id) = self.eager?;
+        let inbound = self.get(id)?;
+        let is_next = inbound.received == fragment.offset && inbound.total == fragment.total && len > 0;
+        if message_id != fragment.message_id || !is_next {
+            return None;
+        }
+        Some(self.add(id, fragment.offset, len))
+    }
+
+    /// Octets of a message with a grant, in any order. None if there is no such message, or if they are not part of it.
+    pub(super) fn place(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
+        let id = ArrivalId::of(fragment.destination_id)?;
+        let inbound = self.get(id)?;
+        let is_open = inbound.kind == Kind::Announced && inbound.is_matched;
+        let is_part = inbound.message_id == fragment.message_id && inbound.total == fragment.total;
+        // The sum alone is kept: a peer that sends a part twice and another never spoils its own message.
+        if !is_open || !is_part || len == 0 || u64::from(len) > inbound.total - inbound.received {
+            return None;
+        }
+        Some(self.add(id, fragment.offset, len))
+    }
+
+    fn add(&mut self, id: ArrivalId, offset: u64, len: u32) -> Option<Delivery> {
+        let inbound = self.get(id)?;
+        inbound.received += u64::from(len);
+        let is_last = inbound.received == inbound.total;
+        let Inbound { kind, is_matched, is_drained, .. } = *inbound;
+        if is_last && kind == Kind::Eager {
+            self.eager = None;
+        }
+        if is_last && is_matched {
+            self.remove(id);
+        }
+        (!is_drained).then_some(Delivery::Continued { arrival: id, offset, len, is_last })
+    }
+
+    /// A receive has taken it; the answer, if its sender waits for one.
+    pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
+        let inbound = self.get(id).filter(|inbound| !inbound.is_matched).ok_or(NoSuchArrival(id))?;
+        inbound.is_matched = true;
+        let Inbound { message_id, total, received, kind, is_synchronous, .. } = *inbound;
+        self.buffered -= 1;
+        if self.named.get(&message_id) == Some(&id) {
+            self.named.remove(&message_id);
+        }
+        let is_whole = received == total;
+        if is_whole {
+            self.remove(id);
+        }
+        if !is_synchronous && kind == Kind::Eager {
+            return Ok(None);
+        }
+        let destination_id = if is_whole { 0 } else { id.destination_id() };
+        let block = Block::Grant(Grant { message_id, destination_id, granted: total });
+        Ok(Some(Content { block, ..Content::new(Mode::OkToSend) }))
+    }
+
+    /// The rest of a message goes nowhere; the answer, if it was not matched and its sender waits for one.
+    pub(super) fn discard(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
+        let inbound = self.get(id).filter(|inbound| !inbound.is_drained).ok_or(NoSuchArrival(id))?;
+        inbound.is_drained = true;
+        if inbound.is_matched { Ok(None) } else { self.matched(id) }
+    }
+
+    /// The peer wants a message back: the answer, and the message if it is taken back.
+    pub(super) fn anti_send(&mut self, request: &Request) -> (Content, Option<ArrivalId>) {
+        let taken = self.named.remove(&request.message_id);
+        if let Some(id) = taken {
+            self.buffered -= 1;
+            self.remove(id);
+        }
+        let granted = if taken.is_some() { 0 } else { u64::MAX };
+        let block = Block::Grant(Grant { message_id: request.message_id, destination_id: 0, granted });
+        (Content { block, ..Content::new(Mode::AntiSendOk) }, taken)
+    }
+
+    fn insert(&mut self, inbound: Inbound) -> Option<ArrivalId> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None if self.slots.len() < PLACES_MAX => {
+                let place = u16::try_from(self.slots.len()).ok()?;
+                self.slots.push(Slot { generation: 0, inbound: None });
+                place
+            }
+            None => return None,
+        };
+        self.generation = self.generation.wrapping_add(1).max(1);
+        self.slots[usize::from(place)] = Slot { generation: self.generation, inbound: Some(inbound) };
+        self.len += 1;
+        self.buffered += 1;
+        Some(ArrivalId::new(place, self.generation))
+    }
+
+    fn get(&mut self, id: ArrivalId) -> Option<&mut Inbound> {
+        let slot = self.slots.get_mut(id.place())?;
+        if slot.generation == id.generation() { slot.inbound.as_mut() } else { None }
+    }
+
+    fn remove(&mut self, id: ArrivalId) {
+        if let Some(slot) = self.slots.get_mut(id.place())
+            && slot.inbound.take().is_some()
+        {
+            self.free.push(id.place() as u16);
+            self.len -= 1;
+        }
+    }
+
+    pub(super) fn check(&self) {
+        let inbound = || self.slots.iter().filter_map(|slot| slot.inbound.as_ref());
+        assert_eq!(inbound().count(), self.len);
+        assert_eq!(inbound().filter(|inbound| !inbound.is_matched).count(), self.buffered);
+        assert_eq!(self.slots.len(), self.len + self.free.len());
+        assert!(self.named.len() <= self.buffered);
+        for inbound in inbound() {
+            assert!(inbound.received <= inbound.total, "{inbound:?}");
+            assert!(!inbound.is_matched || inbound.received < inbound.total, "{inbound:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a connection makes of an acknowledgment (5.3, 5.5, 5.7).
+
+use super::super::packet::Packet;
+use super::super::sequence::Sequence;
+use super::congestion::Acked;
+use super::connection::{Connection, Event};
+use super::content::Content;
+use super::loss::Cause;
+use super::sender::{Progress, Report, SACK_REACH};
+use super::time::{MICROSECOND, Nanos};
+
+impl Connection {
+    /// What the peer says has come.
+    pub(super) fn handle_ack(&mut self, now: Nanos, ack: Sequence, packet: &Packet) {
+        let extension = &packet.extension;
+        let ack = ack.expand(self.sender.una());
+        let unreported = match (extension.nak, extension.sack) {
+            (false, None) => u64::MAX,
+            (true, None) => ack.saturating_add(1),
+            (_, Some(_)) => ack.saturating_add(SACK_REACH + 1),
+        };
+        let (sack, is_missing) = (extension.sack.unwrap_or(0), extension.nak);
+        let report = Report { ack, sack, unreported, is_missing };
+        let (in_flight, expiries) = (self.sender.in_flight() as u64, self.rtt.expiries());
+        let Some(progress) = self.take_report(now, &report) else {
+            self.counters.bad_acks += 1;
+            return;
+        };
+        self.send_window.handle(ack, extension.window);
+        if extension.duplicate {
+            self.handle_twice(now);
+        }
+        if let (Some(elapsed), Some(delay_us)) = (progress.sample, extension.delay_us) {
+            self.rtt.sample(elapsed, u64::from(delay_us) * MICROSECOND);
+        }
+        if progress.count > 0 {
+            self.rtt.progressed();
+            let window = u64::from(self.congestion.window());
+            // What may leave in a burst is not under way yet.
+            let is_limited = in_flight * 5 >= window * 4;
+            let smoothed = self.rtt.smoothed().unwrap_or(0);
+            self.congestion.acked(now, &Acked { count: progress.since_epoch, smoothed, is_limited });
+        }
+        if progress.count > 0 || is_missing {
+            self.detect(now, expiries >= PERSISTENT_EXPIRIES);
+        }
+        if extension.ecn_echo {
+            self.lost(self.sender.latest_come());
+        }
+        if self.sender.is_empty() {
+            self.waiting_since = None;
+        }
+    }
+
+    /// Gives back what is acknowledged for good.
+    pub(super) fn take_report(&mut self, now: Nanos, report: &Report) -> Option<Progress> {
+        let Self { sender, sending, events, .. } = self;
+        let release = |content: &Content| {
+            events.extend(sending.acknowledged(content).map(|token| Event::Released { token }));
+        };
+        sender.handle(now, report, self.rtt.min(), self.congestion.epoch(), release)
+    }
+
+    pub(super) fn detect(&mut self, now: Nanos, is_persistent: bool) {
+        let time_threshold = self.detection.time_threshold(&self.rtt);
+        let latest = self.sender.detect(now, self.detection.packet_threshold(), time_threshold);
+        if let Some(latest) = latest {
+            self.lost(latest);
+            if is_persistent {
+                self.congestion.collapse(self.sender.next_transmission());
+            }
+        }
+    }
+
+    /// A transmission was lost, or marked.
+    fn lost(&mut self, transmission: u64) {
+        if self.congestion.lost(transmission, self.sender.next_transmission()) {
+            self.counters.cuts += 1;
+            self.detection.cut();
+            self.is_rescue = true;
+        }
+    }
+
+    fn handle_twice(&mut self, now: Nanos) {
+        let spurious = self.detection.came_twice(now, &self.rtt, self.sender.next_transmission());
+        self.counters.spurious += u64::from(spurious.is_ours);
+        if spurious.undo && self.congestion.undo() {
+            self.counters.undone_cuts += 1;
+        }
+    }
+
+    /// A packet leaves again, for the first time or not.
+    pub(super) fn note_again(&mut self, now: Nanos, cause: Cause) {
+        self.counters.retransmitted += 1;
+        self.counters.probes += u64::from(cause == Cause::Probe);
+        self.detection.sent_again(now, cause);
+    }
+}
+
+/// After so many expiries in a row a loss is a sign that the path is not what it was (5.3).
+const PERSISTENT_EXPIRIES: u32 = 3;

@@ -1,0 +1,84 @@
+//! Answers to packets of connections that nobody here knows, or that are closed (5.8).
+
+use std::collections::{HashMap, VecDeque};
+
+use super::super::super::hashing::BuildFold;
+use super::super::packet::Packet;
+use super::connection::Connection;
+use super::time::{MILLISECOND, Nanos};
+use super::transmit::reset;
+
+/// The shortest time between two answers to one connection (5.8, which counts by source).
+pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
+/// Connections that are remembered; when there are more, no other is answered until they are forgotten.
+const REMEMBERED: usize = 1024;
+
+/// When each was answered last, and what the connections that have closed have to say. For one socket, or for one source.
+#[derive(Debug, Default)]
+pub struct Resets {
+    answered: HashMap<u32, Nanos, BuildFold>,
+    /// The latest that have closed.
+    closed: VecDeque<Packet>,
+}
+
+impl Resets {
+    /// None was answered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The answer to a packet of a connection that is unknown here, or over: a RST with that connection's number, unless one
+    /// left just before. A RST is never answered.
+    pub fn answer(&mut self, now: Nanos, packet: &Packet) -> Option<Packet> {
+        let connection = packet.extension.connection;
+        let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
+        if packet.extension.rst || self.answered.get(&connection).is_some_and(is_recent) {
+            return None;
+        }
+        if self.answered.len() >= REMEMBERED {
+            self.answered.retain(|_, at| is_recent(at));
+        }
+        if self.answered.len() >= REMEMBERED {
+            return None;
+        }
+        self.answered.insert(connection, now);
+        let closed = self.closed.iter().find(|packet| packet.extension.connection == connection);
+        Some(closed.copied().unwrap_or_else(|| reset(connection)))
+    }
+
+    /// This connection is not driven any more. If it has closed well, and its peer did not hear that, the peer will be told
+    /// that all has come.
+    pub fn remember(&mut self, connection: &Connection) {
+        if let Some(packet) = connection.farewell() {
+            if self.closed.len() == REMEMBERED {
+                self.closed.pop_front();
+            }
+            self.closed.push_back(packet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram::extension::Extension;
+
+    fn packet(connection: u32) -> Packet {
+        Packet { extension: Extension::new(connection, 0), ..Packet::default() }
+    }
+
+    /// One answer in 100 ms for each, none to an answer, and no memory without bound.
+    #[test]
+    fn answers_are_rare_and_bounded() {
+        let mut resets = Resets::new();
+        assert_eq!(resets.answer(0, &packet(7)), Some(reset(7)));
+        assert_eq!(resets.answer(RESET_EVERY - 1, &packet(7)), None);
+        assert!(resets.answer(RESET_EVERY, &packet(7)).is_some());
+        assert_eq!(resets.answer(RESET_EVERY, &reset(8)), None);
+        let answers =
+            (0..5000).filter(|k| resets.answer(2 * RESET_EVERY, &packet(100 + k)).is_some()).count();
+        assert_eq!(answers, REMEMBERED);
+        assert!(resets.answer(3 * RESET_EVERY, &packet(9999)).is_some(), "the others are forgotten");
+    }
+}

@@ -1,0 +1,426 @@
+//! The messages that leave: in which packets, and until when they may be named (5.9, 2.3).
+//!
+//! | message | packets |
+//! |---|---|
+//! | fits a datagram | Short; synchronous or cancellable: with its id in REQUEST |
+//! | up to eager_max, standard, not cancellable | Long, one behind the other |
+//! | longer, synchronous, cancellable or announced | RequestSend with 8 octets; behind the grant Long with its destination |
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use super::super::super::hashing::BuildFold;
+use super::super::extension::{Fragment, Grant, Request};
+use super::super::header::Mode;
+use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, LRANK_MAX, REQUEST_LEN};
+use super::content::{Block, Content};
+use super::contexts::Callers;
+use super::error::SendError;
+use super::settings::{ANNOUNCED_LEN, Settings};
+
+/// How a send completes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// When its octets are no longer needed.
+    #[default]
+    Standard,
+    /// When a receive has matched it as well.
+    Synchronous,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Send {
+    /// The context it travels in.
+    pub context: u64,
+    /// Rank of the sender in the communicator, at most 2047 (2.2).
+    pub lrank: u16,
+    /// Tag.
+    pub tag: i32,
+    /// Octets of the message.
+    pub len: u64,
+    /// How it completes.
+    pub completion: Completion,
+    /// Whether no more than its first [`ANNOUNCED_LEN`] octets leave before it is matched, however short it is.
+    pub announced: bool,
+    /// Whether a short standard message can be taken back once it has left; its token stays in use until
+    /// [`forget`](super::connection::Connection::forget). Means nothing for synchronous and long messages, which can be
+    /// until they are matched.
+    pub cancellable: bool,
+    /// The driver's name for the message and its octets: not 0, and unlike those of all other sends that are not over.
+    pub token: u64,
+}
+
+/// Messages of one connection, and answers to the peer.
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// Octets of blocks and user data in a packet.
+    room: usize,
+    eager_len: u64,
+    sends_max: usize,
+    callers: Callers,
+    /// Messages of which nothing has left, in order.
+    queue: VecDeque<Send>,
+    /// The message without a grant that leaves in parts: of it all but these octets.
+    eager: Option<Part>,
+    /// Messages that have an id which the peer may still name.
+    active: BTreeMap<u32, Active>,
+    /// Their ids.
+    ids: BTreeMap<u64, u32>,
+    /// Those with a grant and octets that may leave.
+    granted: VecDeque<u32>,
+    /// Whether one of them is next, if both they and the queue wait.
+    is_granted_turn: bool,
+    /// Packets without a message.
+    controls: VecDeque<Content>,
+    /// Of those, answers.
+    answers: usize,
+    last_id: u32,
+    /// Messages of which something has left and whose octets are still needed.
+    unreleased: HashSet<u64, BuildFold>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    send: Send,
+    id: u32,
+    offset: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    send: Send,
+    /// Octets that have left.
+    offset: u64,
+    /// Octets that may leave.
+    granted: u64,
+    destination_id: u32,
+    phase: Phase,
+    is_asked_back: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Short and standard: all is done, but it can be taken back.
+    Eager,
+    /// The grant must come.
+    Unmatched,
+    /// It has come.
+    Matched,
+    /// All is done, but for the answer to the wish to take it back.
+    Done,
+}
+
+/// What a packet of the peer does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Matched(u64),
+    Cancelled(u64),
+    NotCancelled(u64),
+}
+
+/// What came of the wish to take a message back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancel {
+    /// Nothing of it had left: it is gone, and so is its token.
+    Done,
+    /// The peer is asked.
+    Asked,
+    /// It is matched, or such a message cannot be taken back.
+    TooLate,
+}
+
+impl Sending {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            room: settings.room(),
+            eager_len: settings.eager_len(),
+            sends_max: settings.sends_max,
+            callers: Callers::new(),
+            queue: VecDeque::new(),
+            eager: None,
+            active: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            granted: VecDeque::new(),
+            is_granted_turn: false,
+            controls: VecDeque::new(),
+            answers: 0,
+            last_id: 0,
+            unreleased: HashSet::default(),
+        }
+    }
+
+    /// Whether a packet waits for the window.
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+            || self.eager.is_some()
+            || !self.controls.is_empty()
+            || !self.granted.is_empty()
+    }
+
+    /// Answers that wait.
+    #[inline]
+    pub(super) const fn answers(&self) -> usize {
+        self.answers
+    }
+
+    /// Whether the peer owes nothing to any message.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.has_queued()
+            && self.active.values().all(|active| active.phase == Phase::Eager && !active.is_asked_back)
+    }
+
+    pub(super) fn push(&mut self, send: Send) -> Result<(), SendError> {
+        if send.lrank > LRANK_MAX {
+            return Err(SendError::Lrank { lrank: send.lrank });
+        }
+        if send.token == 0 {
+            return Err(SendError::Token);
+        }
+        if self.queue.len() + self.active.len() + self.unreleased.len() >= self.sends_max {
+            return Err(SendError::Full { sends_max: self.sends_max });
+        }
+        self.queue.push_back(send);
+        Ok(())
+    }
+
+    /// Queues a packet without a message.
+    pub(super) fn push_control(&mut self, content: Content, is_answer: bool) {
+        self.answers += usize::from(is_answer);
+        self.controls.push_back(content);
+    }
+
+    /// What leaves next. Answers first, then messages in the order of the sends, in turn with octets that are granted.
+    pub(super) fn poll(&mut self) -> Option<Content> {
+        if let Some(control) = self.controls.pop_front() {
+            self.answers -= usize::from(matches!(control.mode, Mode::OkToSend | Mode::AntiSendOk));
+            return Some(control);
+        }
+        let has_others = self.eager.is_some() || !self.queue.is_empty();
+        let is_granted = !self.granted.is_empty() && (!has_others || self.is_granted_turn);
+        self.is_granted_turn = !is_granted;
+        if is_granted {
+            return self.poll_granted();
+        }
+        match self.eager {
+            Some(part) => Some(self.poll_eager(part)),
+            None => self.queue.pop_front().map(|send| self.begin(send)),
+        }
+    }
+
+    fn begin(&mut self, send: Send) -> Content {
+        let (context_id, is_new) = self.callers.call(send.context);
+        let has_id = send.completion == Completion::Synchronous || send.cancellable;
+        let blocks = if is_new { CONTEXT_LEN } else { 0 } + if has_id { REQUEST_LEN } else { 0 };
+        let is_announced = send.announced && send.len > u64::from(ANNOUNCED_LEN);
+        let mut content = Content {
+            is_sync: send.completion == Completion::Synchronous,
+            context_id,
+            context: is_new.then_some(send.context),
+            lrank: send.lrank,
+            tag: send.tag,
+            token: send.token,
+            ..Content::new(Mode::Short)
+        };
+        if send.len + blocks as u64 <= self.room as u64 && !is_announced {
+            content.len = send.len as u32;
+            content.is_last = true;
+            if has_id {
+                let is_sync = content.is_sync;
+                let phase = if is_sync { Phase::Unmatched } else { Phase::Eager };
+                content.block = Block::Request(self.name(send, send.len, phase));
+            }
+        } else if send.len <= self.eager_len && !has_id && !is_announced {
+            content.mode = Mode::Long;
+            let part = Part { send, id: self.next_id(), offset: 0 };
+            self.cut(&mut content, part);
+        } else {
+            content.mode = Mode::RequestSend;
+            content.len = ANNOUNCED_LEN.min(u32::try_from(send.len).unwrap_or(u32::MAX));
+            content.block = Block::Request(self.name(send, u64::from(content.len), Phase::Unmatched));
+        }
+        self.unreleased.insert(send.token);
+        content
+    }
+
+    fn poll_eager(&mut self, part: Part) -> Content {
+        let mut content = Content { token: part.send.token, ..Content::new(Mode::Long) };
+        self.cut(&mut content, part);
+        content
+    }
+
+    /// The next part of a message without a grant.
+    fn cut(&mut self, content: &mut Content, part: Part) {
+        let Part { send, id, offset } = part;
+        let room = self.room - FRAGMENT_LEN - if content.context.is_some() { CONTEXT_LEN } else { 0 };
+        let len = (send.len - offset).min(room as u64);
+        content.len = len as u32;
+        content.block =
+            Block::Fragment(Fragment { message_id: id, destination_id: 0, total: send.len, offset });
+        content.is_last = offset + len == send.len;
+        self.eager = (!content.is_last).then_some(Part { offset: offset + len, ..part });
+    }
+
+    fn poll_granted(&mut self) -> Option<Content> {
+        let id = self.granted.pop_front()?;
+        let room = (self.room - FRAGMENT_LEN) as u64;
+        let active = self.active.get_mut(&id)?;
+        let Active { send, offset, granted, destination_id, .. } = *active;
+        let len = (granted - offset).min(room);
+        active.offset += len;
+        let is_last = active.offset == send.len;
+        if active.offset < granted {
+            self.granted.push_back(id);
+        } else if is_last {
+            active.phase = Phase::Done;
+            self.remove_if_over(id);
+        }
+        let fragment = Fragment { message_id: id, destination_id, total: send.len, offset };
+        Some(Content {
+            token: send.token,
+            len: len as u32,
+            is_last,
+            block: Block::Fragment(fragment),
+            ..Content::new(Mode::Long)
+        })
+    }
+
+    /// Gives a message an id that the peer may name.
+    fn name(&mut self, send: Send, offset: u64, phase: Phase) -> Request {
+        let message_id = self.next_id();
+        let active = Active { send, offset, granted: offset, destination_id: 0, phase, is_asked_back: false };
+        self.active.insert(message_id, active);
+        self.ids.insert(send.token, message_id);
+        Request { message_id, total: send.len }
+    }
+
+    /// An id that is not in use: there are far more than messages that are kept.
+    fn next_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if !self.active.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+
+    /// A packet was acknowledged. The token of the message whose octets are not needed any more.
+    pub(super) fn acknowledged(&mut self, content: &Content) -> Option<u64> {
+        if !content.is_last || content.token == 0 {
+            return None;
+        }
+        self.unreleased.remove(&content.token).then_some(content.token)
+    }
+
+    /// The peer grants octets of a message, or says that it is matched. None if there is no such message that waits.
+    pub(super) fn handle_grant(&mut self, grant: &Grant) -> Option<Answer> {
+        let active = self.active.get_mut(&grant.message_id)?;
+        if active.phase != Phase::Unmatched || grant.granted != active.send.len {
+            return None;
+        }
+        let token = active.send.token;
+        active.granted = grant.granted;
+        active.destination_id = grant.destination_id;
+        if active.offset == active.granted {
+            active.phase = Phase::Done;
+            self.remove_if_over(grant.message_id);
+        } else if grant.destination_id == 0 {
+            active.granted = active.offset;
+            return None;
+        } else {
+            active.phase = Phase::Matched;
+            self.granted.push_back(grant.message_id);
+        }
+        Some(Answer::Matched(token))
+    }
+
+    /// The peer has decided whether a message was taken back. None if that was not asked.
+    pub(super) fn handle_anti_send_ok(&mut self, grant: &Grant) -> Option<Answer> {
+        let id = grant.message_id;
+        let active = self.active.get_mut(&id).filter(|active| active.is_asked_back)?;
+        let (token, phase) = (active.send.token, active.phase);
+        if grant.granted == 0 {
+            if !matches!(phase, Phase::Eager | Phase::Unmatched) {
+                return None;
+            }
+            self.remove(id);
+            self.unreleased.remove(&token);
+            return Some(Answer::Cancelled(token));
+        }
+        active.is_asked_back = false;
+        if phase == Phase::Eager {
+            self.remove(id);
+        } else {
+            self.remove_if_over(id);
+        }
+        Some(Answer::NotCancelled(token))
+    }
+
+    /// Takes a message back, or asks for that.
+    pub(super) fn cancel(&mut self, token: u64) -> Cancel {
+        if let Some(place) = self.queue.iter().position(|send| send.token == token) {
+            self.queue.remove(place);
+            return Cancel::Done;
+        }
+        let id = self.ids.get(&token).copied();
+        let active = id.and_then(|id| Some((id, self.active.get_mut(&id)?)));
+        let Some((message_id, active)) = active else { return Cancel::TooLate };
+        if active.is_asked_back || !matches!(active.phase, Phase::Eager | Phase::Unmatched) {
+            return Cancel::TooLate;
+        }
+        active.is_asked_back = true;
+        let block = Block::Request(Request { message_id, total: 0 });
+        self.push_control(Content { block, ..Content::new(Mode::AntiSend) }, false);
+        Cancel::Asked
+    }
+
+    /// A cancellable message will not be taken back.
+    pub(super) fn forget(&mut self, token: u64) {
+        let Some(id) = self.ids.get(&token).copied() else { return };
+        let is_eager = |active: &Active| active.phase == Phase::Eager && !active.is_asked_back;
+        if self.active.get(&id).is_some_and(is_eager) {
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: u32) {
+        if let Some(active) = self.active.remove(&id) {
+            self.ids.remove(&active.send.token);
+        }
+    }
+
+    fn remove_if_over(&mut self, id: u32) {
+        if self.active.get(&id).is_some_and(|active| active.phase == Phase::Done && !active.is_asked_back) {
+            self.remove(id);
+        }
+    }
+
+    /// Tokens of all messages that are not complete, ascending.
+    pub(super) fn pending(&self) -> Vec<u64> {
+        let is_pending = |active: &&Active| active.phase != Phase::Eager || active.is_asked_back;
+        let active = self.active.values().filter(is_pending).map(|active| active.send.token);
+        let queued = self.queue.iter().map(|send| send.token);
+        let tokens: BTreeSet<u64> = active.chain(queued).chain(self.unreleased.iter().copied()).collect();
+        tokens.into_iter().collect()
+    }
+
+    /// Messages of which octets wait, or have left without having come.
+    pub(super) fn unacknowledged(&self) -> usize {
+        self.queue.len() + self.unreleased.len()
+    }
+
+    pub(super) fn check(&self) {
+        self.callers.check();
+        assert_eq!(self.ids.len(), self.active.len());
+        assert!(self.granted.iter().all(|id| self.active.contains_key(id)));
+        for (id, active) in &self.active {
+            assert_eq!(self.ids.get(&active.send.token), Some(id));
+            assert!(active.offset <= active.granted && active.granted <= active.send.len, "{active:?}");
+            let waits = self.granted.iter().filter(|granted| *granted == id).count();
+            assert_eq!(waits, usize::from(active.offset < active.granted), "{active:?}");
+            assert!(active.phase != Phase::Done || active.is_asked_back, "{active:?}");
+        }
+        let is_answer = |c: &&Content| matches!(c.mode, Mode::OkToSend | Mode::AntiSendOk);
+        assert_eq!(self.answers, self.controls.iter().filter(is_answer).count());
+    }
+}

@@ -1,0 +1,21 @@
+//! Time as a number: nanoseconds since some start that the driver chooses, and spans of nanoseconds.
+
+/// Nanoseconds: a point in time, counted from a start of the driver's choice, or a span. 2^64 of them are 584 years.
+pub type Nanos = u64;
+
+/// A microsecond.
+pub const MICROSECOND: Nanos = 1_000;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000 * MICROSECOND;
+/// A second.
+pub const SECOND: Nanos = 1_000 * MILLISECOND;
+
+/// The earlier of two points of which each may be missing.
+#[inline]
+pub(super) const fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if a < b { a } else { b }),
+        (Some(point), None) | (None, Some(point)) => Some(point),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,263 @@
+//! What leaves next (5.3 to 5.8).
+//!
+//! | in this order | waits for |
+//! |---|---|
+//! | the answer of the timer: one or two packets that were sent before | nothing |
+//! | the first hole | congestion window, but for the first one after a cut; pace |
+//! | the next packet of a message, or FIN | congestion window, the peer's window, pace |
+//! | a packet without a message: an urgent acknowledgment, a question | nothing |
+
+use super::super::extension::Extension;
+use super::super::header::{Header, Numbers};
+use super::super::layout::{DELAY_LEN, SACK_LEN};
+use super::super::packet::Packet;
+use super::super::sequence::Sequence;
+use super::acks::quarter;
+use super::connection::Connection;
+use super::content::{Body, Content};
+use super::loss::Cause;
+use super::pacing::Pace;
+use super::time::Nanos;
+
+/// A datagram to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// What goes in front of the user data.
+    pub packet: Packet,
+    /// The user data, if the packet is of a message.
+    pub body: Option<Body>,
+}
+
+impl Connection {
+    /// The next datagram, if one may leave at `now`.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+        if self.closing.is_over() {
+            return self.closing.poll_reset().then(|| self.reset());
+        }
+        if let Some(transmit) = self.poll_question(now) {
+            return Some(transmit);
+        }
+        if (self.sender.first_lost().is_some() || self.has_new())
+            && let Some(transmit) = self.poll_windowed(now)
+        {
+            return Some(transmit);
+        }
+        if self.acks.is_urgent() || self.asks_alone {
+            return Some(self.transmit_pure(now));
+        }
+        None
+    }
+
+    /// Whether something waits that has not left before.
+    #[inline]
+    fn has_new(&self) -> bool {
+        self.sending.has_queued() || self.is_fin_next()
+    }
+
+    fn is_fin_next(&self) -> bool {
+        self.closing.is_closing() && self.sending.is_idle() && self.receiving.is_idle()
+    }
+
+    fn poll_question(&mut self, now: Nanos) -> Option<Transmit> {
+        while let Some(number) = self.questions[0].take().or_else(|| self.questions[1].take()) {
+            if let Some(content) = self.sender.push_again(now, number) {
+                self.note_again(now, Cause::Probe);
+                self.note_asked(number);
+                return Some(self.transmit(now, number, &content, true));
+            }
+        }
+        None
+    }
+
+    /// A packet that needs the congestion window.
+    fn poll_windowed(&mut self, now: Nanos) -> Option<Transmit> {
+        let window = u64::from(self.congestion.window());
+        let in_flight = self.sender.in_flight() as u64;
+        let lost = self.sender.first_lost();
+        let is_rescue = self.is_rescue && lost.is_some();
+        if in_flight >= window && !is_rescue {
+            return None;
+        }
+        let (una, next) = (self.sender.una(), self.sender.next());
+        let room = self.send_window.room(una, next);
+        if lost.is_none() && room == 0 {
+            self.ask_for_window(now);
+            return None;
+        }
+        let pace = self.pace();
+        let ready_at = self.pacing.ready_at(now, &pace);
+        if ready_at > now {
+            self.paced_until = Some(ready_at);
+            return None;
+        }
+        let transmit = match lost {
+            Some(number) => self.transmit_lost(now, number)?,
+            None => self.transmit_new(now, window.saturating_sub(in_flight).min(room))?,
+        };
+        self.is_rescue = false;
+        self.pacing.sent(now, &pace, len(&transmit.packet));
+        self.waiting_since.get_or_insert(now);
+        Some(transmit)
+    }
+
+    fn pace(&self) -> Pace {
+        Pace {
+            window: self.congestion.window(),
+            advertised: self.send_window.size(self.sender.una()),
+            smoothed: self.rtt.smoothed(),
+            len: self.settings.datagram_len_max,
+        }
+    }
+
+    /// The peer has no room. As long as something is under way its acknowledgment will tell; else it has to be asked.
+    fn ask_for_window(&mut self, now: Nanos) {
+        if self.sender.is_empty() {
+            self.send_window.probe_at(now, self.rtt.base_pto());
+            self.waiting_since.get_or_insert(now);
+        }
+    }
+
+    /// The question is due. What waited may have been taken back since.
+    pub(super) fn ask_again_for_window(&mut self, now: Nanos) {
+        if self.has_new() {
+            self.send_window.probed(now, self.rtt.base_pto());
+            self.counters.window_probes += 1;
+            self.asks_alone = true;
+            return;
+        }
+        self.send_window.forget_probe();
+        if self.sender.is_empty() {
+            self.waiting_since = None;
+        }
+    }
+
+    fn transmit_lost(&mut self, now: Nanos, number: u64) -> Option<Transmit> {
+        let content = self.sender.push_again(now, number)?;
+        self.note_again(now, Cause::Loss);
+        self.note_asked(number);
+        Some(self.transmit(now, number, &content, true))
+    }
+
+    /// A packet that has not left before; `left` such may leave, with it.
+    fn transmit_new(&mut self, now: Nanos, left: u64) -> Option<Transmit> {
+        self.send_window.forget_probe();
+        let content = match self.sending.poll() {
+            Some(content) => content,
+            None => {
+                self.closing.fin_left(self.sender.next());
+                Content::fin()
+            }
+        };
+        let asks = self.asks(left) || content.is_fin;
+        let number = self.sender.push(now, content);
+        if asks {
+            self.note_asked(number);
+        }
+        self.counters.sent += 1;
+        Some(self.transmit(now, number, &content, asks))
+    }
+
+    /// Whether the packet that leaves now asks for an acknowledgment: a quarter of the window behind the last one that did,
+    /// when none may follow and nobody was asked, and at a flush (5.6).
+    fn asks(&mut self, left: u64) -> bool {
+        let una = self.sender.una();
+        let since = self.sender.next() + 1 - self.asked.max(una);
+        let window = u64::from(self.congestion.window()).min(self.send_window.size(una));
+        let is_flushed = self.is_flushing && !self.sending.has_queued();
+        if is_flushed {
+            self.is_flushing = false;
+        }
+        since >= quarter(window) || (left <= 1 && self.asked <= una) || is_flushed
+    }
+
+    fn note_asked(&mut self, number: u64) {
+        self.asked = self.asked.max(number + 1);
+    }
+
+    fn transmit(&mut self, now: Nanos, number: u64, content: &Content, asks: bool) -> Transmit {
+        let mut packet = self.packet(Some(Sequence::of(number)));
+        content.fill(&mut packet);
+        packet.extension.ack_req = asks;
+        let room = self.settings.room() - content.octets_len();
+        self.counters.piggy_backed += u64::from(self.acks.is_owed());
+        self.acknowledge(now, &mut packet, room);
+        Transmit { packet, body: content.body() }
+    }
+
+    fn transmit_pure(&mut self, now: Nanos) -> Transmit {
+        let mut packet = self.packet(None);
+        packet.extension.ack_req = std::mem::replace(&mut self.asks_alone, false);
+        if packet.extension.ack_req {
+            self.asked = self.sender.next();
+        }
+        let room = self.settings.room();
+        self.acknowledge(now, &mut packet, room);
+        self.counters.pure_acks += 1;
+        Transmit { packet, body: None }
+    }
+
+    fn packet(&mut self, seq: Option<Sequence>) -> Packet {
+        let next = self.receiver.next();
+        let window = self.receiver.window().tell(next);
+        let numbers = Numbers { seq, ack: Some(Sequence::of(next)) };
+        let extension =
+            Extension { checked: self.settings.checked, ..Extension::new(self.settings.theirs, window) };
+        Packet { header: Header { numbers, ..Header::default() }, extension }
+    }
+
+    /// Says what has come, as far as there is room. A fragment may leave none for the blocks; what they would have said is
+    /// said by a packet of its own if it is urgent.
+    fn acknowledge(&mut self, now: Nanos, packet: &mut Packet, room: usize) {
+        let extension = &mut packet.extension;
+        let mut room = room;
+        extension.nak = self.receiver.has_gap();
+        let has_sack = extension.nak && room >= SACK_LEN;
+        if has_sack {
+            extension.sack = Some(self.receiver.sack());
+            room -= SACK_LEN;
+        }
+        // Also when all of it was said before: that may have been lost, and a round trip is never measured without it.
+        if room >= DELAY_LEN {
+            extension.delay_us = self.receiver.delay_us(now);
+        }
+        extension.duplicate = self.receiver.has_twice();
+        self.receiver.forget_twice();
+        extension.ecn_echo = std::mem::replace(&mut self.echoes_mark, false);
+        if extension.nak && !has_sack {
+            self.acks.left_in_part();
+        } else {
+            self.acks.left();
+        }
+    }
+
+    /// There is nobody here any more; named by the number that we have given this connection.
+    fn reset(&mut self) -> Transmit {
+        Transmit { packet: reset(self.settings.ours), body: None }
+    }
+
+    /// What whoever still sends to this connection has to know, if it has closed well.
+    pub(super) fn farewell(&self) -> Option<Packet> {
+        if !self.closing.is_closed() {
+            return None;
+        }
+        let mut packet = reset(self.settings.ours);
+        packet.header.numbers.ack = Some(Sequence::of(self.receiver.next()));
+        packet.extension.duplicate = true;
+        Some(packet)
+    }
+}
+
+/// The answer to a packet of a connection that nobody here knows: it has that packet's number (5.8).
+pub(super) const fn reset(connection: u32) -> Packet {
+    let numbers = Numbers { seq: None, ack: Some(Sequence::of(0)) };
+    let mut extension = Extension::new(connection, 0);
+    extension.rst = true;
+    let header =
+        Header { numbers, mode: super::super::header::Mode::Short, context_id: 0, lrank: 0, tag: 0, len: 0 };
+    Packet { header, extension }
+}
+
+/// Octets of the datagram.
+const fn len(packet: &Packet) -> usize {
+    packet.head_len() + packet.header.len as usize + packet.trailer_len()
+}

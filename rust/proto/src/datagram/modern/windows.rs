@@ -1,0 +1,345 @@
+//! Windows: what one end may send, what it lets the other send, and how peers share one socket (5.4).
+//!
+//! A right edge never moves back, on either side: a receiver that stops consuming lets its window run empty instead of
+//! taking back what it has granted. So acknowledgments that overtake each other do no harm (a choice of ours; the header
+//! has nothing to tell their order by).
+
+use thiserror::Error;
+
+use super::super::layout::WINDOW_MAX;
+use super::time::{Nanos, SECOND};
+
+/// The largest receive window that is advertised: with everything that may still be under way it stays far below the 2^15
+/// numbers (5.2).
+pub const RECEIVE_WINDOW_MAX: u16 = 8192;
+
+/// What the kernel takes from a socket's buffer for one datagram with `len` octets of payload, in octets; measured on
+/// Linux 6.18 (5.4). It depends on kernel and driver: a measurement of one's own is better.
+#[must_use]
+pub const fn charge(len: usize) -> usize {
+    if len + DATAGRAM_OVERHEAD > LINEAR_MAX {
+        return len + PAGED_CHARGE;
+    }
+    let linear = DESCRIPTOR_CHARGE + (len + DATAGRAM_OVERHEAD).next_power_of_two();
+    if linear < CHARGE_MIN { CHARGE_MIN } else { linear }
+}
+
+/// Datagrams that a socket's buffer holds: `granted` octets, as read back from the kernel, at `charge` octets each.
+#[must_use]
+pub fn capacity(granted: usize, charge: usize) -> usize {
+    granted.checked_div(charge).unwrap_or(0)
+}
+
+/// Octets beside the payload in a linear buffer.
+const DATAGRAM_OVERHEAD: usize = 320;
+/// Octets for the descriptor.
+const DESCRIPTOR_CHARGE: usize = 256;
+/// The least charge: that of payloads of 16 and of 80 octets.
+const CHARGE_MIN: usize = 832;
+/// From here on the payload is in pages.
+const LINEAR_MAX: usize = 32768;
+/// Octets beside a payload in pages: 65507 octets were charged about 66600.
+const PAGED_CHARGE: usize = 1536;
+
+/// How the peers of one socket share it: all windows together are at most half of what the socket holds (5.4).
+///
+/// Each peer has the same part, for as long as the job lives: what has been granted cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    part: u16,
+    peers_max: usize,
+    peers: usize,
+}
+
+/// More peers than the socket has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{peers} peers share a socket that holds {capacity} datagrams")]
+pub struct SharesError {
+    /// How many peers there are to be.
+    pub peers: usize,
+    /// Datagrams that the socket holds.
+    pub capacity: usize,
+}
+
+impl Shares {
+    /// Parts of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Where half of the capacity is less
+    /// than a datagram of each, each has one nevertheless: what is sent again may then find no room.
+    ///
+    /// # Errors
+    /// The socket holds less than a datagram of each peer: use a larger buffer, or several sockets.
+    pub fn new(capacity: usize, peers_max: usize) -> Result<Self, SharesError> {
+        let peers = peers_max.max(1);
+        let part = (capacity / 2 / peers).max(1);
+        if peers > capacity {
+            return Err(SharesError { peers: peers_max, capacity });
+        }
+        let part = u16::try_from(part).unwrap_or(u16::MAX).min(RECEIVE_WINDOW_MAX);
+        Ok(Self { part, peers_max: peers, peers: 0 })
+    }
+
+    /// A peer's receive window, in packets, at least 1. None when `peers_max` peers have theirs already.
+    pub const fn join(&mut self) -> Option<u16> {
+        if self.peers == self.peers_max {
+            return None;
+        }
+        self.peers += 1;
+        Some(self.part)
+    }
+
+    /// The peer is closed and has nothing under way any more.
+    pub const fn leave(&mut self) {
+        self.peers = self.peers.saturating_sub(1);
+    }
+
+    /// What one peer has.
+    #[must_use]
+    pub const fn part(&self) -> u16 {
+        self.part
+    }
+
+    /// What all peers together have.
+    #[must_use]
+    pub const fn granted(&self) -> usize {
+        self.part as usize * self.peers
+    }
+}
+
+/// What this end lets the peer send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiveWindow {
+    size: u16,
+    /// The first number that the peer may not use.
+    right: u64,
+    held: bool,
+    /// What the peer was told last.
+    told: u64,
+}
+
+impl ReceiveWindow {
+    pub(super) const fn new(size: u16, next: u64) -> Self {
+        let right = next + size as u64;
+        // Both ends know the size from setup.
+        Self { size, right, held: false, told: right }
+    }
+
+    pub(super) const fn size(&self) -> u16 {
+        self.size
+    }
+
+    #[inline]
+    pub(super) const fn right(&self) -> u64 {
+        self.right
+    }
+
+    /// Lets the window run empty from now on, or no longer.
+    pub(super) const fn hold(&mut self, held: bool, next: u64) {
+        self.held = held;
+        self.advance(next);
+    }
+
+    pub(super) const fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// `next` is the left edge now.
+    #[inline]
+    pub(super) const fn advance(&mut self, next: u64) {
+        let right = next + self.size as u64;
+        if !self.held && right > self.right {
+            self.right = right;
+        }
+    }
+
+    /// What is advertised with the left edge `next`, now that it leaves.
+    #[inline]
+    pub(super) const fn tell(&mut self, next: u64) -> u16 {
+        self.told = self.right;
+        (self.right - next) as u16
+    }
+
+    /// Whether the peer may believe that it has nothing, while it has something: nobody but us can tell it.
+    #[inline]
+    pub(super) const fn is_news(&self, next: u64) -> bool {
+        self.told <= next && self.right > next
+    }
+
+    pub(super) fn check(&self, next: u64) {
+        assert!(next <= self.right && self.right <= next + u64::from(self.size), "{self:?}, next {next}");
+        assert!(self.told <= self.right, "{self:?}");
+    }
+}
+
+/// What the peer lets this end send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendWindow {
+    right: u64,
+    /// The question for a window that is closed, and how often it was asked.
+    probe: Option<(Nanos, u32)>,
+}
+
+impl SendWindow {
+    pub(super) const fn new(size: u16, next: u64) -> Self {
+        Self { right: next + size as u64, probe: None }
+    }
+
+    /// The peer has everything below `ack` and room for `window` more. It cannot take back what it has granted.
+    #[inline]
+    pub(super) const fn handle(&mut self, ack: u64, window: u16) {
+        let right = ack + window as u64;
+        if right > self.right {
+            self.right = right;
+            self.probe = None;
+        }
+    }
+
+    /// How many packets more may be used up, with left edge `una` and right edge `next`.
+    #[inline]
+    pub(super) const fn room(&self, una: u64, next: u64) -> u64 {
+        let bound = una + WINDOW_MAX as u64;
+        let limit = if self.right < bound { self.right } else { bound };
+        limit.saturating_sub(next)
+    }
+
+    /// What the peer grants at most at this time.
+    #[inline]
+    pub(super) const fn size(&self, una: u64) -> u64 {
+        self.right.saturating_sub(una)
+    }
+
+    /// Something waits and nothing is under way. When to ask for the window: from PTO on, with backoff up to a second.
+    pub(super) const fn probe_at(&mut self, now: Nanos, pto: Nanos) -> Nanos {
+        match self.probe {
+            Some((at, _)) => at,
+            None => {
+                let at = now.saturating_add(limited(pto));
+                self.probe = Some((at, 0));
+                at
+            }
+        }
+    }
+
+    /// Nothing has to be asked for any more.
+    #[inline]
+    pub(super) const fn forget_probe(&mut self) {
+        self.probe = None;
+    }
+
+    /// When the question is due, if one is.
+    #[inline]
+    pub(super) fn probe_deadline(&self) -> Option<Nanos> {
+        self.probe.map(|(at, _)| at)
+    }
+
+    /// The question leaves.
+    pub(super) fn probed(&mut self, now: Nanos, pto: Nanos) {
+        let asked = self.probe.map_or(0, |(_, asked)| asked).saturating_add(1);
+        let factor = 1_u64.checked_shl(asked).unwrap_or(u64::MAX);
+        self.probe = Some((now.saturating_add(limited(pto.saturating_mul(factor))), asked));
+    }
+
+    pub(super) fn check(&self, una: u64, next: u64) {
+        assert!(una <= next && next <= self.right, "{una} {next} {self:?}");
+        assert!(next - una <= u64::from(WINDOW_MAX), "{una} {next}");
+    }
+}
+
+/// Probes are at most a second apart (5.4).
+const fn limited(wait: Nanos) -> Nanos {
+    if wait < SECOND { wait } else { SECOND }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The counts that were measured: no more are promised, and at most a tenth less.
+    #[test]
+    fn capacities_are_those_that_were_measured() {
+        let measured = [
+            (16, 256, 10082),
+            (80, 256, 10082),
+            (512, 166, 6553),
+            (1472, 92, 3640),
+            (8192, 12, 504),
+            (65507, 3, 126),
+        ];
+        for (len, small, large) in measured {
+            for (granted, count) in [(212_992, small), (8_388_608, large)] {
+                let capacity = capacity(granted, charge(len));
+                assert!(
+                    capacity <= count && capacity * 10 >= count * 9,
+                    "{len}: {capacity}, measured {count}"
+                );
+            }
+        }
+    }
+
+    /// Whatever the peers, all of them together have half of the socket, as long as that gives each of them one.
+    #[test]
+    fn all_peers_together_have_half_of_the_socket() {
+        for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {
+            for peers in 1..300 {
+                let Ok(mut shares) = Shares::new(capacity, peers) else {
+                    assert!(peers > capacity, "{peers} peers find no room among {capacity}");
+                    continue;
+                };
+                while let Some(part) = shares.join() {
+                    assert!(part >= 1);
+                }
+                let most = if capacity / 2 >= peers { capacity / 2 } else { capacity };
+                assert!(shares.granted() <= most, "{capacity} datagrams, {peers} peers: {shares:?}");
+                assert_eq!(shares.granted(), usize::from(shares.part()) * peers);
+            }
+        }
+        assert_eq!(Shares::new(92, 1).map(|shares| shares.part()), Ok(46));
+        assert_eq!(Shares::new(5, 6), Err(SharesError { peers: 6, capacity: 5 }));
+    }
+
+    /// A receiver that holds its window takes nothing back; one that goes on says so.
+    #[test]
+    fn a_held_window_runs_empty_and_opens_again() {
+        let mut window = ReceiveWindow::new(4, 10);
+        window.hold(true, 10);
+        for next in 10..=14 {
+            window.advance(next);
+            assert_eq!(u64::from(window.tell(next)), 14 - next);
+            assert!(!window.is_news(next));
+            window.check(next);
+        }
+        window.hold(false, 14);
+        assert!(window.is_news(14));
+        assert_eq!(window.tell(14), 4);
+        assert!(!window.is_news(14));
+    }
+
+    /// Acknowledgments that come late do not close a window.
+    #[test]
+    fn a_send_window_never_shrinks() {
+        let mut window = SendWindow::new(4, 0);
+        window.handle(4, 4);
+        window.handle(2, 1);
+        assert_eq!((window.room(4, 4), window.size(4)), (4, 4));
+        window.handle(8, u16::MAX);
+        assert_eq!(window.room(8, 8), u64::from(WINDOW_MAX));
+        assert_eq!(window.room(8, 8 + u64::from(WINDOW_MAX)), 0);
+    }
+
+    /// From PTO on, doubling, a second apart at most; an opened window ends it.
+    #[test]
+    fn questions_for_a_closed_window_back_off() {
+        let mut window = SendWindow::new(0, 0);
+        let pto = SECOND / 100;
+        assert_eq!(window.probe_at(0, pto), pto);
+        assert_eq!(window.probe_at(pto / 2, pto), pto);
+        let (mut now, mut gaps) = (pto, Vec::new());
+        for _ in 0..9 {
+            window.probed(now, pto);
+            let next = window.probe_at(now, pto);
+            gaps.push((next - now) / pto);
+            now = next;
+        }
+        assert_eq!(gaps, [2, 4, 8, 16, 32, 64, 100, 100, 100]);
+        window.handle(0, 1);
+        assert_eq!(window.probe_deadline(), None);
+    }
+}
