@@ -3,6 +3,7 @@
 mod classic;
 mod classic_simulation;
 mod golden;
+mod modern;
 mod network;
 mod sequence;
 mod vectors;

@@ -1,0 +1,175 @@
+//! Every message once, in order, whatever the network does (5.12, 1 to 3).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::SECOND;
+use mpjdev_proto::datagram::packet::Packet;
+
+use super::world::{END_LIMIT, World, for_seeds, mixed, scaled, world};
+
+const PATHS: [Path; 2] = [Path::PRIVATE, Path::UNKNOWN];
+
+fn stream_both_ways(seed: u64, path: Path, impairment: &str, count: u64) -> World {
+    let mut world = world(seed, Settings::new(path), impairment);
+    world.ends[0].streams(count);
+    world.ends[1].streams(count);
+    world.run_to_completion(END_LIMIT);
+    world
+}
+
+/// Proves that nothing is lost for good, whatever the share that is (5.12, 1).
+#[test]
+fn everything_comes_once_and_in_order_under_loss() {
+    for impairment in ["delay=20us", "delay=20us,loss=1e-4", "delay=20us,loss=1%", "delay=1ms,loss=30%"] {
+        for path in PATHS {
+            for_seeds(0..scaled(4, 1000), |seed| drop(stream_both_ways(seed, path, impairment, 300)));
+        }
+    }
+}
+
+/// Proves the same when one direction loses and the other does not.
+#[test]
+fn loss_in_one_direction_is_repaired() {
+    for lossy in 0..2 {
+        for_seeds(0..scaled(4, 1000), |seed| {
+            let mut world = world(seed, Settings::new(Path::PRIVATE), "delay=20us");
+            world.networks[lossy].set_impairment("delay=20us,loss=30%".parse().expect("an impairment"));
+            world.ends[0].streams(300);
+            world.ends[1].streams(100);
+            world.run_to_completion(END_LIMIT);
+        });
+    }
+}
+
+/// Proves that lost acknowledgments alone stop nothing, and are no reason to send much again: any later one repairs them.
+#[test]
+fn lost_acknowledgments_are_repaired_by_later_ones() {
+    for_seeds(0..scaled(8, 1000), |seed| {
+        let mut world = world(seed, Settings::new(Path::PRIVATE), "delay=20us");
+        world.networks[1].set_filter(move |number, octets: &Vec<u8>| {
+            let (packet, _) = Packet::parse(octets).expect("a packet");
+            packet.header.numbers.seq.is_none() && (number * 7 + seed) % 10 < 3
+        });
+        world.ends[0].streams(2000);
+        world.run_to_completion(END_LIMIT);
+        let counters = world.ends[0].connection.counters();
+        assert!(world.networks[1].counts().lost > 10, "{:?}", world.networks[1].counts());
+        assert!(counters.retransmitted < 100, "{counters:?}");
+    });
+}
+
+/// Proves that packets that overtake each other are put in order, near or far apart (5.12, 2).
+#[test]
+fn reordering_is_undone() {
+    for reorder in ["reorder=1", "reorder=3", "reorder=16/50%", "reorder=100"] {
+        for loss in ["", ",loss=1%", ",loss=10%"] {
+            let impairment = format!("delay=50us,jitter=50us,{reorder}{loss}");
+            for_seeds(0..scaled(2, 1000), |seed| {
+                drop(stream_both_ways(seed, Path::PRIVATE, &impairment, 300))
+            });
+        }
+    }
+}
+
+/// Proves that copies are told from packets (5.12, 2).
+#[test]
+fn duplicates_are_dropped() {
+    let impairments =
+        ["dup=1%", "dup=50%", "dup=50%,reorder=16", "dup=50%,loss=10%", "dup=100%,loss=30%,reorder=3"];
+    for duplication in impairments {
+        let impairment = format!("delay=50us,{duplication}");
+        let dropped = AtomicU64::new(0);
+        for_seeds(0..scaled(2, 1000), |seed| {
+            let world = stream_both_ways(seed, Path::PRIVATE, &impairment, 300);
+            let duplicates = world.ends.each_ref().map(|end| end.connection.counters().duplicates);
+            dropped.fetch_add(duplicates.iter().sum(), Ordering::Relaxed);
+        });
+        assert!(dropped.into_inner() > 0, "{duplication}");
+    }
+}
+
+/// Proves that losses that come together, and a path that is cut for a while, end.
+#[test]
+fn bursts_and_partitions_are_survived() {
+    for impairment in [
+        "delay=50us,burst=1%/50%",
+        "delay=50us,partition=1000001ms/700ms,rate=10mbit",
+        "delay=1ms,burst=0.1%/50%",
+    ] {
+        for path in PATHS {
+            for_seeds(0..scaled(2, 1000), |seed| drop(stream_both_ways(seed, path, impairment, 500)));
+        }
+    }
+}
+
+/// Proves that the numbers of 15 bits may come round, under loss, more than three times each way (5.12, 3).
+#[test]
+fn sequence_numbers_wrap_under_loss() {
+    for_seeds(0..scaled(1, 100), |seed| {
+        let impairment = "delay=20us,loss=0.5%,dup=0.5%,reorder=3/1%";
+        let mut world = world(seed, Settings::new(Path::PRIVATE), impairment);
+        world.check_every = 101;
+        for end in &mut world.ends {
+            end.streams(3 * (1 << 15) + 2000);
+        }
+        world.run_to_completion(END_LIMIT);
+        assert!(world.ends.iter().all(|end| end.connection.counters().sent > 3 << 15));
+    });
+}
+
+/// Proves that messages of all kinds and lengths come once, intact, the first packets in order, that each is matched, taken
+/// back or refused as it must be, and that nothing of them is left.
+#[test]
+fn messages_of_all_kinds_come_once_and_intact() {
+    let mut counts = [0; 4];
+    for impairment in ["delay=20us", "delay=50us,loss=5%,dup=2%,reorder=8", "delay=1ms,loss=30%"] {
+        let counted = std::sync::Mutex::new(&mut counts);
+        for_seeds(0..scaled(6, 1000), |seed| {
+            let settings = Settings { checked: seed % 2 == 0, ..Settings::new(PATHS[seed as usize % 2]) };
+            let mut world = world(seed, settings, impairment);
+            for end in &mut world.ends {
+                end.streams(66);
+                end.plan.message = mixed;
+                (end.dawdles, end.cancels) = (4, 3);
+            }
+            world.run_to_completion(END_LIMIT);
+            world.run_for(5 * SECOND);
+            let mut counts = counted.lock().expect("nobody has panicked");
+            for k in 0..2 {
+                let (end, other) = (&world.ends[k], &world.ends[1 - k]);
+                assert_eq!((end.complete + other.cancelled, end.connection.pending()), (66, vec![]));
+                let sum = [end.matched, end.cancelled, end.refused, end.withdrawn];
+                counts.iter_mut().zip(sum).for_each(|(count, more)| *count += more);
+            }
+        });
+    }
+    assert!(counts.iter().all(|count| *count > 50), "matched, cancelled, refused, withdrawn: {counts:?}");
+}
+
+/// Proves the same with the smallest of all limits, and that two ends with full windows never wait for each other's answers.
+#[test]
+fn the_smallest_windows_and_datagrams_do() {
+    for window in [1, 2, 3, 5] {
+        for_seeds(0..scaled(50, 100), |seed| {
+            let settings = Settings {
+                datagram_len_max: mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN
+                    + seed as usize % 3,
+                receive_window: window,
+                send_window: window,
+                arrivals_max: 1 + usize::from(window),
+                ..Settings::new(PATHS[seed as usize % 2])
+            };
+            let mut world = world(seed, settings, "delay=20us,loss=5%,dup=2%,reorder=3");
+            for end in &mut world.ends {
+                end.streams(33);
+                end.plan.message = |number| {
+                    let send = mixed(number);
+                    mpjdev_proto::datagram::modern::sending::Send { len: send.len / 50, ..send }
+                };
+                (end.dawdles, end.cancels) = (4, 3);
+            }
+            world.run_to_completion(END_LIMIT);
+        });
+    }
+}

@@ -1,0 +1,242 @@
+//! Several connections that share a link, or a socket (5.7; 5.12, 8): how much they carry, how they divide it, and that nothing
+//! overflows that is not the link's queue.
+
+use std::collections::VecDeque;
+
+use mpjdev_proto::datagram::modern::congestion::Algorithm;
+use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::modern::rtt::Timing;
+use mpjdev_proto::datagram::modern::sending::Send;
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
+use mpjdev_proto::datagram::network::{Network, Random};
+use mpjdev_proto::datagram::packet::Packet;
+
+/// A datagram of these many octets.
+const DATAGRAM_LEN: usize = 1472;
+/// Octets of IP and UDP in front of it.
+const OVERHEAD: usize = 28;
+/// Octets of the messages that fill one.
+const MESSAGE_LEN: u64 = 1444;
+
+/// Senders that have always something to send to receivers behind one link, and the link back.
+struct Flows {
+    now: Nanos,
+    senders: Vec<Connection>,
+    receivers: Vec<Connection>,
+    there: Network<(usize, Packet)>,
+    back: Network<(usize, Packet)>,
+    /// What waits in the one socket of all receivers.
+    socket: VecDeque<(usize, Packet)>,
+    socket_capacity: usize,
+    overflows: u64,
+    asleep_until: Nanos,
+    tokens: Vec<u64>,
+    /// Octets of messages that have come.
+    octets: Vec<u64>,
+}
+
+impl Flows {
+    fn new(paths: &[Path], settings: Settings, impairment: &str, seed: u64) -> Self {
+        let connection = |path: &Path| {
+            let settings = Settings { path: *path, peer_max_ack_delay: path.max_ack_delay, ..settings };
+            Connection::new(settings, 0).expect("settings")
+        };
+        let impairment = impairment.parse().expect("an impairment");
+        Self {
+            now: 0,
+            senders: paths.iter().map(connection).collect(),
+            receivers: paths.iter().map(connection).collect(),
+            there: Network::new(impairment, seed),
+            back: Network::new(impairment, seed + 1),
+            socket: VecDeque::new(),
+            socket_capacity: usize::MAX,
+            overflows: 0,
+            asleep_until: 0,
+            tokens: vec![0; paths.len()],
+            octets: vec![0; paths.len()],
+        }
+    }
+
+    fn run_until(&mut self, end: Nanos) {
+        while self.now < end {
+            self.step();
+            let asleep_until = self.asleep_until;
+            let receivers = self.receivers.iter().filter_map(Connection::next_timeout);
+            let timeouts = receivers.map(|at| at.max(asleep_until));
+            let timeouts = timeouts.chain(self.senders.iter().filter_map(Connection::next_timeout));
+            let arrivals = [self.there.next_time_ns(), self.back.next_time_ns()];
+            let sleeps = (!self.socket.is_empty()).then_some(self.asleep_until);
+            let next = timeouts.chain(arrivals.into_iter().flatten()).chain(sleeps).min();
+            self.now = next.unwrap_or(end).max(self.now + 1);
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        while let Some(arrived) = self.there.poll_deliver(now) {
+            if self.socket.len() < self.socket_capacity {
+                self.socket.push_back(arrived);
+            } else {
+                self.overflows += 1;
+            }
+        }
+        if self.asleep_until <= now {
+            self.receive();
+        }
+        while let Some((k, packet)) = self.back.poll_deliver(now) {
+            let _ = self.senders[k].handle_datagram(now, &packet);
+        }
+        for (k, sender) in self.senders.iter_mut().enumerate() {
+            while sender.poll_event().is_some() {}
+            if sender.next_timeout().is_some_and(|at| at <= now) {
+                sender.handle_timeout(now);
+            }
+            while self.tokens[k] < sender.counters().sent + 50 {
+                self.tokens[k] += 1;
+                let send = Send { len: MESSAGE_LEN, token: self.tokens[k], ..Send::default() };
+                sender.send(send).expect("there is room");
+            }
+            transmit(now, k, sender, &mut self.there);
+        }
+    }
+
+    fn receive(&mut self) {
+        let now = self.now;
+        while let Some((k, packet)) = self.socket.pop_front() {
+            let receiver = &mut self.receivers[k];
+            if let Verdict::Deliver(_) = receiver.handle_datagram(now, &packet) {
+                self.octets[k] += MESSAGE_LEN;
+            }
+            while receiver.poll_kept(now).is_some() {
+                self.octets[k] += MESSAGE_LEN;
+            }
+        }
+        for (k, receiver) in self.receivers.iter_mut().enumerate() {
+            receiver.handle_drained(now);
+            if receiver.next_timeout().is_some_and(|at| at <= now) {
+                receiver.handle_timeout(now);
+            }
+            transmit(now, k, receiver, &mut self.back);
+        }
+    }
+
+    /// Octets in a second of each, between two points of time.
+    fn goodputs(&mut self, begin: Nanos, end: Nanos) -> Vec<f64> {
+        self.run_until(begin);
+        let before = self.octets.clone();
+        self.run_until(end);
+        let seconds = (end - begin) as f64 / SECOND as f64;
+        self.octets.iter().zip(before).map(|(after, before)| (after - before) as f64 / seconds).collect()
+    }
+}
+
+fn transmit(now: Nanos, k: usize, connection: &mut Connection, network: &mut Network<(usize, Packet)>) {
+    while let Some(transmit) = connection.poll_transmit(now) {
+        let len = transmit.packet.head_len() + transmit.packet.header.len as usize;
+        assert!(len <= DATAGRAM_LEN);
+        network.send(now, len + OVERHEAD, (k, transmit.packet));
+    }
+}
+
+/// Jain's index: 1 when all have the same, 1/n when one has all.
+fn fairness(goodputs: &[f64]) -> f64 {
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    sum * sum / (goodputs.len() as f64 * squares)
+}
+
+fn settings() -> Settings {
+    Settings {
+        datagram_len_max: DATAGRAM_LEN,
+        receive_window: 1024,
+        send_window: 1024,
+        first_rtt: Some(10 * MILLISECOND),
+        ..Settings::new(Path::UNKNOWN)
+    }
+}
+
+fn path(algorithm: Algorithm) -> Path {
+    Path { algorithm, ..Path::UNKNOWN }
+}
+
+/// 100 Mbit/s in octets of messages, all headers taken off.
+const LINK: f64 = 12.5e6 * 1444.0 / 1500.0;
+
+/// Proves that an empty link is filled, whose queue is no longer than a round trip needs.
+#[test]
+fn a_link_is_filled() {
+    for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
+        let mut flows = Flows::new(&[path(algorithm)], settings(), "delay=5ms,rate=100mbit,queue=100", 1);
+        let goodput = flows.goodputs(2 * SECOND, 6 * SECOND)[0];
+        assert!(goodput > 0.9 * LINK, "{algorithm:?}: {goodput} of {LINK} octets per second");
+    }
+}
+
+/// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided by the root of
+/// the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
+#[test]
+fn losses_cost_no_more_than_their_cuts() {
+    for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
+        let impairment = "delay=5ms,rate=100mbit,loss=1%";
+        let mut flows = Flows::new(&[path(algorithm)], settings(), impairment, 2);
+        let goodput = flows.goodputs(SECOND, 31 * SECOND)[0];
+        let expected = 1.22 / 0.01_f64.sqrt() * MESSAGE_LEN as f64 * 100.0;
+        let ratio = goodput / expected;
+        assert!(
+            (0.85..1.4).contains(&ratio),
+            "{algorithm:?}: {goodput} octets per second, {ratio} of {expected}"
+        );
+        let counters = flows.senders[0].counters();
+        assert!(counters.timeouts <= 5, "{counters:?}");
+        assert!(counters.spurious * 20 <= counters.retransmitted, "{counters:?}");
+    }
+}
+
+/// Proves that connections that share a link share it fairly, with and without chance losses, also beside the other rule.
+#[test]
+fn a_shared_link_is_divided_fairly() {
+    use Algorithm::{Cubic, NewReno};
+    for algorithms in [[Cubic; 4], [NewReno; 4], [Cubic, NewReno, Cubic, NewReno]] {
+        for impairment in ["delay=5ms,rate=30mbit,queue=30", "delay=5ms,rate=30mbit,loss=1%"] {
+            let mut flows = Flows::new(&algorithms.map(path), settings(), impairment, 3);
+            let goodputs = flows.goodputs(3 * SECOND, 13 * SECOND);
+            let fairness = fairness(&goodputs);
+            assert!(fairness >= 0.9, "{algorithms:?}, {impairment}: {fairness}, {goodputs:?}");
+        }
+    }
+}
+
+/// Proves that a private link of a declared rate is filled at once and never overflows: what leaves is paced at that rate.
+#[test]
+fn a_declared_rate_fills_its_link_without_loss() {
+    let path = Path { rate: Some(12_000_000), window: 256, ..Path::PRIVATE };
+    let mut flows = Flows::new(&[path], settings(), "delay=1ms,rate=100mbit,queue=20", 4);
+    let goodput = flows.goodputs(100 * MILLISECOND, SECOND)[0];
+    assert!(goodput > 0.9 * LINK, "{goodput} of {LINK} octets per second");
+    assert_eq!((flows.there.counts().dropped, flows.senders[0].counters().retransmitted), (0, 0));
+}
+
+/// Proves that the default socket buffer never overflows, however many send to it at once, while its owner does not look for
+/// nearly as long as the timers wait: all windows together are half of what it holds (5.12, 8).
+#[test]
+fn senders_that_share_a_socket_never_overflow_it() {
+    let capacity = capacity(212_992, charge(DATAGRAM_LEN));
+    for count in [1, 2, 8, 23, 46] {
+        let mut shares = Shares::new(capacity, count).expect("there is room for all of them");
+        let window = shares.join().expect("the first");
+        let settings = Settings { receive_window: window, send_window: window, ..settings() };
+        let paths = vec![Path { timing: Timing::SHARED, ..Path::PRIVATE }; count];
+        let mut flows = Flows::new(&paths, Settings { first_rtt: None, ..settings }, "delay=10us", 5);
+        flows.socket_capacity = capacity;
+        let mut random = Random::new(5);
+        for _ in 0..20 {
+            // Computes for up to 20 ms, and looks then.
+            flows.asleep_until = flows.now + random.up_to(20 * MILLISECOND);
+            flows.run_until(flows.asleep_until + 200 * MICROSECOND);
+        }
+        assert_eq!(flows.overflows, 0, "{count} senders, a window of {window} each, {capacity} datagrams");
+        assert!(flows.octets.iter().all(|octets| *octets > 0), "{count} senders: {:?}", flows.octets);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a peer may do that means no good: nothing of it panics, grows without bound, or is heeded (5, "trust").
+
+use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request};
+use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::network::Random;
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::Sequence;
+
+use super::world::{for_seeds, mixed, scaled};
+
+/// Small numbers, the largest ones, and such as were seen before.
+fn number(random: &mut Random, seen: &[u64]) -> u64 {
+    match random.up_to(5) {
+        0 => random.bits(),
+        1 => u64::MAX - random.up_to(3),
+        2 if !seen.is_empty() => seen[random.up_to(seen.len() as u64 - 1) as usize],
+        _ => random.up_to(40),
+    }
+}
+
+/// A packet that a peer could make up, most of them near what would be right.
+fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]) -> Packet {
+    let settings = connection.settings();
+    let one_in = |random: &mut Random, count: u64| random.up_to(count - 1) == 0;
+    let seq = (!one_in(random, 4)).then(|| Sequence::of(next.wrapping_add(random.up_to(6)).wrapping_sub(2)));
+    let near = u64::from(settings.first_ours.bits()) + random.up_to(40);
+    let ack =
+        (!one_in(random, 4)).then(|| Sequence::of(if one_in(random, 5) { random.bits() } else { near }));
+    let mode = Mode::ALL[random.up_to(12) as usize];
+    let header = Header {
+        numbers: Numbers { seq, ack },
+        mode: if one_in(random, 3) { Mode::Short } else { mode },
+        context_id: if one_in(random, 3) { random.bits() as u16 } else { random.up_to(3) as u16 },
+        lrank: random.up_to(2047) as u16,
+        tag: random.bits() as i32,
+        len: random.up_to(20) as u32,
+    };
+    let mut extension = Extension::new(settings.ours, random.bits() as u16);
+    extension.ack_req = one_in(random, 3);
+    extension.nak = one_in(random, 3);
+    extension.fin = one_in(random, 200);
+    extension.sync = one_in(random, 4);
+    extension.duplicate = one_in(random, 4);
+    extension.ecn_echo = one_in(random, 8);
+    extension.sack = one_in(random, 3).then(|| random.bits());
+    extension.delay_us = one_in(random, 3).then(|| random.bits() as u16);
+    extension.context = one_in(random, 4).then(|| random.bits());
+    let mut id = || number(random, seen) as u32;
+    let (message_id, destination_id) = (id(), id());
+    let mut many = || number(random, seen);
+    let (total, offset) = (many(), many());
+    extension.request = one_in(random, 3).then_some(Request { message_id, total });
+    extension.grant = one_in(random, 3).then_some(Grant { message_id, destination_id, granted: total });
+    extension.fragment = one_in(random, 3).then_some(Fragment { message_id, destination_id, total, offset });
+    Packet { header, extension }
+}
+
+/// A driver that checks that what it is told makes sense.
+struct Driver {
+    connection: Connection,
+    /// Messages that are not complete: what has been matched of them, and how much there is.
+    arrivals: Vec<(ArrivalId, u64)>,
+    seen: Vec<u64>,
+    next: u64,
+}
+
+impl Driver {
+    fn delivered(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Arrived(arrival) => {
+                assert!(u64::from(arrival.len) <= arrival.total, "{arrival:?}");
+                if let Some(id) = arrival.id {
+                    assert!(self.arrivals.iter().all(|(known, _)| *known != id), "{arrival:?}");
+                    self.arrivals.push((id, arrival.total));
+                    self.seen.push(u64::from(id.destination_id()));
+                }
+            }
+            Delivery::Continued { arrival, offset, len, .. } => {
+                let known = self.arrivals.iter().find(|(id, _)| *id == arrival);
+                let (_, total) = known.expect("a message that has begun");
+                assert!(offset <= *total && u64::from(len) <= total - offset, "{delivery:?} of {total}");
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Nanos) {
+        while let Some((_, delivery)) = self.connection.poll_kept(now) {
+            self.delivered(delivery);
+        }
+        while let Some(event) = self.connection.poll_event() {
+            if let Event::Withdraw { arrival } = event {
+                self.arrivals.retain(|(id, _)| *id != arrival);
+            }
+        }
+        let mut left = 0;
+        while let Some(transmit) = self.connection.poll_transmit(now) {
+            transmit.packet.check().expect("what leaves is a packet");
+            if let Some(request) = transmit.packet.extension.request {
+                self.seen.push(u64::from(request.message_id));
+            }
+            left += 1;
+            assert!(left < 2000, "a packet begets packets without end");
+        }
+        self.connection.check();
+    }
+}
+
+fn run(seed: u64) -> (u64, u64) {
+    let mut random = Random::new(seed);
+    let settings = Settings {
+        ours: 7,
+        theirs: 8,
+        first_theirs: Sequence::of(random.bits()),
+        receive_window: 16,
+        send_window: 16,
+        arrivals_max: 64,
+        peer_sends_max: 20,
+        dead_after: 1000 * SECOND,
+        ..Settings::new(if seed.is_multiple_of(2) { Path::PRIVATE } else { Path::UNKNOWN })
+    };
+    let connection = Connection::new(settings, 0).expect("settings");
+    let next = u64::from(settings.first_theirs.bits());
+    let mut driver = Driver { connection, arrivals: Vec::new(), seen: Vec::new(), next };
+    let mut now = 0;
+    for step in 0..1500 {
+        now += random.up_to(MILLISECOND);
+        let packet = made_up(&mut random, &driver.connection, driver.next, &driver.seen);
+        // The driver's parser lets no other through.
+        if packet.check().is_err() {
+            continue;
+        }
+        if let Some(seq) = packet.header.numbers.seq {
+            driver.next += u64::from(seq == Sequence::of(driver.next));
+        }
+        if let Verdict::Deliver(delivery) = driver.connection.handle_datagram(now, &packet) {
+            driver.delivered(delivery);
+        }
+        match random.up_to(9) {
+            0 => drop(driver.connection.send(mixed(step))),
+            1 => drop(driver.connection.cancel(random.up_to(step + 1))),
+            2 => driver.connection.handle_drained(now),
+            3 if driver.connection.next_timeout().is_some() => driver.connection.handle_timeout(now),
+            4 if !driver.arrivals.is_empty() => {
+                let place = random.up_to(driver.arrivals.len() as u64 - 1) as usize;
+                let (id, _) = driver.arrivals[place];
+                // It may be matched already.
+                if driver.connection.matched(id).is_err() {
+                    let _ = driver.connection.discard(id);
+                    driver.arrivals.swap_remove(place);
+                }
+            }
+            _ => {}
+        }
+        driver.seen.drain(..driver.seen.len().saturating_sub(64));
+        driver.drain(now);
+    }
+    let counters = driver.connection.counters();
+    (counters.violations, counters.received)
+}
+
+/// Proves that made-up packets neither panic nor break an invariant, and that what they name stays within the messages.
+#[test]
+fn made_up_packets_break_nothing() {
+    let sums = std::sync::Mutex::new((0, 0));
+    for_seeds(0..scaled(60, 500), |seed| {
+        let (violations, received) = run(seed);
+        let mut sums = sums.lock().expect("nobody has panicked");
+        *sums = (sums.0 + violations, sums.1 + received);
+    });
+    let (violations, received) = sums.into_inner().expect("nobody has panicked");
+    assert!(violations > 1000 && received > 4 * violations, "{violations} violations in {received} packets");
+}
+
+/// Proves that an acknowledgment of what was never sent is refused, and that one from long ago does no harm.
+#[test]
+fn acknowledgments_of_what_never_left_are_refused() {
+    let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
+    for (ack, expected) in [(1, 1), (100, 2), (16384, 3), (16385, 3), (32767, 3), (0, 3)] {
+        let numbers = Numbers::ack(Sequence::of(ack));
+        let packet =
+            Packet { header: Header { numbers, ..Header::default() }, extension: Extension::new(0, 9) };
+        let _ = connection.handle_datagram(0, &packet);
+        assert_eq!(connection.counters().bad_acks, expected, "{ack}");
+        connection.check();
+    }
+}
+
+/// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it likes.
+#[test]
+fn messages_behind_the_last_packet_are_refused() {
+    let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
+    let packet = |seq: u64, fin: bool| {
+        let numbers = Numbers { seq: Some(Sequence::of(seq)), ack: None };
+        let extension = Extension { fin, ..Extension::new(0, 9) };
+        Packet { header: Header { numbers, ..Header::default() }, extension }
+    };
+    for (seq, fin, violations) in [(0, true, 0), (0, true, 0), (1, false, 1), (2, true, 2)] {
+        assert_eq!(connection.handle_datagram(0, &packet(seq, fin)), Verdict::Drop);
+        assert_eq!(connection.counters().violations, violations);
+        connection.check();
+    }
+    assert_eq!((connection.poll_event(), connection.poll_event()), (Some(Event::PeerFinished), None));
+}

@@ -1,0 +1,11 @@
+//! Two ends of the modern protocol over networks that are as bad as they are told to be.
+
+mod basic;
+mod beside_classic;
+mod closing;
+mod flows;
+mod hostile;
+mod million;
+mod patience;
+mod repair;
+mod world;

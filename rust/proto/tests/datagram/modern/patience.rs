@@ -1,0 +1,207 @@
+//! What is not sent: acknowledgments that nobody needs, packets that are not lost (5.12, 4 to 6).
+
+use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, SECOND};
+
+use super::world::{END_LIMIT, Program, short, world};
+
+fn settings() -> Settings {
+    Settings { first_rtt: Some(20 * MICROSECOND), ..Settings::new(Path::PRIVATE) }
+}
+
+/// Proves that a receiver that computes for two seconds, with a full window in front of it, costs nothing but the questions
+/// of the timer, each twice as late as the one before (5.12, 4).
+#[test]
+fn a_silent_receiver_loses_nothing() {
+    let mut world = world(1, settings(), "delay=10us");
+    world.ends[0].streams(5000);
+    world.run_until(SECOND, |world| world.ends[1].complete > 1000);
+    world.ends[1].asleep_until = world.now + 2 * SECOND;
+    world.run_for(2 * SECOND - MILLISECOND);
+    let counters = world.ends[0].connection.counters();
+    assert_eq!(world.ends[0].connection.unacknowledged(), 64, "the window is full");
+    // 25 ms, and twice as long each time: 25, 75, 175, 375, 775, 1575 ms; two packets from the second time on.
+    assert_eq!((counters.timeouts, counters.retransmitted, counters.probes), (6, 11, 11), "{counters:?}");
+    world.run_to_completion(SECOND);
+    let counters = world.ends[0].connection.counters();
+    assert_eq!((counters.retransmitted, counters.cuts), (11, 0), "nothing was lost: {counters:?}");
+    assert!(world.now < super::world::START + 2100 * MILLISECOND, "it goes on at once");
+}
+
+/// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again (5.12, 5).
+#[test]
+fn a_stream_in_one_direction_needs_four_acknowledgments_a_window() {
+    for window in [8, 64, 256] {
+        let settings = Settings { receive_window: window, send_window: window, ..settings() };
+        let path = Path { window: u32::from(window), window_max: u32::from(window), ..settings.path };
+        let mut world = world(2, Settings { path, ..settings }, "delay=10us");
+        world.check_every = 100;
+        let count = u64::from(window) * 100;
+        world.ends[0].streams(count);
+        world.run_to_completion(END_LIMIT);
+        let (sender, receiver) = (world.ends[0].connection.counters(), world.ends[1].connection.counters());
+        assert_eq!((sender.retransmitted, sender.timeouts, sender.cuts), (0, 0, 0));
+        assert!((400..=500).contains(&receiver.pure_acks), "window {window}: {receiver:?}");
+    }
+}
+
+/// Proves that a stream that is slower than the window, or ends within it, is acknowledged in time: the timer never asks.
+#[test]
+fn slow_streams_are_acknowledged_before_the_timer_asks() {
+    let mut world = world(3, settings(), "delay=10us");
+    for _ in 0..200 {
+        world.ends[0].plan.count += 1;
+        world.run_for(3 * MILLISECOND);
+    }
+    world.run_to_completion(SECOND);
+    let (sender, receiver) = (world.ends[0].connection.counters(), world.ends[1].connection.counters());
+    assert_eq!((sender.retransmitted, sender.timeouts), (0, 0));
+    assert_eq!(receiver.pure_acks, 200, "each waits for max_ack_delay");
+}
+
+/// Proves that a ping-pong has no packet but its messages (5.12, 6; 3.2).
+#[test]
+fn a_ping_pong_has_no_packet_but_its_messages() {
+    for window in [4, 16, 64] {
+        let mut world =
+            world(4, Settings { receive_window: window, send_window: window, ..settings() }, "delay=10us");
+        for end in &mut world.ends {
+            end.program = Program::PingPong;
+            end.plan.count = 2000;
+        }
+        world.ends[0].answers = 1;
+        world.run_until(END_LIMIT, |world| world.ends[0].complete == 2000);
+        for end in &world.ends {
+            let counters = end.connection.counters();
+            assert_eq!(
+                (counters.sent, counters.pure_acks, counters.retransmitted),
+                (2000, 0, 0),
+                "{counters:?}"
+            );
+            assert_eq!(counters.received, 2000);
+        }
+    }
+}
+
+/// Proves that a reply has 50 us when the driver finds its socket empty again and again, and no more.
+#[test]
+fn a_drained_socket_is_acknowledged_after_50_us() {
+    let mut world = world(5, settings(), "delay=10us");
+    world.ends[0].streams(1);
+    world.run_until(SECOND, |world| world.ends[1].complete == 1);
+    let connection = &mut world.ends[1].connection;
+    for (waited, expected) in
+        [(0, false), (49 * MICROSECOND, false), (50 * MICROSECOND, true), (51 * MICROSECOND, false)]
+    {
+        connection.handle_drained(world.now + waited);
+        assert_eq!(connection.poll_transmit(world.now + waited).is_some(), expected, "after {waited} ns");
+    }
+}
+
+/// Proves that a program that does not consume stops its peer, that the peer asks seldom, and that it goes on by itself when
+/// what told it so is lost (5.4).
+#[test]
+fn a_held_window_stops_the_peer_until_it_is_open_again() {
+    let mut world = world(6, settings(), "delay=10us");
+    world.ends[0].streams(1000);
+    world.run_until(SECOND, |world| world.ends[1].complete > 100);
+    world.ends[1].connection.hold(true);
+    world.run_for(10 * SECOND);
+    let stopped = world.ends[1].complete;
+    assert!(stopped < 300, "{stopped}");
+    let counters = world.ends[0].connection.counters();
+    assert_eq!((counters.retransmitted, counters.timeouts), (0, 0));
+    assert!((10..=20).contains(&counters.window_probes), "a second apart in the end: {counters:?}");
+    world.networks[1].partition(true);
+    world.ends[1].connection.hold(false);
+    world.run_for(MILLISECOND);
+    world.networks[1].partition(false);
+    world.run_to_completion(2 * SECOND);
+}
+
+/// Proves that a peer that holds its window for longer than the dead may be silent is not dead, since it answers.
+#[test]
+fn a_held_window_is_no_death() {
+    let mut world = world(7, settings(), "delay=10us");
+    world.ends[1].connection.hold(true);
+    world.ends[0].streams(1000);
+    world.run_for(3 * DEAD_AFTER);
+    assert_eq!(world.ends[0].failure, None);
+    world.ends[1].connection.hold(false);
+    world.run_to_completion(2 * SECOND);
+}
+
+/// Proves that messages that nobody matches hold the window, at a limit, and that matching them lets the peer go on.
+#[test]
+fn unmatched_messages_hold_the_window() {
+    let mut world = world(8, Settings { arrivals_max: 256, ..settings() }, "delay=10us,loss=1%");
+    world.ends[0].streams(1000);
+    world.ends[0].plan.message = |number| Send { cancellable: true, ..short(number) };
+    world.ends[1].dawdles = u64::MAX;
+    world.run_for(100 * MILLISECOND);
+    let begun = world.ends[1].begun;
+    assert!((100..=256).contains(&begun), "{begun}");
+    world.ends[1].dawdles = 0;
+    world.run_to_completion(END_LIMIT);
+}
+
+/// Proves that two ends that have held each other's windows until all is matched at once do not wait for each other's answers.
+#[test]
+fn answers_pass_when_both_windows_were_held() {
+    let settings = Settings { receive_window: 4, send_window: 4, arrivals_max: 16, ..settings() };
+    let mut world = world(11, settings, "delay=10us");
+    for end in &mut world.ends {
+        end.streams(100);
+        end.plan.message = |number| Send { completion: Completion::Synchronous, ..short(number) };
+        end.dawdles = u64::MAX;
+    }
+    world.run_for(100 * MILLISECOND);
+    assert!(world.ends.iter().all(|end| (8..=16).contains(&end.begun)), "both hold their windows");
+    for end in &mut world.ends {
+        end.dawdles = 0;
+    }
+    world.run_to_completion(SECOND);
+    assert!(world.ends.iter().all(|end| end.matched == 100));
+}
+
+/// Proves that flush asks for the acknowledgment that nothing else would bring soon.
+#[test]
+fn a_flush_is_over_after_a_round_trip() {
+    for flushes_before in [false, true] {
+        let slow = Path { max_ack_delay: SECOND, ..Path::PRIVATE };
+        let mut world =
+            world(9, Settings { path: slow, peer_max_ack_delay: SECOND, ..settings() }, "delay=10us");
+        world.ends[0].streams(3);
+        if flushes_before {
+            let connection = &mut world.ends[0].connection;
+            connection.send(short(0)).expect("there is room");
+            world.ends[0].sent = 1;
+            world.ends[0].connection.flush();
+            world.ends[0].plan.count = 1;
+        } else {
+            world.run_until(SECOND, |world| world.ends[1].complete == 3);
+            assert!(!world.ends[0].connection.is_flushed());
+            world.ends[0].connection.flush();
+        }
+        let before = world.now;
+        // The driver's pass that the command is followed by.
+        world.advance(before);
+        world.run_until(SECOND, |world| world.ends[0].connection.is_flushed());
+        assert!(world.now - before <= 20 * MICROSECOND, "{}", world.now - before);
+    }
+}
+
+/// Proves that a window is not asked for, and no peer dead, for the sake of a message that was taken back.
+#[test]
+fn a_message_that_was_taken_back_waits_for_nothing() {
+    let mut world = world(10, settings(), "delay=10us");
+    world.ends[1].connection.hold(true);
+    world.ends[0].streams(65);
+    world.run_for(MILLISECOND);
+    assert_eq!(world.ends[1].complete, 64);
+    world.ends[1].asleep_until = u64::MAX;
+    assert_eq!(world.ends[0].connection.cancel(65), Cancel::Done);
+    world.run_for(3 * DEAD_AFTER);
+    assert_eq!((world.ends[0].failure, world.ends[0].connection.next_timeout()), (None, None));
+}

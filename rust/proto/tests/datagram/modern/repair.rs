@@ -1,0 +1,133 @@
+//! How soon a loss is repaired (5.12, 10), and what is learned from losses that were none (5.5).
+
+use mpjdev_proto::datagram::modern::congestion::Algorithm;
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::packet::Packet;
+
+use super::world::{END_LIMIT, START, World, world};
+
+const RTT: Nanos = 2 * MILLISECOND;
+
+fn settings() -> Settings {
+    Settings { first_rtt: Some(RTT), ..Settings::new(Path::PRIVATE) }
+}
+
+/// A world in which the data packets of these numbers, counted as they leave, die.
+fn losing(numbers: std::ops::Range<u64>, settings: Settings) -> World {
+    let world = &mut Some(world(1, settings, "delay=1ms"));
+    let mut world = world.take().expect("just made");
+    world.networks[0].set_filter(move |number, _| numbers.contains(&number));
+    world
+}
+
+/// Proves that one loss in a full window is repaired within two round trips, without the timer (5.12, 10).
+#[test]
+fn a_single_loss_in_a_full_window_is_repaired_in_two_round_trips() {
+    for place in [0, 1, 30, 55] {
+        let mut world = losing(place..place + 1, settings());
+        world.ends[0].streams(64);
+        world.run_to_completion(END_LIMIT);
+        let counters = world.ends[0].connection.counters();
+        assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (1, 0, 1), "{counters:?}");
+        // All arrive after half a round trip, but for the pace.
+        let spread = RTT;
+        let late = world.ends[1].latest_complete - START;
+        assert!(late <= RTT / 2 + spread + 2 * RTT, "packet {place}: {} us", late / MICROSECOND);
+    }
+}
+
+/// Proves the same of several, and that they cost one cut.
+#[test]
+fn losses_of_one_round_trip_cut_the_window_once() {
+    let mut world = losing(10..15, settings());
+    world.ends[0].streams(64);
+    world.run_to_completion(END_LIMIT);
+    let counters = world.ends[0].connection.counters();
+    assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (5, 0, 1), "{counters:?}");
+}
+
+/// Proves that what is lost again after it was sent again is found without the timer as well.
+#[test]
+fn a_repair_that_is_lost_is_repaired() {
+    let mut world = world(1, Settings { receive_window: 512, send_window: 512, ..settings() }, "delay=1ms");
+    let mut seen = 0;
+    world.networks[0].set_filter(move |_, octets: &Vec<u8>| {
+        let (packet, _) = Packet::parse(octets).expect("a packet");
+        let is_it = packet.header.tag == 20 && packet.header.numbers.seq.is_some();
+        seen += u32::from(is_it);
+        is_it && seen <= 2
+    });
+    world.ends[0].streams(1000);
+    world.run_to_completion(END_LIMIT);
+    let counters = world.ends[0].connection.counters();
+    assert_eq!((counters.retransmitted, counters.timeouts), (2, 0), "{counters:?}");
+}
+
+/// Proves that the last packets of a stream, which no later packet reports missing, are repaired within two PTOs (5.12, 10).
+#[test]
+fn a_lost_tail_is_repaired_in_two_ptos() {
+    for tail in 1..=3 {
+        let mut world = losing(40 - tail..40, settings());
+        world.ends[0].streams(40);
+        world.run_to_completion(END_LIMIT);
+        let pto = world.ends[0].connection.pto();
+        let late = world.ends[1].latest_complete - START;
+        assert!(late <= 2 * RTT + 2 * pto, "{tail} packets: {} us, PTO {} us", late / 1000, pto / 1000);
+        assert_eq!(world.ends[0].connection.counters().cuts, u64::from(tail > 1), "a question is no verdict");
+    }
+}
+
+/// Proves that packets that come late are no reason to send less for good: the cut is undone, and the threshold rises until
+/// such packets are not sent again any more.
+#[test]
+fn late_packets_are_learned_from() {
+    let settings = Settings { receive_window: 256, send_window: 256, ..settings() };
+    let mut world = world(1, settings, "delay=1ms,reorder=8/20%");
+    world.ends[0].streams(2000);
+    world.run_to_completion(END_LIMIT);
+    let first = world.ends[0].connection.counters();
+    assert!(first.spurious > 0 && first.undone_cuts > 0, "{first:?}");
+    world.ends[0].plan.count += 5000;
+    world.run_to_completion(END_LIMIT);
+    let both = world.ends[0].connection.counters();
+    let (early, late) = (first.retransmitted, both.retransmitted - first.retransmitted);
+    assert!(late * 4 <= early * 5, "{early} of 2000 were sent again first, {late} of 5000 then");
+}
+
+/// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer is none.
+#[test]
+fn losses_over_several_timeouts_begin_anew() {
+    let path = Path { algorithm: Algorithm::Cubic, ..Path::PRIVATE };
+    let mut world = world(1, Settings { path, ..settings() }, "delay=1ms");
+    world.ends[0].streams(100_000);
+    world.run_until(SECOND, |world| world.ends[1].complete > 5000);
+    world.networks[0].partition(true);
+    world.run_for(2 * SECOND);
+    assert!(world.ends[0].connection.congestion_window() >= 64, "a timer cuts nothing");
+    world.networks[0].partition(false);
+    let complete = world.ends[1].complete;
+    world.run_until(5 * SECOND, |world| world.ends[1].complete > complete);
+    world.run_for(2 * RTT);
+    assert!(
+        world.ends[0].connection.congestion_window() <= 8,
+        "{}",
+        world.ends[0].connection.congestion_window()
+    );
+    world.run_to_completion(END_LIMIT);
+}
+
+/// Proves that a mark of congestion is taken as a loss is, once in a round trip, and that nothing is sent again for it.
+#[test]
+fn a_mark_of_congestion_cuts_the_window() {
+    let mut world = world(1, settings(), "delay=1ms");
+    world.ends[0].streams(1000);
+    world.run_until(SECOND, |world| world.ends[1].complete > 100);
+    let before = world.ends[0].connection.congestion_window();
+    world.ends[1].connection.handle_congestion_mark();
+    world.run_for(2 * RTT);
+    let counters = world.ends[0].connection.counters();
+    assert_eq!((counters.cuts, counters.retransmitted), (1, 0));
+    assert!(world.ends[0].connection.congestion_window() < before * 3 / 4);
+    world.run_to_completion(END_LIMIT);
+}
