@@ -10,6 +10,7 @@ mod handshake;
 mod inspect;
 mod ledger;
 mod message;
+mod modern;
 mod mutate;
 mod packet;
 mod pair;
@@ -23,6 +24,7 @@ pub use datagram::datagram;
 pub use handshake::handshake;
 pub use inspect::{input, inspect};
 pub use message::message;
+pub use modern::modern;
 pub use mutate::Mutator;
 pub use packet::packet;
 pub use pair::pair;
@@ -35,7 +37,7 @@ pub use world::world;
 pub type Target = fn(&[u8]);
 
 /// All targets: name, folder of its corpus, function.
-pub const TARGETS: [(&str, &str, Target); 13] = [
+pub const TARGETS: [(&str, &str, Target); 14] = [
     ("message", "message", message),
     ("reader", "reader", reader),
     ("inspect", "message", inspect),
@@ -49,4 +51,5 @@ pub const TARGETS: [(&str, &str, Target); 13] = [
     ("world", "world", world),
     ("datagram", "datagram", datagram),
     ("datagram-classic", "datagram-classic", classic),
+    ("datagram-modern", "datagram-modern", modern),
 ];

@@ -144,6 +144,12 @@ fn the_classic_machine_keeps_its_promises() {
     soak("datagram-classic");
 }
 
+/// Proves the promises of the modern datagram machine, whatever its driver and its peer do.
+#[test]
+fn the_modern_machine_keeps_its_promises() {
+    soak("datagram-modern");
+}
+
 /// Proves that no target is left out of this file.
 #[test]
 fn every_target_has_a_test() {

@@ -1,0 +1,228 @@
+//! The machine of the modern datagram protocol under any sequence of calls and packets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request};
+use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos};
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::Sequence;
+
+/// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls use few.
+///
+/// Promises: no panic; invariants hold after each step; what leaves is a packet, fits a datagram, and comes to an end; what is
+/// delivered lies within its message; slots in use are all different; octets are released once, and only those that were
+/// sent; a connection that is over says nothing more, but for one reset.
+pub fn modern(input: &[u8]) {
+    let Some((&settings, calls)) = input.split_first() else { return };
+    let mut book = Book::new(settings);
+    for call in calls.chunks_exact(CALL_LEN) {
+        book.step(call[0], &call[1..]);
+        book.settle();
+    }
+}
+
+/// Octets of a call.
+const CALL_LEN: usize = 13;
+/// Packets that one step can make leave at most: both windows, and a few without a number.
+const LEAVING_MAX: usize = 256;
+
+/// The machine, and what has happened.
+struct Book {
+    connection: Connection,
+    now: Nanos,
+    /// Messages that were sent and whose octets are still needed.
+    kept: BTreeSet<u64>,
+    sent: u64,
+    arrivals: BTreeMap<ArrivalId, u64>,
+    slots: BTreeSet<u16>,
+    is_over: bool,
+}
+
+impl Book {
+    fn new(choice: u8) -> Self {
+        let window = [1, 2, 5, 40][usize::from(choice & 3)];
+        let settings = Settings {
+            ours: 7,
+            theirs: 8,
+            datagram_len_max: [DATAGRAM_LEN_MIN, 200][usize::from(choice >> 2 & 1)],
+            receive_window: window,
+            send_window: [0, 1, 5, 40][usize::from(choice >> 3 & 3)],
+            arrivals_max: 1 + usize::from(window),
+            peer_sends_max: 4,
+            sends_max: 30,
+            checked: choice & 32 != 0,
+            ..Settings::new(if choice & 64 == 0 { Path::PRIVATE } else { Path::UNKNOWN })
+        };
+        Self {
+            connection: Connection::new(settings, 0).expect("good settings"),
+            now: 0,
+            kept: BTreeSet::new(),
+            sent: 0,
+            arrivals: BTreeMap::new(),
+            slots: BTreeSet::new(),
+            is_over: false,
+        }
+    }
+
+    fn step(&mut self, which: u8, with: &[u8]) {
+        match which % 16 {
+            0..=7 => self.datagram(with),
+            8 | 9 => self.send(with),
+            10 => {
+                if self.connection.cancel(u64::from(with[0])) == Cancel::Done {
+                    assert!(self.kept.remove(&u64::from(with[0])), "it was sent and not released");
+                }
+            }
+            11 => self.match_one(with),
+            12 => {
+                self.now += u64::from(with[0]) * 20 * MICROSECOND;
+                self.connection.handle_drained(self.now);
+            }
+            13 => {
+                self.now += u64::from(with[0]) * u64::from(with[1]) * MILLISECOND;
+                self.connection.handle_timeout(self.now);
+            }
+            14 => self.connection.hold(with[0] & 1 != 0),
+            _ => match with[0] % 8 {
+                0 => self.connection.abort(),
+                1 => self.connection.close(self.now + u64::from(with[1]) * MILLISECOND),
+                2 => self.connection.handle_congestion_mark(),
+                3 => self.connection.forget(u64::from(with[1])),
+                _ => self.connection.flush(),
+            },
+        }
+    }
+
+    fn send(&mut self, with: &[u8]) {
+        let send = Send {
+            context: u64::from(with[0] & 3) << 40,
+            len: u64::from(with[1]) * u64::from(with[2]),
+            completion: if with[0] & 4 == 0 { Completion::Standard } else { Completion::Synchronous },
+            announced: with[0] & 8 != 0,
+            cancellable: with[0] & 16 != 0,
+            token: self.sent + 1,
+            ..Send::default()
+        };
+        if self.connection.send(send).is_ok() {
+            self.sent += 1;
+            self.kept.insert(send.token);
+        }
+    }
+
+    fn match_one(&mut self, with: &[u8]) {
+        let place = usize::from(with[0]) % self.arrivals.len().max(1);
+        let Some(id) = self.arrivals.keys().nth(place).copied() else { return };
+        if self.connection.matched(id).is_err() || with[1] & 1 != 0 {
+            let _ = self.connection.discard(id);
+            self.arrivals.remove(&id);
+        }
+    }
+
+    /// A packet near those that would be right; others the parser keeps from the machine.
+    fn datagram(&mut self, with: &[u8]) {
+        let packet = self.packet(with);
+        if packet.check().is_err() {
+            return;
+        }
+        match self.connection.handle_datagram(self.now, &packet) {
+            Verdict::Deliver(delivery) => self.delivered(delivery),
+            Verdict::Keep { slot } => {
+                assert!(slot < self.connection.settings().receive_window);
+                assert!(self.slots.insert(slot), "slot {slot} is in use");
+            }
+            Verdict::Drop => {}
+        }
+    }
+
+    fn packet(&self, with: &[u8]) -> Packet {
+        let [kind, flags, seq, ack, id, destination, total, offset, sack, ..] = *with else {
+            unreachable!("a call has twelve octets");
+        };
+        let modes =
+            [Mode::Short, Mode::Long, Mode::RequestSend, Mode::OkToSend, Mode::AntiSend, Mode::AntiSendOk];
+        let header = Header {
+            numbers: Numbers {
+                seq: (kind & 8 == 0).then(|| Sequence::from_bits(u16::from(seq))),
+                ack: (kind & 16 == 0).then(|| Sequence::from_bits(u16::from(ack))),
+            },
+            mode: modes[usize::from(kind & 7) % modes.len()],
+            context_id: u16::from(with[9] & 3),
+            lrank: 0,
+            tag: 0,
+            len: u32::from(with[10]),
+        };
+        let (message_id, destination_id) = (u32::from(id), u32::from(destination) << 16 | u32::from(id & 3));
+        let (total, offset) = (u64::from(total) * u64::from(with[11]), u64::from(offset));
+        let connection = if kind & 128 == 0 { 7 } else { 8 };
+        let mut extension = Extension::new(connection, u16::from(with[11]));
+        extension.ack_req = flags & 1 != 0;
+        extension.nak = flags & 2 != 0;
+        extension.fin = flags & 4 != 0 && total == 0;
+        extension.rst = flags & 4 != 0 && kind & 128 != 0;
+        extension.sync = flags & 8 != 0;
+        extension.duplicate = flags & 16 != 0;
+        extension.sack = (flags & 32 != 0).then_some(u64::from(sack) * 0x0101_0101);
+        extension.delay_us = (flags & 64 != 0).then_some(u16::from(sack));
+        extension.context = (flags & 128 != 0).then_some(u64::from(sack) << 40);
+        match kind >> 5 & 3 {
+            1 => extension.request = Some(Request { message_id, total }),
+            2 => extension.grant = Some(Grant { message_id, destination_id, granted: total }),
+            3 => extension.fragment = Some(Fragment { message_id, destination_id, total, offset }),
+            _ => {}
+        }
+        Packet { header, extension }
+    }
+
+    fn delivered(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Arrived(arrival) => {
+                assert!(u64::from(arrival.len) <= arrival.total, "{arrival:?}");
+                if let Some(id) = arrival.id {
+                    assert!(self.arrivals.insert(id, arrival.total).is_none(), "{arrival:?} is known");
+                }
+            }
+            Delivery::Continued { arrival, offset, len, .. } => {
+                let total = *self.arrivals.get(&arrival).expect("a message that has begun");
+                assert!(offset <= total && u64::from(len) <= total - offset, "{delivery:?} of {total}");
+            }
+        }
+    }
+
+    /// What a driver does after each call.
+    fn settle(&mut self) {
+        while let Some((slot, delivery)) = self.connection.poll_kept(self.now) {
+            assert!(self.slots.remove(&slot), "slot {slot} is empty");
+            self.delivered(delivery);
+        }
+        while let Some(event) = self.connection.poll_event() {
+            assert!(!self.is_over, "{event:?} of a connection that is over");
+            match event {
+                Event::Released { token } => assert!(self.kept.remove(&token), "{token} is released twice"),
+                Event::Cancelled { token } => drop(self.kept.remove(&token)),
+                Event::Withdraw { arrival } => drop(self.arrivals.remove(&arrival)),
+                Event::Closed | Event::Failed(_) => self.is_over = true,
+                Event::Matched { .. } | Event::NotCancelled { .. } | Event::PeerFinished => {}
+            }
+        }
+        assert_eq!(self.is_over, self.connection.is_over());
+        let mut leaving = 0;
+        while let Some(transmit) = self.connection.poll_transmit(self.now) {
+            let Packet { header, .. } = transmit.packet;
+            transmit.packet.check().expect("what leaves is a packet");
+            let len = transmit.packet.head_len() + header.len as usize + transmit.packet.trailer_len();
+            assert!(len <= self.connection.settings().datagram_len_max, "{len} octets");
+            assert_eq!(transmit.body.map_or(0, |body| body.len), header.len);
+            if let Some(body) = transmit.body {
+                assert!(self.kept.contains(&body.token), "{body:?} is not there any more");
+            }
+            leaving += 1;
+            assert!(leaving <= if self.is_over { 1 } else { LEAVING_MAX }, "packets without end");
+        }
+        self.connection.check();
+    }
+}
