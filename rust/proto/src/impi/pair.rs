@@ -36,7 +36,7 @@ pub struct Settings {
     pub hiwater: u32,
     /// Most sends that are kept here: those that wait, and those whose ids the peer may still name. At least 1.
     pub sends_max: usize,
-    /// Most unmatched messages with ids, and answers, that the peer makes us keep; at least 4 hiwater. See
+    /// Most unmatched messages with ids that the peer makes us keep; at least 4 hiwater. Twice as many answers to it may wait. See
     /// [`Pair::is_holding_acks`].
     pub arrivals_max: usize,
 }
@@ -408,19 +408,19 @@ impl Pair {
         self.controls.push_back(control);
     }
 
-    /// What the peer makes us keep: each of its counted packets adds one at most. Long messages that are matched are not
-    /// among it, they are bounded by the receives that took them, and end only if the peer may go on.
-    fn load(&self) -> usize {
-        self.receiving.buffered_len() + self.answers
-    }
-
-    /// Holds ProtoAcks as long as hiwater more packets might be too many. The peer has at most hiwater under way whose
-    /// ProtoAcks are held, so with these the load is at most `arrivals_max`; a peer that sends more violates the flow.
+    /// Holds ProtoAcks as long as hiwater more packets might be too many. Long messages that are matched do not count, they are
+    /// bounded by the receives that took them, and end only if the peer may go on. The peer has at most hiwater under way
+    /// whose ProtoAcks are held; a peer that sends more violates the flow.
+    ///
+    /// Answers have a bound of their own. Those to all that was unmatched may be queued at once, at both ends, and neither may
+    /// hold ProtoAcks then: what waits for the flow would wait for ever.
     fn settle(&mut self) {
+        let Settings { arrivals_max, hiwater, .. } = self.settings;
+        let more = hiwater as usize;
         // What is drained belongs to no receive any more, so it counts here.
-        let kept = self.load() + self.receiving.drained_len();
-        let full = kept + self.flow.hiwater() as usize > self.settings.arrivals_max;
-        self.flow.hold_acks(self.told_to_hold || full);
+        let unmatched = self.receiving.buffered_len() + self.receiving.drained_len();
+        let is_full = unmatched + more > arrivals_max || self.answers + more > answers_max(arrivals_max);
+        self.flow.hold_acks(self.told_to_hold || is_full);
     }
 
     /// Panics when something is not what it must be after every step.
@@ -428,7 +428,10 @@ impl Pair {
         self.flow.check_invariants();
         self.sending.check_invariants();
         self.receiving.check_invariants();
-        assert!(self.load() <= self.settings.arrivals_max, "{} messages and answers are kept", self.load());
+        let (unmatched, most) = (self.receiving.buffered_len(), self.settings.arrivals_max);
+        assert!(unmatched <= most, "{unmatched} messages are kept");
+        let kept = unmatched + self.answers;
+        assert!(kept <= most.saturating_add(answers_max(most)), "{kept} messages and answers are kept");
         let of_arrival = |c: &&Control| c.kind == PacketType::SyncAck && c.drqid != 0;
         let cancels = self.controls.iter().filter(|c| c.kind == PacketType::Cancel).count();
         let of_arrivals = self.controls.iter().filter(of_arrival).count();
@@ -474,7 +477,13 @@ impl Settings {
     }
 }
 
-/// How many times hiwater the peer must be able to make us keep at least. While our answers wait for its ProtoAcks it sends
-/// hiwater packets that need answers, and hiwater were under way before; hiwater more is what holding ProtoAcks begins
-/// at. So two ends that answer each other never hold ProtoAcks for the sake of answers alone, which neither could end.
+/// How many times hiwater the peer must be able to make us keep at least: more than hiwater that are under way, behind hiwater
+/// before holding ProtoAcks begins.
 const ARRIVALS_PER_HIWATER: usize = 4;
+
+/// Most answers that wait, for so many unmatched messages. An end has more of them than those to all unmatched messages and
+/// what is under way only if the other end sends messages meanwhile, for which that must have no answers waiting: so never
+/// both have, and ProtoAcks are not held at both ends because of answers alone.
+const fn answers_max(arrivals_max: usize) -> usize {
+    arrivals_max.saturating_mul(2)
+}

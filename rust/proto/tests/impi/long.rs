@@ -216,12 +216,63 @@ fn too_many_messages_that_wait_stop_the_peer() {
     ids.push(arrive(&mut pair, datasync(7, 0, 0)));
     assert_eq!(sent(&mut pair), [""; 0]);
     assert!(give(&mut pair, datasync(8, 0, 0)).is_err(), "hiwater is reached");
-    // Matching alone does not help, the answers are kept too; that they leave does.
-    for id in &ids[..2] {
-        pair.matched(*id).unwrap();
-        assert!(pair.is_holding_acks());
+    pair.matched(ids[0]).unwrap();
+    assert!(pair.is_holding_acks());
+    pair.matched(ids[1]).unwrap();
+    assert_eq!(sent(&mut pair), ["ProtoAck", "ProtoAck", "SyncAck 0 0", "SyncAck 1 0"]);
+}
+
+/// Proves that answers are bounded too, when the peer does not let them leave: at twice as many as unmatched messages.
+#[test]
+fn too_many_answers_that_wait_stop_the_peer() {
+    let settings = Settings { ackmark: 1, hiwater: 1, arrivals_max: 4, ..SETTINGS };
+    let mut pair = Pair::new(settings).unwrap();
+    let mut count = 0;
+    while !pair.is_holding_acks() {
+        let id = arrive(&mut pair, datasync(count, 0, 0));
+        pair.matched(id).unwrap();
+        pair.check_invariants();
+        sent(&mut pair);
+        count += 1;
     }
-    assert_eq!(sent(&mut pair), ["SyncAck 0 0", "SyncAck 1 0", "ProtoAck", "ProtoAck"]);
+    // The first has left, and waits for its ProtoAck.
+    assert_eq!(count, 1 + 8);
+    for _ in 0..8 {
+        assert_eq!(give(&mut pair, theirs(PacketType::ProtoAck)), Ok(Event::Nothing));
+        assert!(sent(&mut pair).iter().any(|line| line.starts_with("SyncAck")));
+    }
+    assert!(!pair.is_holding_acks());
+}
+
+/// Proves that two ends that have matched all that they may keep unmatched at once answer each other, and go on.
+#[test]
+fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
+    const COUNT: u64 = 100;
+    for (ackmark, hiwater) in [(1, 1), (1, 2), (2, 4), (5, 10), (7, 7)] {
+        let settings = Settings { ackmark, hiwater, arrivals_max: 4 * hiwater as usize, ..SETTINGS };
+        let theirs = Settings { ours: settings.theirs, theirs: settings.ours, ..settings };
+        let mut ends = [settings, theirs].map(|settings| Pair::new(settings).unwrap());
+        for end in &mut ends {
+            (1..=COUNT).for_each(|token| end.send(synchronous(token, 3)).unwrap());
+        }
+        let (mut unmatched, mut answered) = ([Vec::new(), Vec::new()], [0, 0]);
+        for _ in 0..COUNT {
+            while let Some(from) = (0..2).find(|end| ends[*end].wants_to_send()) {
+                let to = 1 - from;
+                let packet = ends[from].poll_transmit().expect("it wants to").packet;
+                match ends[to].handle_packet(&packet).expect("an honest peer") {
+                    Event::Arrived(arrival) => unmatched[to].extend(arrival.id),
+                    Event::Matched { .. } => answered[to] += 1,
+                    _ => {}
+                }
+                ends.iter().for_each(Pair::check_invariants);
+            }
+            for (end, unmatched) in ends.iter_mut().zip(&mut unmatched) {
+                unmatched.drain(..).for_each(|id| end.matched(id).unwrap());
+            }
+        }
+        assert_eq!(answered, [COUNT; 2], "{ackmark} and {hiwater}");
+    }
 }
 
 /// Proves that long messages count as long as no receive stands for them: those that a receive has taken do not stop the
