@@ -1,7 +1,7 @@
 //! Datagrams of message memory through UDP sockets, without a copy in between.
 //!
 //! As in [`stream`](crate::stream), message memory is words that another thread may write at any time, so the system gets
-//! addresses and lengths. [`send`] takes several datagrams, or trains of them, in one call; [`receive`] fills several rooms.
+//! addresses and lengths. [`send()`] takes several datagrams, or trains of them, in one call; [`receive()`] fills several rooms.
 //! Neither ever blocks. All functions may be called by several threads at once with one socket, connected or not; what they
 //! need beside the arguments is on the stack.
 //!
