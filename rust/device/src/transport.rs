@@ -2,6 +2,8 @@
 
 pub mod local;
 #[cfg(not(loom))]
+pub(crate) mod remote;
+#[cfg(not(loom))]
 pub mod shm;
 #[cfg(not(loom))]
 pub mod sites;

@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
+use crate::transport::remote::pump;
 use crate::transport::shm::{self, Board, SegmentPool};
 use crate::transport::tcp::{self, Member, Terms};
 use crate::transport::{Inbox, Wire, sites};
@@ -104,7 +105,7 @@ pub(super) fn sites_rank(
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     crate::helper::start(&endpoint, bell)?;
-    tcp::pump::start(&endpoint, &far)?;
+    pump::start("tcp", &endpoint, &far)?;
     Ok(Comm::world(endpoint))
 }
 
@@ -141,7 +142,7 @@ pub fn tcp_rank_of(
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
-    tcp::pump::start(&endpoint, &wire)?;
+    pump::start("tcp", &endpoint, &wire)?;
     Ok(Comm::world(endpoint))
 }
 

@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
+use crate::transport::remote::pump;
 use crate::transport::shm::{self, SegmentPool, blame};
 use crate::transport::sites;
 use crate::transport::tcp::mesh::{Mesh, MeshError, Warning};
@@ -72,7 +73,7 @@ pub(super) fn connect(
     let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
-    tcp::pump::start(&endpoint, &wire).map_err(system("a thread"))?;
+    pump::start("tcp", &endpoint, &wire).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 

@@ -5,96 +5,13 @@
 //! told of nothing while the program polls.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::time::Duration;
 
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
-
-use super::poller::Poller;
 use super::wire::TcpWire;
 use crate::transport::Wire;
-
-/// What the thread beside the rank is told of.
-const CALLED: u64 = 0;
-const FOR_SLEEPER: u64 = 1;
-const FOR_ITSELF: u64 = 2;
-
-/// Where the thread beside a rank waits.
-#[derive(Debug)]
-pub(super) struct Sentry {
-    epoll: OwnedFd,
-    bell: OwnedFd,
-    /// It tells of the channels, once, for the sake of whoever sleeps.
-    is_armed: AtomicBool,
-    /// Where the program's threads sleep.
-    near: Arc<dyn Wire>,
-}
-
-impl Sentry {
-    /// For threads that sleep on `near` and their channels, and the same channels as the thread itself waits for them.
-    fn new(near: Arc<dyn Wire>, sleeper: &Poller, own: &Poller) -> io::Result<Sentry> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(CALLED), EventFlags::IN)?;
-        for (poller, data) in [(sleeper, FOR_SLEEPER), (own, FOR_ITSELF)] {
-            epoll::add(&epoll, poller.as_fd(), EventData::new_u64(data), EventFlags::ONESHOT)?;
-        }
-        Ok(Sentry { epoll, bell, is_armed: AtomicBool::new(false), near })
-    }
-
-    fn arm(&self, poller: &Poller, data: u64) {
-        let flags = EventFlags::IN | EventFlags::ONESHOT;
-        let _ = epoll::modify(&self.epoll, poller.as_fd(), EventData::new_u64(data), flags);
-    }
-
-    /// Tells of the channels once more, if they have something now or later.
-    pub(super) fn arm_for_itself(&self, own: &Poller) {
-        self.arm(own, FOR_ITSELF);
-    }
-
-    /// As [`arm_for_itself`](Self::arm_for_itself), for a thread that has said that it sleeps.
-    fn arm_for_sleeper(&self, sleeper: &Poller) {
-        if !self.is_armed.swap(true, SeqCst) {
-            self.arm(sleeper, FOR_SLEEPER);
-        }
-    }
-
-    /// Ends the wait, this one or the next.
-    pub(super) fn ring(&self) {
-        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
-    }
-
-    /// Wakes the thread that sleeps on the other wire.
-    pub(super) fn wake(&self) {
-        self.near.ring();
-    }
-
-    /// Waits until somebody calls or the channels have something, for so long at most. Whether they have for whoever sleeps.
-    pub(super) fn wait(&self, most: Duration) -> bool {
-        let mut events = [MaybeUninit::<epoll::Event>::uninit(); 3];
-        let timeout = Timespec::try_from(most).unwrap_or_default();
-        // An interrupted wait is a short one.
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return false };
-        let mut is_for_sleeper = false;
-        for event in events {
-            match event.data.u64() {
-                CALLED => drop(rustix::io::read(&self.bell, &mut [0; 8])),
-                FOR_SLEEPER => {
-                    // Whoever goes to sleep from now on arms it again; who does so before is seen as asleep.
-                    self.is_armed.store(false, SeqCst);
-                    is_for_sleeper = true;
-                }
-                _ => {}
-            }
-        }
-        is_for_sleeper
-    }
-}
+use crate::transport::remote::sentry::Sentry;
 
 impl TcpWire {
     /// Has the rank's threads sleep there from now on, and be woken there. To be said before any of them sleeps.
@@ -128,7 +45,7 @@ impl TcpWire {
     }
 
     /// Goes on by `help` for whoever sleeps elsewhere, as far as the channels have something.
-    pub(super) fn go_on_for_sleeper(&self, help: impl Fn()) {
+    pub(super) fn go_on_elsewhere(&self, help: &dyn Fn()) {
         let Some(sentry) = self.watch.sentry.get() else { return };
         while self.watch.is_asleep.load(SeqCst) {
             // What has left perhaps is what somebody waits for, and completes nothing.
@@ -147,6 +64,6 @@ impl TcpWire {
     /// Whether there is something to take, or room was found; nothing is read for it.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.ready_count.load(Acquire) > 0 || self.own_count.load(Acquire) > 0 || self.has_room.load(Relaxed)
+        self.ready_count.load(Acquire) > 0 || self.own.has_some() || self.has_room.load(Relaxed)
     }
 }

@@ -5,12 +5,12 @@ use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Arrival, Event};
 use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
 
-use super::arriving::Arriving;
 use super::channel::Channel;
-use super::extras;
 use super::reading::{Body, Place, STAGED_MAX};
 use super::wire::TcpWire;
 use super::writing::Talk;
+use crate::transport::remote::arriving::Arriving;
+use crate::transport::remote::extras;
 use crate::transport::{Header, Kind};
 
 /// What is to be done when the octets are here.
@@ -51,7 +51,7 @@ impl TcpWire {
         let talk = &mut writing.talks[at];
         if talk.is_foreign {
             // It answers no question whether it is alive.
-            self.note_life(talk.rank);
+            self.known.note_life(talk.rank);
         }
         let was_open = talk.pair.flow().is_open();
         let event = talk.pair.handle_packet(&packet).map_err(|error| error.to_string())?;

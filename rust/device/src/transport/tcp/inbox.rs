@@ -1,17 +1,18 @@
 //! The receiving side of a rank: what was read is handed over, packet by packet.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::impi::ending::EndOfStream;
 
 use super::channel::Channel;
 use super::handling::What;
-use super::reading::{Place, Reading, copy_octets};
+use super::reading::{Place, Reading};
 use super::wire::TcpWire;
 use super::writing::Talk;
-use crate::transport::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire, goes_inline};
+use crate::transport::remote::copying::copy_octets;
+use crate::transport::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire};
 
 /// The receiving side of one rank.
 #[derive(Debug)]
@@ -25,31 +26,6 @@ pub struct TcpInbox {
 impl TcpInbox {
     pub(super) fn new(wire: Arc<TcpWire>, inline_max: usize) -> TcpInbox {
         TcpInbox { wire, next: 0, inline_max }
-    }
-
-    fn receive_own(&mut self, most: usize, each: &mut Each<'_>) -> usize {
-        let mut n = 0;
-        while n < most && self.wire.own_count.load(Relaxed) > 0 {
-            let mut own = self.wire.own();
-            let Some((header, payload)) = own.pop_front() else { break };
-            self.wire.own_count.store(own.len(), Release);
-            drop(own);
-            // As over any other transport: what is small counts for its octets, and not for its buffer's.
-            let body = match &payload {
-                Some(Payload::Whole(message))
-                    if header.kind == Kind::Eager && goes_inline(message, self.inline_max) =>
-                {
-                    Incoming::Inline(message.first_words(), message.first_len())
-                }
-                Some(payload) => Incoming::Reference(payload.clone()),
-                None => Incoming::Nothing,
-            };
-            // A rank keeps to the rules with itself.
-            let allowed = each(self.wire.rank, header, body);
-            debug_assert_eq!(allowed, Ok(()));
-            n += 1;
-        }
-        n
     }
 
     /// Hands over what a channel has; how many packets.
@@ -197,7 +173,7 @@ impl TcpInbox {
 impl Inbox for TcpInbox {
     fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         self.wire.has_room.store(false, Relaxed);
-        let mut n = self.receive_own(most, each);
+        let mut n = self.wire.own.receive(self.wire.rank, self.inline_max, most, each);
         if n == 0 {
             self.wire.look();
         }

@@ -4,16 +4,12 @@
 //! Its way out is under a lock that senders take; its way in belongs to whoever looks, and to the rank's lock when packets are
 //! handed over. Waiting means reading: a look at a channel is the read itself.
 
-mod arriving;
 mod channel;
 mod elsewhere;
-mod extras;
 mod handling;
 mod inbox;
 mod looking;
 pub mod mesh;
-mod poller;
-pub(crate) mod pump;
 mod reading;
 mod sending;
 #[cfg(test)]

@@ -9,6 +9,8 @@ use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, Part};
 
+use crate::transport::remote::copying::copy_octets;
+
 /// Octets of the stage.
 const STAGE_LEN: usize = 64 << 10;
 /// A body up to so many octets waits in the stage until it is whole.
@@ -201,26 +203,6 @@ impl<W> Reading<W> {
             self.start += body.len;
         }
         Some(body)
-    }
-}
-
-/// Copies octets that may begin anywhere.
-pub(super) fn copy_octets(
-    from: &[std::sync::atomic::AtomicU64],
-    from_at: usize,
-    to: &[std::sync::atomic::AtomicU64],
-    to_at: usize,
-    len: usize,
-) {
-    let whole = if from_at.is_multiple_of(8) && to_at.is_multiple_of(8) { len / 8 * 8 } else { 0 };
-    copy_words(from, from_at, to, to_at, whole);
-    let mut octets = [0; 512];
-    let mut at = whole;
-    while at < len {
-        let n = (len - at).min(octets.len());
-        copy_out(from, from_at + at, &mut octets[..n]);
-        copy_in(to, to_at + at, &octets[..n]);
-        at += n;
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_proto::impi::sending::{Mode, Send};
 
 use super::channel::Channel;
-use super::extras::{self, Extra};
 use super::wire::TcpWire;
 use super::writing::Writing;
+use crate::transport::remote::extras::{self, Extra};
 use crate::transport::{Header, Kind, Outgoing, Payload, Wire};
 
 impl TcpWire {

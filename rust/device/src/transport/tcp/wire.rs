@@ -1,11 +1,10 @@
 //! The sending side of a rank, what it knows of the others, and its sleep.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Slab, SlabSource};
@@ -13,24 +12,22 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::pair::{Pair, Settings};
 
 use super::channel::Channel;
-use super::extras::Extra;
-use super::poller::Poller;
-use super::pump::Watch;
 use super::reading::Reading;
 use super::writing::{Talk, Writing};
 use super::{Job, Terms};
 use crate::config::UNANSWERED_MAX;
+use crate::transport::remote::extras::Extra;
+use crate::transport::remote::known::Known;
+use crate::transport::remote::own::Own;
+use crate::transport::remote::poller::Poller;
+use crate::transport::remote::pump::{Pumped, Watch};
 use crate::transport::shm::{SegmentPool, blame, resign};
-use crate::transport::{Header, Kind, Outgoing, Payload, PeerState, Wire};
+use crate::transport::{Header, Kind, Outgoing, PeerState, Wire};
 
 /// Octets of a message between ranks of ours that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
-/// Messages of a rank to itself that may wait.
-const OWN_MAX: usize = 1024;
 /// How long a rank that finishes waits for the others' systems to take its last octets.
 const LINGER: Duration = Duration::from_secs(5);
-/// Signs of life are asked for no more often.
-const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The sending side of one rank.
 #[derive(Debug)]
@@ -43,16 +40,8 @@ pub struct TcpWire {
     channel_of: Vec<Option<usize>>,
     pub(super) is_foreign: Vec<bool>,
     /// Messages of this rank to itself.
-    pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
-    pub(super) own_count: AtomicUsize,
-    states: Vec<OnceLock<PeerState>>,
-    epoch: AtomicU32,
-    abort: OnceLock<(u32, String)>,
-    /// Octets matched, by rank, as they have told.
-    matched: Vec<AtomicU64>,
-    /// Signs of life, by rank.
-    lives: Vec<AtomicU64>,
-    asked: Mutex<Option<Instant>>,
+    pub(super) own: Own,
+    pub(super) known: Known,
     pub(super) poller: Poller,
     /// Channels with something to take.
     pub(super) ready_count: AtomicUsize,
@@ -106,7 +95,6 @@ impl TcpWire {
             let ranks = talks.iter().map(|talk| talk.rank).collect();
             channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
         }
-        let number = || members.iter().map(|_| AtomicU64::new(0)).collect();
         Ok(TcpWire {
             rank,
             terms,
@@ -114,14 +102,8 @@ impl TcpWire {
             channels,
             channel_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
-            own: Mutex::default(),
-            own_count: AtomicUsize::new(0),
-            states: members.iter().map(|_| OnceLock::new()).collect(),
-            epoch: AtomicU32::new(0),
-            abort: OnceLock::new(),
-            matched: number(),
-            lives: number(),
-            asked: Mutex::new(None),
+            own: Own::default(),
+            known: Known::new(members.len()),
             poller,
             ready_count: AtomicUsize::new(0),
             has_room: AtomicBool::new(false),
@@ -157,25 +139,6 @@ impl TcpWire {
         self.channel_of[rank as usize].map(|at| &self.channels[at])
     }
 
-    pub(super) fn own(&self) -> MutexGuard<'_, VecDeque<(Header, Option<Payload>)>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn send_to_self(&self, header: Header, body: Outgoing<'_>) -> bool {
-        let mut own = self.own();
-        if own.len() >= OWN_MAX && header.kind != Kind::Matched {
-            return false;
-        }
-        let payload = match body {
-            Outgoing::Nothing => None,
-            Outgoing::Payload(payload) => Some(payload.clone()),
-            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
-        };
-        own.push_back((header, payload));
-        self.own_count.store(own.len(), Release);
-        true
-    }
-
     /// Gives a channel up: its ranks have failed, unless they had finished.
     pub(super) fn close(&self, channel: &Channel, writing: &mut Writing, why: &str) {
         if writing.is_closed {
@@ -189,11 +152,10 @@ impl TcpWire {
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for rank in &channel.ranks {
-            let state = &self.states[*rank as usize];
-            if state.get().is_none() {
+            if !self.known.is_set(*rank) {
                 self.blame(*rank);
             }
-            let _ = state.set(PeerState::Failed(why.to_owned()));
+            self.known.set(*rank, PeerState::Failed(why.to_owned()));
         }
         self.note_change();
     }
@@ -221,7 +183,7 @@ impl TcpWire {
     pub(super) fn note_finished(&self, channel: &Channel) {
         channel.has_finished.store(true, SeqCst);
         for rank in &channel.ranks {
-            let _ = self.states[*rank as usize].set(PeerState::Finished);
+            self.known.set(*rank, PeerState::Finished);
         }
         self.note_change();
     }
@@ -237,35 +199,23 @@ impl TcpWire {
         poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
     }
 
-    /// Whether there is nothing to do, and the pump's poller tells when there is.
-    pub(super) fn begin_watch(&self) -> bool {
-        self.watch_room(&self.watch.poller, true);
-        !self.look()
-    }
-
-    /// A rank has shown that it is alive. Only ever called under the rank's lock.
-    pub(super) fn note_life(&self, rank: u32) {
-        let life = &self.lives[rank as usize];
-        life.store(life.load(Relaxed) + 1, Relaxed);
-    }
-
     fn note_change(&self) {
-        self.epoch.fetch_add(1, SeqCst);
+        self.known.note_change();
         self.ring();
     }
 
     /// Something between our own ranks has come.
     pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
         match Extra::parse(tag, octets) {
-            Some(Extra::Matched(octets)) => self.matched[rank as usize].store(octets, Release),
+            Some(Extra::Matched(octets)) => self.known.set_matched(rank, octets),
             Some(Extra::AreYouAlive) => {
                 let alive = Extra::Alive(self.watch.calls.load(Relaxed));
                 self.say_to(rank, &alive);
             }
-            Some(Extra::Alive(calls)) => self.lives[rank as usize].store(calls, Relaxed),
+            Some(Extra::Alive(calls)) => self.known.set_life(rank, calls),
             Some(Extra::Failed(why)) => {
                 self.blame(rank);
-                if self.abort.set((rank, why)).is_ok() {
+                if self.known.set_abort(rank, why) {
                     self.note_change();
                 }
             }
@@ -308,6 +258,25 @@ impl TcpWire {
     }
 }
 
+impl Pumped for TcpWire {
+    fn watch(&self) -> &Arc<Watch> {
+        &self.watch
+    }
+
+    fn begin_watch(&self) -> bool {
+        self.watch_room(&self.watch.poller, true);
+        !self.look()
+    }
+
+    fn end_watch(&self) {
+        self.watch_room(&self.watch.poller, false);
+    }
+
+    fn go_on_for_sleeper(&self, help: &dyn Fn()) {
+        self.go_on_elsewhere(help);
+    }
+}
+
 impl Drop for TcpWire {
     fn drop(&mut self) {
         self.watch.call();
@@ -317,7 +286,7 @@ impl Drop for TcpWire {
 impl Wire for TcpWire {
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.rank {
-            return self.send_to_self(header, body);
+            return self.own.send(header, body);
         }
         let Some(channel) = self.channel(dest) else { return true };
         let mut writing = channel.writing();
@@ -413,19 +382,15 @@ impl Wire for TcpWire {
     }
 
     fn epoch(&self) -> u32 {
-        self.epoch.load(Acquire)
+        self.known.epoch()
     }
 
     fn peer(&self, rank: u32) -> PeerState {
-        match (self.abort.get(), self.states[rank as usize].get()) {
-            (Some((failed, why)), _) if *failed == rank => PeerState::Failed(why.clone()),
-            (_, Some(state)) => state.clone(),
-            (_, None) => PeerState::Alive,
-        }
+        self.known.peer(rank)
     }
 
     fn abort(&self) -> Option<(u32, String)> {
-        self.abort.get().cloned()
+        self.known.abort().cloned()
     }
 
     fn leaving(&self) -> Option<u64> {
@@ -448,8 +413,8 @@ impl Wire for TcpWire {
                 let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
             }
         }
-        let _ = self.states[self.rank as usize].set(PeerState::Finished);
-        let has_failed = self.abort.get().is_some_and(|(rank, _)| *rank == self.rank);
+        self.known.set(self.rank, PeerState::Finished);
+        let has_failed = self.known.abort().is_some_and(|(rank, _)| *rank == self.rank);
         let tells_finish = self.tells_finish.load(Relaxed) && !has_failed;
         if let Some(own_segment) = self.own_segment.get().filter(|_| tells_finish) {
             resign(own_segment);
@@ -458,7 +423,7 @@ impl Wire for TcpWire {
     }
 
     fn fail(&self, why: &str) {
-        if self.abort.set((self.rank, why.to_owned())).is_ok() {
+        if self.known.set_abort(self.rank, why.to_owned()) {
             for channel in &self.channels {
                 let mut writing = channel.writing();
                 if !writing.is_closed {
@@ -472,12 +437,12 @@ impl Wire for TcpWire {
     }
 
     fn matched_by(&self, dest: u32) -> u64 {
-        self.matched[dest as usize].load(Acquire)
+        self.known.matched(dest)
     }
 
     fn tell_matched(&self, source: u32, octets: u64) {
         let Some(channel) = self.channel(source) else {
-            return self.matched[source as usize].store(octets, Release);
+            return self.known.set_matched(source, octets);
         };
         if self.is_foreign[source as usize] {
             return;
@@ -498,13 +463,7 @@ impl Wire for TcpWire {
     }
 
     fn life(&self, rank: u32) -> u64 {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY) {
-            *asked = Some(Instant::now());
-            (0..self.states.len() as u32)
-                .filter(|peer| self.peer(*peer) == PeerState::Alive)
-                .for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
-        }
-        self.lives[rank as usize].load(Relaxed)
+        self.known.to_ask().for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
+        self.known.life(rank)
     }
 }

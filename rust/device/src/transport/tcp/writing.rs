@@ -16,7 +16,7 @@ use mpjdev_proto::impi::receiving::ArrivalId;
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
-use super::arriving::Arriving;
+use crate::transport::remote::arriving::Arriving;
 
 /// Octets of the stage.
 const STAGE_LEN: usize = 128 << 10;
@@ -47,7 +47,7 @@ pub(super) struct Talk {
     /// Messages whose octets have not all been handed over, by token.
     pub(super) sends: HashMap<u64, Slab>,
     /// What arrives and is not done, by token.
-    pub(super) arrivals: HashMap<u64, Arriving>,
+    pub(super) arrivals: HashMap<u64, Arriving<ArrivalId>>,
     /// Of a foreign rank: whether what it sends fills more memory than it may, how many of its packets are acknowledged all the
     /// same, and how many long messages of its are matched and under way.
     is_full: bool,

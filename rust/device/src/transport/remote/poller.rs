@@ -16,7 +16,7 @@ const BELL: u64 = u64::MAX;
 
 /// All channels of a rank, and a bell.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(in super::super) struct Poller {
     epoll: OwnedFd,
     bell: OwnedFd,
     /// Channels that it tells of room, too.
@@ -25,7 +25,7 @@ pub(super) struct Poller {
 
 impl Poller {
     /// For so many channels.
-    pub(super) fn new(channels: usize) -> io::Result<Poller> {
+    pub(in super::super) fn new(channels: usize) -> io::Result<Poller> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
@@ -33,12 +33,12 @@ impl Poller {
         Ok(Poller { epoll, bell, watched })
     }
 
-    pub(super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub(in super::super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(channel as u64), EventFlags::IN)?)
     }
 
     /// Tells from now on when one of those channels takes octets that are `full`, and of the others no more.
-    pub(super) fn watch_room<'a>(&self, channels: impl Iterator<Item = (BorrowedFd<'a>, bool)>) {
+    pub(in super::super) fn watch_room<'a>(&self, channels: impl Iterator<Item = (BorrowedFd<'a>, bool)>) {
         // Each is asked under the lock, so that the last one who asks has the last word.
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         for ((at, watched), (socket, is_full)) in watched.iter_mut().enumerate().zip(channels) {
@@ -51,16 +51,16 @@ impl Poller {
 
     /// Whether it tells when a channel takes octets.
     #[cfg(test)]
-    pub(super) fn is_watched(&self, channel: usize) -> bool {
+    pub(in super::super) fn is_watched(&self, channel: usize) -> bool {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)[channel]
     }
 
-    pub(super) fn remove(&self, socket: BorrowedFd<'_>) {
+    pub(in super::super) fn remove(&self, socket: BorrowedFd<'_>) {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
     /// Waits for so long at most, and tells of the channels that have something.
-    pub(super) fn wait(&self, most: Duration, mut told: impl FnMut(usize)) {
+    pub(in super::super) fn wait(&self, most: Duration, mut told: impl FnMut(usize)) {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let timeout = Timespec::try_from(most).unwrap_or_default();
         // An interrupted wait is a short one.
@@ -74,12 +74,12 @@ impl Poller {
     }
 
     /// What others wait on to be told that something is here.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(in super::super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
     /// Ends the wait of whoever waits, now or next.
-    pub(super) fn ring(&self) {
+    pub(in super::super) fn ring(&self) {
         let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
     }
 }

@@ -10,13 +10,13 @@
 use mpjdev_proto::context::{WORLD, collective, control};
 
 /// The context.
-pub(super) const CONTEXT: u64 = control(WORLD);
+pub(in super::super) const CONTEXT: u64 = control(WORLD);
 /// Octets of a reason at most.
 const WHY_MAX: usize = 1024;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Extra {
+pub(in super::super) enum Extra {
     Matched(u64),
     AreYouAlive,
     Alive(u64),
@@ -24,7 +24,7 @@ pub(super) enum Extra {
 }
 
 impl Extra {
-    pub(super) fn tag(&self) -> i32 {
+    pub(in super::super) fn tag(&self) -> i32 {
         match self {
             Extra::Matched(_) => 1,
             Extra::AreYouAlive => 2,
@@ -33,7 +33,7 @@ impl Extra {
         }
     }
 
-    pub(super) fn octets(&self) -> Vec<u8> {
+    pub(in super::super) fn octets(&self) -> Vec<u8> {
         match self {
             Extra::Matched(number) | Extra::Alive(number) => number.to_be_bytes().to_vec(),
             Extra::AreYouAlive => Vec::new(),
@@ -45,7 +45,7 @@ impl Extra {
     }
 
     /// None when it is none of them.
-    pub(super) fn parse(tag: i32, octets: &[u8]) -> Option<Extra> {
+    pub(in super::super) fn parse(tag: i32, octets: &[u8]) -> Option<Extra> {
         let number = || octets.try_into().ok().map(u64::from_be_bytes);
         match tag {
             1 => number().map(Extra::Matched),
@@ -59,7 +59,7 @@ impl Extra {
 
 /// Whether a foreign rank may send in this context: it is a member of no communicator but the world, since others cannot be
 /// negotiated with it.
-pub(super) fn is_open_to_all(context: u64) -> bool {
+pub(in super::super) fn is_open_to_all(context: u64) -> bool {
     context == WORLD || context == collective(WORLD)
 }
 

@@ -3,14 +3,13 @@
 use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
 use mpjdev_buffer::octets::{copy_out, copy_words};
 use mpjdev_buffer::{PrimaryHeader, Slab, SlabError, SlabSource};
-use mpjdev_proto::impi::receiving::ArrivalId;
 
 use crate::transport::{Incoming, Payload};
 
-/// A numbered message.
+/// A numbered message. `I` is how the machine calls it.
 #[derive(Debug)]
-pub(super) struct Arriving {
-    pub(super) id: ArrivalId,
+pub(in super::super) struct Arriving<I> {
+    pub(in super::super) id: I,
     /// Octets of the message.
     len: usize,
     /// The first octets of a long one, and how many.
@@ -31,26 +30,26 @@ enum Rest {
     Cut { primary: [u8; 8], secondary: [u8; 8], secondary_at: Option<usize> },
 }
 
-impl Arriving {
-    pub(super) fn short(id: ArrivalId, len: usize) -> Arriving {
+impl<I> Arriving<I> {
+    pub(in super::super) fn short(id: I, len: usize) -> Arriving<I> {
         Arriving { id, len, first: None, rest: Rest::Unmatched }
     }
 
-    pub(super) fn long(id: ArrivalId, len: usize) -> Arriving {
+    pub(in super::super) fn long(id: I, len: usize) -> Arriving<I> {
         Arriving { first: None, ..Arriving::short(id, len) }
     }
 
     /// Its first octets are here.
-    pub(super) fn begin(&mut self, slab: Slab, len: usize) {
+    pub(in super::super) fn begin(&mut self, slab: Slab, len: usize) {
         self.first = Some((slab, len));
     }
 
-    pub(super) fn is_long(&self) -> bool {
+    pub(in super::super) fn is_long(&self) -> bool {
         self.first.is_some()
     }
 
     /// It is matched: makes room for all of it, unless it is longer than that.
-    pub(super) fn make_room(&mut self, wanted: u64, source: &dyn SlabSource) {
+    pub(in super::super) fn make_room(&mut self, wanted: u64, source: &dyn SlabSource) {
         let Some((first, first_len)) = self.first.take() else { return };
         if self.len as u64 > wanted {
             self.rest = cut(&first, first_len);
@@ -66,7 +65,7 @@ impl Arriving {
     }
 
     /// Memory for octets of the rest; none when they are not kept there.
-    pub(super) fn room(&self) -> Option<Slab> {
+    pub(in super::super) fn room(&self) -> Option<Slab> {
         match &self.rest {
             Rest::Wanted(slab) => Some(slab.clone()),
             _ => None,
@@ -74,7 +73,7 @@ impl Arriving {
     }
 
     /// Octets that are not kept: what is to be known of them all the same.
-    pub(super) fn skim(&mut self, offset: usize, octets: impl Fn(usize) -> u8, len: usize) {
+    pub(in super::super) fn skim(&mut self, offset: usize, octets: impl Fn(usize) -> u8, len: usize) {
         if let Rest::Cut { secondary, secondary_at: Some(at), .. } = &mut self.rest {
             for (i, octet) in secondary.iter_mut().enumerate() {
                 let place = *at + i;
@@ -86,7 +85,7 @@ impl Arriving {
     }
 
     /// The whole, when the rest is here.
-    pub(super) fn into_whole(self) -> Incoming<'static> {
+    pub(in super::super) fn into_whole(self) -> Incoming<'static> {
         match self.rest {
             Rest::Wanted(slab) => Incoming::Reference(Payload::Physical(slab, self.len)),
             Rest::Lost(error) => Incoming::Lost(error),

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
 
-use super::elsewhere::Sentry;
 use super::poller::Poller;
-use super::wire::TcpWire;
+use super::sentry::Sentry;
 use crate::endpoint::Endpoint;
 
 /// How long the program may not have called in before the thread goes on for it: at first, and while it calls in all the time.
@@ -24,10 +23,32 @@ const ASLEEP: Duration = Duration::from_millis(64);
 /// How long it sleeps at most, so that it notices that its rank is gone.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// A wire that the thread goes on for.
+pub(crate) trait Pumped: Send + Sync + 'static {
+    /// What the wire shares with the thread.
+    fn watch(&self) -> &Arc<Watch>;
+
+    /// Whether there is nothing to do, and the watch's poller tells when there is.
+    fn begin_watch(&self) -> bool;
+
+    /// The watch's poller need not tell any more.
+    fn end_watch(&self) {}
+
+    /// How long there is nothing to do if nothing comes.
+    fn idle(&self) -> Duration {
+        IDLE
+    }
+
+    /// Goes on by `help` for whoever sleeps elsewhere, as far as the channels have something.
+    fn go_on_for_sleeper(&self, help: &dyn Fn()) {
+        let _ = help;
+    }
+}
+
 /// What the thread and the rank share.
 #[derive(Debug)]
-pub(super) struct Watch {
-    pub(super) poller: Poller,
+pub(crate) struct Watch {
+    pub(in super::super) poller: Poller,
     bell: Bell,
     is_called: AtomicBool,
     /// The thread sleeps for longer than a tick at least has.
@@ -35,15 +56,15 @@ pub(super) struct Watch {
     /// The thread waits for the channels.
     is_polling: AtomicBool,
     /// A thread of the program sleeps on the channels, or elsewhere until they have something.
-    pub(super) is_asleep: AtomicBool,
+    pub(in super::super) is_asleep: AtomicBool,
     /// Where the thread waits when the program's threads sleep elsewhere.
-    pub(super) sentry: OnceLock<Sentry>,
+    pub(in super::super) sentry: OnceLock<Sentry>,
     /// How often the program has called in.
-    pub(super) calls: AtomicU64,
+    pub(in super::super) calls: AtomicU64,
 }
 
 impl Watch {
-    pub(super) fn new(channels: usize) -> io::Result<Watch> {
+    pub(in super::super) fn new(channels: usize) -> io::Result<Watch> {
         Ok(Watch {
             poller: Poller::new(channels)?,
             bell: Bell::new(),
@@ -57,7 +78,7 @@ impl Watch {
     }
 
     /// There is something to do, should the program go on computing.
-    pub(super) fn call(&self) {
+    pub(in super::super) fn call(&self) {
         if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {
             let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
             match self.sentry.get() {
@@ -103,17 +124,17 @@ impl Watch {
         }
     }
 
-    /// Waits until a channel has something, or somebody calls.
-    fn wait(&self, for_sleeper: &dyn Fn()) {
+    /// Waits until a channel has something, somebody calls, or the time is over.
+    fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
         self.is_polling.store(true, SeqCst);
         if !self.is_called.load(SeqCst) {
             match self.sentry.get() {
                 Some(sentry) => {
                     sentry.arm_for_itself(&self.poller);
-                    is_for_sleeper = sentry.wait(IDLE);
+                    is_for_sleeper = sentry.wait(most);
                 }
-                None => self.poller.wait(IDLE, |_| ()),
+                None => self.poller.wait(most, |_| ()),
             }
         }
         self.is_polling.store(false, SeqCst);
@@ -123,22 +144,22 @@ impl Watch {
     }
 }
 
-/// Starts the thread of a rank; it ends with the endpoint.
+/// Starts the thread of a rank, named after the transport; it ends with the endpoint.
 ///
 /// # Errors
 /// The system has no thread left.
-pub(crate) fn start(endpoint: &Arc<Endpoint>, wire: &Arc<TcpWire>) -> io::Result<()> {
-    let name = format!("mpjdev-tcp-{}", endpoint.rank());
-    let (endpoint, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch.clone());
+pub(crate) fn start(name: &str, endpoint: &Arc<Endpoint>, wire: &Arc<impl Pumped>) -> io::Result<()> {
+    let name = format!("mpjdev-{name}-{}", endpoint.rank());
+    let (endpoint, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch().clone());
     std::thread::Builder::new().name(name).spawn(move || run(&endpoint, &wire, &watch)).map(drop)
 }
 
-fn run(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch) {
+fn run(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
     let mut tick = TICK_MIN;
     let mut seen = watch.calls.load(Relaxed);
     let for_sleeper = || {
         if let Some(wire) = wire.upgrade() {
-            wire.go_on_for_sleeper(|| help(endpoint));
+            wire.go_on_for_sleeper(&|| help(endpoint));
         }
     };
     while endpoint.strong_count() > 0 {
@@ -163,23 +184,29 @@ fn help(endpoint: &Weak<Endpoint>) {
 }
 
 /// Goes on for the rank until its program calls in again.
-fn go_on(endpoint: &Weak<Endpoint>, wire: &Weak<TcpWire>, watch: &Watch, seen: u64, for_sleeper: &dyn Fn()) {
+fn go_on(
+    endpoint: &Weak<Endpoint>,
+    wire: &Weak<impl Pumped>,
+    watch: &Watch,
+    seen: u64,
+    for_sleeper: &dyn Fn(),
+) {
     while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
         watch.take_call();
         help(endpoint);
         // What somebody has read and not taken is nothing that the system tells of: neither this thread nor one of the program
         // that sleeps by now.
-        match wire.upgrade() {
-            Some(wire) if wire.begin_watch() => {}
+        let idle = match wire.upgrade() {
+            Some(wire) if wire.begin_watch() => wire.idle(),
             Some(_) => {
                 help(endpoint);
                 continue;
             }
             None => return,
-        }
-        watch.wait(for_sleeper);
+        };
+        watch.wait(idle.min(IDLE), for_sleeper);
         if let Some(wire) = wire.upgrade() {
-            wire.watch_room(&watch.poller, false);
+            wire.end_watch();
         }
     }
 }

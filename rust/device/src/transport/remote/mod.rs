@@ -1,0 +1,10 @@
+//! What transports to ranks that share no memory have in common, whatever carries their packets.
+
+pub(super) mod arriving;
+pub(super) mod copying;
+pub(super) mod extras;
+pub(super) mod known;
+pub(super) mod own;
+pub(super) mod poller;
+pub(crate) mod pump;
+pub(super) mod sentry;
