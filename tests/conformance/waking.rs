@@ -84,7 +84,23 @@ static TINY_SITES_SLEEPERS: World = World {
     lacks: &[],
 };
 
-static ALL: [&World; 8] = [
+/// Here timers are to wake who sleeps, too.
+static UDP_SLEEPERS: World = World {
+    name: "UDP, without slices",
+    config: || sleeping(Config::default()),
+    connect: |ranks, config, pool| (crate::worlds::UDP.connect)(ranks, config, pool),
+    lacks: &[],
+};
+
+/// Here packets wait for the three before them.
+static TINY_UDP_SLEEPERS: World = World {
+    name: "UDP, tiny limits, without slices",
+    config: || sleeping(Config::tiny()),
+    connect: |ranks, config, pool| (crate::worlds::UDP_TINY.connect)(ranks, config, pool),
+    lacks: &[],
+};
+
+static ALL: [&World; 10] = [
     &SLEEPERS,
     &PHYSICAL_SLEEPERS,
     &SHM_SLEEPERS,
@@ -93,6 +109,8 @@ static ALL: [&World; 8] = [
     &TINY_TCP_SLEEPERS,
     &SITES_SLEEPERS,
     &TINY_SITES_SLEEPERS,
+    &UDP_SLEEPERS,
+    &TINY_UDP_SLEEPERS,
 ];
 
 /// Ranks that do not know of each other as neighbours, with limits as they are given.

@@ -6,7 +6,12 @@ use std::sync::Arc;
 use mpjdev_buffer::SlabSource;
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::transport::tcp::Terms;
+use mpjdev_device::transport::udp;
 use mpjdev_device::{Comm, Config, job};
+use mpjdev_proto::datagram::modern::rtt::Timing;
+use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::modern::time::MILLISECOND;
+use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
 use mpjdev_proto::impi::Dialect;
 
 /// A way to make a job.
@@ -29,6 +34,8 @@ pub(crate) enum Ability {
     SharesMemory,
     /// Megabytes arrive within seconds.
     Bulk,
+    /// Who looks finds what was sent before.
+    Prompt,
 }
 
 /// Ranks as threads, limits for real work.
@@ -95,6 +102,57 @@ pub(crate) static TCP_TINY: World = World {
     },
     lacks: &[COPIED[0], (Ability::Bulk, "every 16 octets wait for the answer to those before")],
 };
+
+/// Ranks behind UDP sockets.
+pub(crate) static UDP: World = World {
+    name: "UDP",
+    config: Config::default,
+    connect: |ranks, config, pool| udp(ranks, config, udp::Terms::default(), pool),
+    lacks: COPIED,
+};
+
+/// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be under way.
+pub(crate) static UDP_TINY: World = World {
+    name: "UDP, tiny limits",
+    config: Config::tiny,
+    connect: |ranks, config, pool| udp(ranks, config, tiny(), pool),
+    lacks: &[COPIED[0], (Ability::Bulk, "64 octets at a time wait for the answer to those before")],
+};
+
+/// Ranks behind UDP sockets, and a network between them that loses, doubles and reorders.
+pub(crate) static UDP_LOSSY: World = World {
+    name: "UDP, lossy",
+    config: Config::default,
+    connect: |ranks, config, pool| udp(ranks, config, lossy(), pool),
+    lacks: &[
+        COPIED[0],
+        (Ability::Bulk, "what is lost leaves again"),
+        (Ability::Prompt, "what is lost comes when it has left again"),
+    ],
+};
+
+pub(crate) fn tiny() -> udp::Terms {
+    let path = Path { window: 3, window_max: 3, ..Path::PRIVATE };
+    udp::Terms { datagram_len_max: 112, window_max: 3, sends_max: 2, path, ..udp::Terms::default() }
+}
+
+pub(crate) fn lossy() -> udp::Terms {
+    let impairment = Impairment {
+        loss: Chance::percent(2),
+        duplication: Chance::percent(2),
+        reorder: Some(Reorder { distance: 4, chance: Chance::percent(5) }),
+        ..Impairment::NONE
+    };
+    // Nothing has to wait for long: what is lost is missed soon.
+    let timing = Timing { initial: 20 * MILLISECOND, ..Timing::POLLING };
+    let path = Path { timing, ..Path::PRIVATE };
+    udp::Terms { impairment: Some((impairment, 20_261_122)), path, ..udp::Terms::default() }
+}
+
+pub(crate) fn udp(ranks: usize, config: Config, terms: udp::Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
+    let source: Arc<dyn SlabSource> = pool.clone();
+    job::udp(ranks, config, terms, &source).expect("sockets")
+}
 
 const COPIED: &[(Ability, &str)] = &[(Ability::SharesMemory, "messages are copied")];
 
@@ -179,6 +237,9 @@ macro_rules! in_every_world {
         in_every_world! { @ tcp_tiny TCP_TINY $($test)+ }
         in_every_world! { @ sites SITES $($test)+ }
         in_every_world! { @ sites_tiny SITES_TINY $($test)+ }
+        in_every_world! { @ udp UDP $($test)+ }
+        in_every_world! { @ udp_tiny UDP_TINY $($test)+ }
+        in_every_world! { @ udp_lossy UDP_LOSSY $($test)+ }
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {

@@ -1,6 +1,8 @@
 //! Jobs: ranks that are threads of this process, and the rank that this process is.
 
 #[cfg(not(loom))]
+mod datagrams;
+#[cfg(not(loom))]
 mod processes;
 #[cfg(not(loom))]
 mod remote;
@@ -18,6 +20,8 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::local;
 
+#[cfg(not(loom))]
+pub use datagrams::{udp, udp_jobs, udp_rank};
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
 #[cfg(all(test, not(loom)))]

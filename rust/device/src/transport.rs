@@ -9,6 +9,8 @@ pub mod shm;
 pub mod sites;
 #[cfg(not(loom))]
 pub mod tcp;
+#[cfg(not(loom))]
+pub mod udp;
 
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;

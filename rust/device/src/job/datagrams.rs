@@ -1,0 +1,97 @@
+//! Ranks behind UDP sockets, for tests all of a job in one process.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_proto::datagram::sequence::Sequence;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::comm::Comm;
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::transport::remote::pump;
+use crate::transport::udp::{self, INDEX_BITS, Member, Terms};
+use crate::transport::{Inbox, Wire};
+
+/// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
+///
+/// # Errors
+/// The system refuses; the terms contradict each other.
+///
+/// # Panics
+/// With no rank, or more than 2¹².
+pub fn udp(
+    ranks: usize,
+    config: Config,
+    terms: Terms,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<Vec<Comm>> {
+    let config = config.for_ranks(ranks).bounded();
+    let jobs = udp_jobs(ranks, terms)?.into_iter();
+    jobs.map(|job| udp_rank(job, config.clone(), source)).collect()
+}
+
+/// What such ranks have before the first packet.
+///
+/// # Errors
+/// The system refuses; a socket holds less than a datagram of each peer.
+///
+/// # Panics
+/// As [`udp()`].
+pub fn udp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<udp::Job>> {
+    assert!(ranks > 0, "a job has at least one rank");
+    assert!(ranks <= 1 << INDEX_BITS, "a connection's number has no room for a rank of {ranks}");
+    let sockets: Vec<UdpSocket> =
+        (0..ranks).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
+    let windows: Vec<u16> = sockets
+        .iter()
+        .map(|socket| udp::prepare(socket.as_fd(), ranks - 1, &terms))
+        .collect::<io::Result<_>>()?;
+    let addresses: Vec<_> = sockets.iter().map(UdpSocket::local_addr).collect::<io::Result<_>>()?;
+    // What is in the packets that a rank gets from another one.
+    let mut numbers = Vec::new();
+    for _ in 0..ranks {
+        numbers.push((0..ranks).map(numbers_of).collect::<io::Result<Vec<_>>>()?);
+    }
+    let member = |rank: usize, peer: usize| Member {
+        address: addresses[peer],
+        theirs: numbers[peer][rank].0,
+        ours: numbers[rank][peer].0,
+        first_theirs: numbers[rank][peer].1,
+        first_ours: numbers[peer][rank].1,
+        send_window: windows[peer],
+    };
+    let ranks = sockets.into_iter().enumerate().map(|(rank, socket)| {
+        let members = (0..ranks).map(|peer| (peer != rank).then(|| member(rank, peer))).collect();
+        udp::Job { rank: rank as u32, members, terms, socket, receive_window: windows[rank] }
+    });
+    Ok(ranks.collect())
+}
+
+/// The world communicator of one rank whose socket is there, and the thread that goes on for it.
+///
+/// # Errors
+/// The system refuses; the terms contradict each other.
+pub fn udp_rank(job: udp::Job, config: Config, source: &Arc<dyn SlabSource>) -> io::Result<Comm> {
+    let (rank, size) = (job.rank, job.members.len() as u32);
+    let (wire, inbox) = udp::connect(job, &config, source.clone())?;
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    pump::start("udp", &endpoint, &wire)?;
+    Ok(Comm::world(endpoint))
+}
+
+/// A number that nobody can guess for what comes from a peer, with its rank in it, and the number of its first packet.
+fn numbers_of(peer: usize) -> io::Result<(u32, Sequence)> {
+    let mut octets = [0; 8];
+    let mut len = 0;
+    while len < octets.len() {
+        len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
+    }
+    let number = u64::from_ne_bytes(octets);
+    let connection = (number as u32) << INDEX_BITS | peer as u32;
+    Ok((connection, Sequence::of(number >> 32)))
+}

@@ -1,0 +1,146 @@
+//! How a rank looks for what has come, which is to read it, and what it does when time has passed.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use mpjdev_proto::datagram::modern::connection::Event;
+use mpjdev_proto::datagram::modern::time::Nanos;
+
+use super::peer::{Peer, Side};
+use super::stage::Stage;
+use super::wire::UdpWire;
+use crate::transport::{Each, Header, Incoming, Kind, PeerState};
+
+/// What the machine of a peer has told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Requests that are answered.
+    matched: Vec<u64>,
+    /// Messages that were taken back.
+    withdrawn: Vec<u64>,
+    has_finished: bool,
+    failure: Option<String>,
+}
+
+impl UdpWire {
+    /// Looks whether there is something to do.
+    pub(super) fn look(&self) -> bool {
+        if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
+            return true;
+        }
+        self.send_waiting();
+        // Whoever has the stage does what is to be done.
+        let Ok(mut stage) = self.stage.try_lock() else { return false };
+        let now = self.timers.now();
+        if self.fill(&mut stage, now) {
+            self.is_staged.store(true, Release);
+            return true;
+        }
+        self.timers.is_due(now)
+    }
+
+    /// Reads what has come; whether there is something.
+    pub(super) fn fill(&self, stage: &mut Stage, now: Nanos) -> bool {
+        stage.look(self.socket(), now).unwrap_or_else(|error| {
+            // Nothing comes any more from anybody.
+            if self.fault.set(error.to_string()).is_ok() {
+                let why = format!("this rank's socket is broken: {error}");
+                self.peers().for_each(|peer| self.close(peer, &why));
+            }
+            false
+        })
+    }
+
+    /// Does what time, and what has come, ask for; gives how many packets were handed over.
+    pub(super) fn settle(
+        &self,
+        stage: &mut Stage,
+        told: &mut Told,
+        now: Nanos,
+        each: &mut Each<'_>,
+    ) -> usize {
+        let mut n = 0;
+        if self.timers.is_due(now) {
+            self.timers.disarm();
+            for peer in self.peers() {
+                let at = peer.next_timeout.load(SeqCst);
+                if at > now && !stage.is_touched(peer.rank as usize) {
+                    drop(self.timers.arm(at));
+                } else {
+                    stage.touch(peer.rank as usize);
+                }
+            }
+        }
+        while let Some(rank) = stage.take_touched() {
+            if let Some(peer) = &self.peers[rank] {
+                n += self.settle_peer(peer, told, now, each);
+            }
+        }
+        n
+    }
+
+    fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut Each<'_>) -> usize {
+        let mut side = peer.side();
+        if peer.next_timeout.load(Relaxed) <= now {
+            side.connection.handle_timeout(now);
+        }
+        side.connection.handle_drained(now);
+        side.take_events(told);
+        if !side.is_gone {
+            self.note_room(peer, &side);
+        }
+        self.transmit(peer, &mut side, now);
+        drop(side);
+        self.tell(peer, told, each)
+    }
+
+    /// Hands over what a machine has told.
+    fn tell(&self, peer: &Peer, told: &mut Told, each: &mut Each<'_>) -> usize {
+        let n = told.matched.len() + told.withdrawn.len();
+        let matched = told.matched.drain(..).map(|token| (Kind::Matched, token));
+        let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Withdrawn, token));
+        for (kind, token) in matched.chain(withdrawn) {
+            let header = Header { kind, token, ..Header::default() };
+            // An answer, or what takes something back, is always allowed.
+            let _ = each(peer.rank, header, Incoming::Nothing);
+        }
+        if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
+            self.known.set(peer.rank, PeerState::Finished);
+            self.note_change();
+        }
+        if let Some(why) = told.failure.take()
+            && !peer.has_finished.load(Relaxed)
+        {
+            self.close(peer, &why);
+        }
+        n
+    }
+}
+
+impl Side {
+    /// Takes what the machine has to tell.
+    fn take_events(&mut self, told: &mut Told) {
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Released { token } => {
+                    self.outgoing.forget(token);
+                    self.store.release(token);
+                }
+                Event::Matched { token } => told.matched.extend(self.store.answer(token)),
+                Event::Withdraw { arrival } => {
+                    let token = u64::from(arrival.destination_id());
+                    self.arrivals.remove(&token);
+                    told.withdrawn.push(token);
+                }
+                Event::PeerFinished => told.has_finished = true,
+                Event::Failed(failure) if !self.is_gone => told.failure = Some(failure.to_string()),
+                Event::Failed(_) | Event::Closed => {}
+                Event::Cancelled { token } => {
+                    self.outgoing.forget(token);
+                    self.store.answer(token);
+                    self.store.release(token);
+                }
+                Event::NotCancelled { .. } => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Ranks behind UDP sockets, with reliable messages over datagrams (`mpjdev_proto::datagram::modern`).
+//!
+//! A rank has one socket for all its peers. The machines of `mpjdev-proto` say what packets there are; here their octets are
+//! moved and their clock is read. A peer is one machine under one lock: whoever sends takes it, and so does whoever handles what has
+//! come, a datagram at a time. The way in is a stage that a look at the socket fills: waiting is reading, as over TCP.
+//! Everything that time does, and everything that a machine tells its rank, is done where packets are handed over.
+//!
+//! ```text
+//! send ----> peer: machine, octets kept until they have come ----> trains of datagrams ----> socket
+//!                 ^                                                                            |
+//!                 | datagram by datagram                                                       v
+//! rank <---- inbox: handed over in order <---- kept until it is their turn <---- stage <---- look
+//! ```
+
+mod handling;
+mod inbox;
+mod looking;
+mod outgoing;
+mod peer;
+mod sending;
+mod stage;
+mod store;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod wire;
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN};
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
+use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_sys::datagram::{LEN_MAX, options};
+
+use crate::config::Config;
+pub use inbox::UdpInbox;
+pub use wire::UdpWire;
+
+/// What all ranks have agreed on, and the limits of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Octets of a datagram at most.
+    pub datagram_len_max: usize,
+    /// Octets that the system is asked for, for what waits to be received.
+    pub receive_buffer_len: usize,
+    /// Packets that one peer may send ahead at most, whatever the socket holds.
+    pub window_max: u16,
+    /// Octets of a message that leave before it is matched.
+    pub eager_max: u32,
+    /// Messages to a peer whose octets have not come, before the next ones have to wait.
+    pub sends_max: usize,
+    /// What is known of the way.
+    pub path: Path,
+    /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
+    pub impairment: Option<(Impairment, u64)>,
+}
+
+/// Within this machine nothing is to be spread over time: the windows alone keep the sockets from being full. An estimate of the
+/// round trip is as long as somebody has waited for a processor, and a pace by it would make everybody wait for longer.
+pub const LOOPBACK: Path = Path { rate: Some(1_000_000_000_000), ..Path::PRIVATE };
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            // A multiple of 8, so that the octets of messages stay aligned behind each other in a train.
+            datagram_len_max: 8968,
+            receive_buffer_len: 4 << 20,
+            window_max: 1024,
+            eager_max: 64 << 10,
+            sends_max: 4096,
+            path: LOOPBACK,
+            impairment: None,
+        }
+    }
+}
+
+/// A rank as another one knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where its socket is.
+    pub address: SocketAddr,
+    /// What stands in the packets that it gets of this rank.
+    pub theirs: u32,
+    /// What stands in the packets that this rank gets of it: below 2^[`INDEX_BITS`] its rank, the rest nobody can guess.
+    pub ours: u32,
+    /// The number of its first packet.
+    pub first_theirs: Sequence,
+    /// The number of this rank's first packet to it.
+    pub first_ours: Sequence,
+    /// Packets that it lets this rank send ahead.
+    pub send_window: u16,
+}
+
+/// Bits of a connection's number that are the sender's rank.
+pub const INDEX_BITS: u32 = 12;
+
+/// What a rank has before the first packet.
+#[derive(Debug)]
+pub struct Job {
+    /// Its number in the world.
+    pub rank: u32,
+    /// All ranks; at its own place, and at those that are reached otherwise, none.
+    pub members: Vec<Option<Member>>,
+    /// What was agreed.
+    pub terms: Terms,
+    /// Its socket.
+    pub socket: UdpSocket,
+    /// Packets that each peer may send ahead.
+    pub receive_window: u16,
+}
+
+/// Prepares a rank's socket, and gives the packets that each of its peers may send ahead, so that together they never fill it.
+///
+/// # Errors
+/// The system refuses; the socket holds less than a datagram of each peer.
+pub fn prepare(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Result<u16> {
+    let granted = options::set_buffers(socket, terms.receive_buffer_len, terms.receive_buffer_len)?;
+    let capacity = capacity(granted.receive_len, charge(terms.datagram_len_max));
+    let shares = Shares::new(capacity, peers).map_err(io::Error::other)?;
+    Ok(shares.part().min(terms.window_max).max(1))
+}
+
+/// The wire and the inbox of a rank. What arrives takes memory from `source`.
+///
+/// # Errors
+/// The terms contradict each other; the system refuses.
+pub fn connect(
+    job: Job,
+    config: &Config,
+    source: Arc<dyn SlabSource>,
+) -> io::Result<(Arc<UdpWire>, UdpInbox)> {
+    if job.terms.datagram_len_max > LEN_MAX {
+        let text = format!("datagrams of {} octets, {LEN_MAX} can be had", job.terms.datagram_len_max);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    // Trains that arrive are taken as such where the kernel joins them, and else one by one.
+    let _ = options::set_trains(job.socket.as_fd(), true);
+    let wire = Arc::new(UdpWire::new(job, source)?);
+    let inbox = UdpInbox::new(wire.clone(), config.inline_max);
+    Ok((wire, inbox))
+}
+
+impl Terms {
+    /// What the machine of a peer has to know.
+    fn settings(&self, member: &Member, receive_window: u16) -> Settings {
+        Settings {
+            ours: member.ours,
+            theirs: member.theirs,
+            first_ours: member.first_ours,
+            first_theirs: member.first_theirs,
+            datagram_len_max: self.datagram_len_max,
+            receive_window,
+            send_window: member.send_window,
+            eager_max: self.eager_max,
+            sends_max: SENDS_MAX,
+            peer_sends_max: SENDS_MAX,
+            arrivals_max: ARRIVALS_MAX,
+            ..Settings::new(self.path)
+        }
+    }
+
+    /// Octets of a message that leave before it is matched: what fits a datagram does, and what fits a quarter of the window.
+    fn eager_len(&self, send_window: u16) -> usize {
+        let room = self.datagram_len_max - FIXED_LEN - CONTEXT_LEN;
+        let fragments = room.saturating_sub(FRAGMENT_LEN) * usize::from(send_window / 4);
+        room.max(fragments.min(self.eager_max as usize))
+    }
+}
+
+/// Messages that a peer has sent and that no receive has matched, those whose sender waits for that: at most so many.
+const UNANSWERED_MAX: usize = 1 << 14;
+/// Messages that a machine keeps at most: more than wait for answers, and than the terms let wait beside them.
+const SENDS_MAX: usize = 1 << 16;
+/// Messages that a peer may make this rank keep, with what may be under way beside those.
+const ARRIVALS_MAX: usize = (1 << 16) - 1;

@@ -1,0 +1,180 @@
+//! Datagrams of one peer that leave together: as many as possible with one system call.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::os::fd::BorrowedFd;
+
+use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
+use mpjdev_proto::datagram::modern::content::Body;
+use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::network::Network;
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, Train};
+
+use super::store::Store;
+
+/// Datagrams that are collected at most.
+const DATAGRAMS_MAX: usize = SEGMENTS_MAX;
+/// Calls for what is collected that may be in vain, because the network tells of earlier datagrams.
+const VAIN_MAX: u32 = 8;
+
+/// A datagram that has not left.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    head: [u8; HEAD_LEN_MAX],
+    head_len: usize,
+    body: Option<Body>,
+}
+
+impl Piece {
+    fn body_len(&self) -> usize {
+        self.body.map_or(0, |body| body.len as usize)
+    }
+
+    fn len(&self) -> usize {
+        self.head_len + self.body_len()
+    }
+}
+
+/// What leaves to one peer, in order.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// None where the socket has no other peer, and knows.
+    address: Option<Address>,
+    pieces: Vec<Piece>,
+    /// Whether the kernel cuts trains.
+    cuts: bool,
+    /// For tests: what stands between this and the socket.
+    network: Option<Box<Network<Vec<u8>>>>,
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        address: Option<SocketAddr>,
+        cuts: bool,
+        network: Option<Network<Vec<u8>>>,
+    ) -> Outgoing {
+        let pieces = Vec::with_capacity(DATAGRAMS_MAX);
+        Outgoing { address: address.map(Address::from), pieces, cuts, network: network.map(Box::new) }
+    }
+
+    /// Whether the socket has not taken everything.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.pieces.len() == DATAGRAMS_MAX
+    }
+
+    /// When something of the network that is played is to be done.
+    pub(super) fn next_time(&self) -> Option<Nanos> {
+        self.network.as_ref()?.next_time_ns()
+    }
+
+    /// A packet, and where its user data are.
+    pub(super) fn push(&mut self, packet: &Packet, body: Option<Body>) {
+        let mut piece = Piece { head: [0; HEAD_LEN_MAX], head_len: 0, body };
+        match packet.emit_head(&mut piece.head) {
+            Ok(head_len) => piece.head_len = head_len,
+            // What the machine says is a packet.
+            Err(error) => return debug_assert!(false, "{error}"),
+        }
+        self.pieces.push(piece);
+    }
+
+    /// The octets of a message are needed no more: what of it has not left was sent before, and has come.
+    pub(super) fn forget(&mut self, token: u64) {
+        if !self.pieces.is_empty() {
+            self.pieces.retain(|piece| piece.body.is_none_or(|body| body.token != token));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+    }
+
+    /// Sends what is here, as far as the socket takes it. What the network refuses is lost, as it would be on the way.
+    pub(super) fn flush(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
+        if self.network.is_some() {
+            return self.play(now, socket, store);
+        }
+        let mut vain = 0;
+        while !self.pieces.is_empty() {
+            match self.send(socket, store) {
+                Ok(count) => drop(self.pieces.drain(..count)),
+                Err((_, Obstacle::Later)) => return,
+                Err((_, Obstacle::NotInTrains)) => self.cuts = false,
+                Err((_, Obstacle::Refused)) if vain < VAIN_MAX => vain += 1,
+                Err((count, _)) => drop(self.pieces.drain(..count)),
+            }
+        }
+    }
+
+    /// Sends some in one call. How many the system has taken; or how many of the first train it has not, and why.
+    fn send(&self, socket: BorrowedFd<'_>, store: &Store) -> Result<usize, (usize, Obstacle)> {
+        let mut runs = [Run::from(&[][..]); 2 * DATAGRAMS_MAX];
+        for (piece, pair) in self.pieces.iter().zip(runs.chunks_exact_mut(2)) {
+            pair[0] = Run::from(&piece.head[..piece.head_len]);
+            if let Some(body) = piece.body {
+                pair[1] = Run::from(store.part(body.token, body.offset as usize, body.len as usize));
+            }
+        }
+        let mut trains = [Train { to: self.address.as_ref(), runs: &[], segment_len: None }; DATAGRAMS_MAX];
+        let mut counts = [0; DATAGRAMS_MAX];
+        let (mut at, mut n) = (0, 0);
+        while at < self.pieces.len() {
+            let count = self.train_len(at);
+            let len = NonZeroU16::new(self.pieces[at].len() as u16);
+            trains[n].runs = &runs[2 * at..2 * (at + count)];
+            trains[n].segment_len = len.filter(|_| count > 1);
+            counts[n] = count;
+            (at, n) = (at + count, n + 1);
+        }
+        match datagram::send(socket, &trains[..n]) {
+            Ok(taken) => Ok(counts[..taken].iter().sum()),
+            Err(obstacle) => Err((counts[0], obstacle)),
+        }
+    }
+
+    /// How many datagrams from there on go as one train: of one length, but for the last, which may be shorter.
+    fn train_len(&self, at: usize) -> usize {
+        let segment_len = self.pieces[at].len();
+        if !self.cuts {
+            return 1;
+        }
+        let mut total = segment_len;
+        let mut count = 1;
+        for piece in &self.pieces[at + 1..] {
+            total += piece.len();
+            if piece.len() > segment_len || total > LEN_MAX {
+                break;
+            }
+            count += 1;
+            if piece.len() < segment_len {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Gives what is here to the network that is played, and what comes out of it to the socket.
+    #[cold]
+    fn play(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
+        let Some(network) = &mut self.network else { return };
+        for piece in self.pieces.drain(..) {
+            let mut octets = vec![0; piece.len()];
+            octets[..piece.head_len].copy_from_slice(&piece.head[..piece.head_len]);
+            if let Some(body) = piece.body {
+                store.read(body.token, body.offset as usize, &mut octets[piece.head_len..]);
+            }
+            network.send(now, octets.len(), octets);
+        }
+        while let Some(octets) = network.poll_deliver(now) {
+            let train =
+                Train { to: self.address.as_ref(), runs: &[Run::from(&octets[..])], segment_len: None };
+            // What the socket does not take is lost, as much else is here.
+            let _ = datagram::send(socket, &[train]);
+        }
+    }
+}

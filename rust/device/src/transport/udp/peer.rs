@@ -1,0 +1,167 @@
+//! One peer: its machine, and what belongs to it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::modern::connection::Connection;
+use mpjdev_proto::datagram::modern::receiving::ArrivalId;
+use mpjdev_proto::datagram::modern::sending::Cancel;
+use mpjdev_proto::datagram::modern::time::Nanos;
+
+use super::outgoing::Outgoing;
+use super::store::Store;
+use super::timers::NEVER;
+use crate::transport::Header;
+use crate::transport::remote::arriving::Arriving;
+
+/// Messages that leave one by one, as long as the rank does nothing but send.
+const BURST: u32 = 1;
+/// Octets that leave at once, whatever may come.
+const TOGETHER_LEN: usize = 4 << 10;
+
+/// One peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) rank: u32,
+    pub(super) address: SocketAddr,
+    /// What stands in the packets that come from it.
+    pub(super) ours: u32,
+    /// Octets of a message to it that leave before it is matched.
+    pub(super) eager_len: usize,
+    /// Octets of a message of its that come before it is matched, at most.
+    pub(super) eager_max: usize,
+    side: Mutex<Side>,
+    /// When something is to be done for it.
+    pub(super) next_timeout: AtomicU64,
+    /// Somebody found no room.
+    pub(super) has_refused: AtomicBool,
+    /// Messages wait for more that leave with them, or for whoever looks next.
+    pub(super) has_waiting: AtomicBool,
+    /// It has said that nothing more comes.
+    pub(super) has_finished: AtomicBool,
+}
+
+/// A peer's machine, and the octets that belong to it.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) connection: Connection,
+    pub(super) store: Store,
+    pub(super) outgoing: Outgoing,
+    /// What arrives and is not done, by destination id.
+    pub(super) arrivals: HashMap<u64, Arriving<ArrivalId>>,
+    /// The message that comes now in parts, without having been matched.
+    pub(super) eager: Option<Eager>,
+    /// Octets matched that the peer is to hear of.
+    pub(super) owed: Option<u64>,
+    /// Why the job has failed, if the peer is to hear of it.
+    pub(super) failure: Option<String>,
+    /// How often the program has called in, if the peer has asked.
+    pub(super) alive: Option<u64>,
+    /// Octets of the messages that wait for more to leave with them.
+    pub(super) waiting: usize,
+    /// The rank's turn in which messages were sent last, and how many.
+    burst: (u32, u32),
+    /// That nothing more comes has left.
+    pub(super) has_fin_left: bool,
+    /// Nothing leaves to it any more, whatever is sent.
+    pub(super) is_gone: bool,
+}
+
+/// A message that comes in parts before it is matched.
+#[derive(Debug)]
+pub(super) struct Eager {
+    pub(super) id: ArrivalId,
+    pub(super) header: Header,
+    pub(super) slab: Slab,
+    pub(super) len: usize,
+}
+
+impl Peer {
+    pub(super) fn new(
+        rank: u32,
+        address: SocketAddr,
+        [eager_len, eager_max]: [usize; 2],
+        connection: Connection,
+        outgoing: Outgoing,
+    ) -> Peer {
+        let ours = connection.settings().ours;
+        let side = Side {
+            connection,
+            store: Store::default(),
+            outgoing,
+            arrivals: HashMap::new(),
+            eager: None,
+            owed: None,
+            failure: None,
+            alive: None,
+            waiting: 0,
+            burst: (0, 0),
+            has_fin_left: false,
+            is_gone: false,
+        };
+        Peer {
+            rank,
+            address,
+            ours,
+            eager_len,
+            eager_max,
+            side: Mutex::new(side),
+            next_timeout: AtomicU64::new(NEVER),
+            has_refused: AtomicBool::new(false),
+            has_waiting: AtomicBool::new(false),
+            has_finished: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn side(&self) -> MutexGuard<'_, Side> {
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Side {
+    /// Whether the message that was sent in this turn of the rank may wait for more to leave with: a few have left one by one.
+    pub(super) fn may_wait(&mut self, turn: u32) -> bool {
+        let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
+        self.burst = (turn, before.saturating_add(1));
+        before >= BURST && self.waiting < TOGETHER_LEN
+    }
+
+    /// A receive has matched a message that was numbered; of a long one so many octets are wanted.
+    pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource) {
+        let Some(arriving) = self.arrivals.get_mut(&token) else { return };
+        if self.connection.matched(arriving.id).is_err() {
+            return;
+        }
+        match arriving.is_long() {
+            true => arriving.make_room(wanted, source),
+            false => drop(self.arrivals.remove(&token)),
+        }
+    }
+
+    /// Takes no more messages, and takes those back that nobody has matched: nobody waits for them any more.
+    pub(super) fn finish(&mut self, deadline: Nanos) {
+        for token in self.store.unanswered_tokens() {
+            if self.connection.cancel(token) == Cancel::Done {
+                self.store.answer(token);
+                self.store.release(token);
+            }
+        }
+        self.connection.close(deadline);
+    }
+
+    /// Nothing leaves any more, and nothing is kept.
+    pub(super) fn close(&mut self) {
+        self.is_gone = true;
+        self.connection.abort();
+        self.store.clear();
+        self.outgoing.clear();
+        self.arrivals.clear();
+        self.eager = None;
+        self.owed = None;
+        self.failure = None;
+        self.alive = None;
+    }
+}

@@ -1,0 +1,261 @@
+//! Octets of messages that have been sent, until they have come.
+
+use mpjdev_buffer::octets::{copy_out, copy_words};
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_sys::datagram::Part;
+use mpjdev_sys::memory::Memory;
+
+use crate::config::SPARSE;
+
+/// Octets of a message that is copied: that costs less than to keep its memory from its owner.
+const COPIED_MAX: usize = 256;
+/// Messages whose copies share a run of memory.
+const CHUNK: usize = 64;
+
+/// Where the octets of a message are.
+#[derive(Debug)]
+enum Octets {
+    /// Nowhere: they are not needed, or there are none.
+    Gone,
+    /// At its place in the copies.
+    Copied,
+    /// In the message's own memory.
+    Lent(Slab),
+}
+
+#[derive(Debug)]
+struct Entry {
+    octets: Octets,
+    /// Whether the octets are needed.
+    is_held: bool,
+    /// Whether it is none of the program's.
+    is_extra: bool,
+    /// The request that waits for an answer.
+    request: Option<u64>,
+}
+
+/// Whose a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The program's, and nothing waits for an answer.
+    Program,
+    /// Of this request, which waits for an answer.
+    Request(u64),
+    /// Nobody's: it is between our own ranks.
+    Extra,
+}
+
+/// Messages by token: place and one, so that no token is 0.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    entries: Vec<Entry>,
+    free: Vec<usize>,
+    copies: Vec<Memory>,
+    /// Messages that wait for an answer.
+    unanswered: usize,
+    /// Others whose octets are needed.
+    held: usize,
+    /// Of them, those that are none of the program's.
+    extras: usize,
+}
+
+impl Store {
+    pub(super) fn unanswered(&self) -> usize {
+        self.unanswered
+    }
+
+    /// The tokens of those.
+    pub(super) fn unanswered_tokens(&self) -> Vec<u64> {
+        let entries = (1..).zip(&self.entries);
+        entries.filter(|(_, entry)| entry.request.is_some()).map(|(token, _)| token).collect()
+    }
+
+    /// Whether octets of the program's messages are needed, of those that wait for no answer.
+    pub(super) fn holds_messages(&self) -> bool {
+        self.held > self.extras
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Keeps the first `len` octets of a slab; gives the token of the message.
+    pub(super) fn put(&mut self, slab: &Slab, len: usize, whose: Whose, source: &dyn SlabSource) -> u64 {
+        let place = self.free.pop().unwrap_or(self.entries.len());
+        let octets = match len {
+            0 => Octets::Gone,
+            ..=COPIED_MAX if self.has_copies(place) => {
+                let (words, at) = self.copy(place);
+                copy_words(slab.words(), 0, words, at, len);
+                Octets::Copied
+            }
+            _ => Octets::Lent(slim(slab, len, source)),
+        };
+        let is_extra = whose == Whose::Extra;
+        let request = if let Whose::Request(request) = whose { Some(request) } else { None };
+        let entry = Entry { octets, is_held: true, is_extra, request };
+        match self.entries.get_mut(place) {
+            Some(free) => *free = entry,
+            None => self.entries.push(entry),
+        }
+        match request {
+            Some(_) => self.unanswered += 1,
+            None => self.held += 1,
+        }
+        self.extras += usize::from(is_extra);
+        place as u64 + 1
+    }
+
+    /// Octets of a message that are needed.
+    pub(super) fn part(&self, token: u64, offset: usize, len: usize) -> Part<'_> {
+        match self.entries.get(token as usize - 1).map(|entry| &entry.octets) {
+            Some(Octets::Lent(slab)) => Part::new(slab.words(), offset, len),
+            Some(Octets::Copied) => {
+                let (words, at) = self.copy(token as usize - 1);
+                Part::new(words, at + offset, len)
+            }
+            _ => Part::new(&[], 0, 0),
+        }
+    }
+
+    /// As [`part`](Self::part), copied.
+    pub(super) fn read(&self, token: u64, offset: usize, octets: &mut [u8]) {
+        match self.entries.get(token as usize - 1).map(|entry| &entry.octets) {
+            Some(Octets::Lent(slab)) => copy_out(slab.words(), offset, octets),
+            Some(Octets::Copied) => {
+                let (words, at) = self.copy(token as usize - 1);
+                copy_out(words, at + offset, octets);
+            }
+            _ => {}
+        }
+    }
+
+    /// The octets of a message are not needed any more.
+    pub(super) fn release(&mut self, token: u64) {
+        let place = token as usize - 1;
+        let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.is_held) else { return };
+        (entry.octets, entry.is_held) = (Octets::Gone, false);
+        if entry.request.is_none() {
+            self.held -= 1;
+            self.extras -= usize::from(entry.is_extra);
+            self.free.push(place);
+        }
+    }
+
+    /// A message is answered: the request that has waited for that.
+    pub(super) fn answer(&mut self, token: u64) -> Option<u64> {
+        let place = token as usize - 1;
+        let entry = self.entries.get_mut(place)?;
+        let request = entry.request.take()?;
+        self.unanswered -= 1;
+        match entry.is_held {
+            // It waits as any other message now.
+            true => self.held += 1,
+            false => self.free.push(place),
+        }
+        Some(request)
+    }
+
+    /// Everything is over.
+    pub(super) fn clear(&mut self) {
+        *self = Store::default();
+    }
+
+    /// Makes room for the copy at a place, if the system has memory.
+    fn has_copies(&mut self, place: usize) -> bool {
+        if place / CHUNK < self.copies.len() {
+            return true;
+        }
+        let copies =
+            if place / CHUNK == self.copies.len() { Memory::zeroed(CHUNK * COPIED_MAX) } else { None };
+        let has_some = copies.is_some();
+        self.copies.extend(copies);
+        has_some
+    }
+
+    fn copy(&self, place: usize) -> (&[std::sync::atomic::AtomicU64], usize) {
+        (self.copies[place / CHUNK].words(), place % CHUNK * COPIED_MAX)
+    }
+}
+
+/// The memory of a message as it may be kept: a copy, where it holds much more memory than it has octets.
+fn slim(slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
+    if slab.len() / SPARSE <= len {
+        return slab.clone();
+    }
+    match source.take_arrived(len) {
+        Ok(copy) => {
+            copy_words(slab.words(), 0, copy.words(), 0, len);
+            copy
+        }
+        Err(_) => slab.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::HeapPool;
+
+    fn slab(len: usize, octet: u8) -> Slab {
+        let slab = HeapPool::new(1 << 20).take(len).expect("memory");
+        mpjdev_buffer::octets::copy_in(slab.words(), 0, &vec![octet; len]);
+        slab
+    }
+
+    fn read(store: &Store, token: u64, offset: usize, len: usize) -> Vec<u8> {
+        let mut octets = vec![0xee; len];
+        store.read(token, offset, &mut octets);
+        octets
+    }
+
+    #[test]
+    fn octets_stay_what_they_were_until_they_are_released() {
+        let source = HeapPool::new(1 << 20);
+        let mut store = Store::default();
+        for len in [1, COPIED_MAX, COPIED_MAX + 1, 5000] {
+            let tokens: Vec<u64> = (0..2 * CHUNK as u8)
+                .map(|octet| store.put(&slab(len, octet), len, Whose::Program, &*source))
+                .collect();
+            for (octet, token) in (0..).zip(&tokens) {
+                assert_eq!(read(&store, *token, 0, len), vec![octet; len], "{len} octets");
+                assert_eq!(store.part(*token, len / 2, len - len / 2).len(), len - len / 2);
+            }
+            assert!(store.holds_messages());
+            tokens.into_iter().for_each(|token| store.release(token));
+            assert_eq!((store.held(), store.holds_messages()), (0, false));
+        }
+        assert_eq!(store.entries.len(), 2 * CHUNK, "places are used again");
+    }
+
+    #[test]
+    fn a_token_is_free_when_its_octets_are_released_and_it_is_answered() {
+        let source = HeapPool::new(1 << 20);
+        let mut store = Store::default();
+        let first = store.put(&slab(8, 1), 8, Whose::Request(70), &*source);
+        let second = store.put(&slab(8, 2), 8, Whose::Request(71), &*source);
+        assert_eq!((store.unanswered_tokens(), store.held()), (vec![first, second], 0));
+        store.release(first);
+        assert_eq!(store.answer(second), Some(71));
+        assert_eq!((store.unanswered(), store.held(), store.answer(second)), (1, 1, None));
+        let third = store.put(&slab(8, 3), 8, Whose::Extra, &*source);
+        assert!(third != first && third != second, "both are in use");
+        assert_eq!(store.answer(first), Some(70));
+        store.release(second);
+        store.release(second);
+        assert!(!store.holds_messages(), "what is left is none of the program's");
+        let fourth = store.put(&slab(8, 4), 8, Whose::Program, &*source);
+        assert!(fourth == first || fourth == second);
+    }
+
+    /// A long-lived buffer is not kept for a few octets.
+    #[test]
+    fn a_small_message_in_a_large_slab_is_copied() {
+        let source = HeapPool::new(1 << 20);
+        let large = slab(1 << 16, 9);
+        let mut store = Store::default();
+        let token = store.put(&large, COPIED_MAX + 8, Whose::Program, &*source);
+        assert!(large.is_exclusive(), "nobody else refers to it");
+        assert_eq!(read(&store, token, 0, COPIED_MAX + 8), vec![9; COPIED_MAX + 8]);
+    }
+}

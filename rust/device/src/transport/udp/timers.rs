@@ -1,0 +1,97 @@
+//! When something is to be done though nothing comes, and who sleeps until then.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+use mpjdev_proto::datagram::modern::time::Nanos;
+
+/// Who sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sleeper {
+    /// A thread of the program.
+    Program,
+    /// The thread that goes on for it.
+    Pump,
+}
+
+/// Nothing is to be done.
+pub(super) const NEVER: Nanos = Nanos::MAX;
+
+/// The earliest time at which something is to be done for a peer, or an earlier one: it is found out only when it has come.
+#[derive(Debug)]
+pub(super) struct Timers {
+    start: Instant,
+    earliest: AtomicU64,
+    /// Until when each sleeper sleeps, so that whoever arms an earlier timer wakes it; 0 when it does not.
+    until: [AtomicU64; 2],
+}
+
+impl Timers {
+    pub(super) fn new() -> Timers {
+        let until = [AtomicU64::new(0), AtomicU64::new(0)];
+        Timers { start: Instant::now(), earliest: AtomicU64::new(NEVER), until }
+    }
+
+    /// The time, in nanoseconds.
+    pub(super) fn now(&self) -> Nanos {
+        self.start.elapsed().as_nanos() as Nanos
+    }
+
+    /// Whether something is to be done.
+    pub(super) fn is_due(&self, now: Nanos) -> bool {
+        self.earliest.load(Relaxed) <= now
+    }
+
+    /// Something is to be done at `at`; who has to be woken for that.
+    pub(super) fn arm(&self, at: Nanos) -> impl Iterator<Item = Sleeper> {
+        let is_news = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);
+        let sleepers = [Sleeper::Program, Sleeper::Pump].into_iter();
+        sleepers.filter(move |sleeper| is_news && at < self.until[*sleeper as usize].load(SeqCst))
+    }
+
+    /// All timers are looked at now, and armed again.
+    pub(super) fn disarm(&self) {
+        self.earliest.store(NEVER, SeqCst);
+    }
+
+    /// Somebody is about to sleep: for how long it may. Whatever is armed from now on wakes it.
+    pub(super) fn begin_sleep(&self, sleeper: Sleeper) -> Duration {
+        let until = &self.until[sleeper as usize];
+        until.store(NEVER, SeqCst);
+        let earliest = self.earliest.load(SeqCst);
+        until.store(earliest, SeqCst);
+        // Armed between the two: it was woken for that already, or is seen here.
+        let earliest = earliest.min(self.earliest.load(SeqCst));
+        match earliest {
+            NEVER => Duration::MAX,
+            at => Duration::from_nanos(at.saturating_sub(self.now())),
+        }
+    }
+
+    pub(super) fn end_sleep(&self, sleeper: Sleeper) {
+        self.until[sleeper as usize].store(0, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_are_woken_who_would_sleep_too_long() {
+        let timers = Timers::new();
+        assert_eq!(timers.arm(NEVER - 1).count(), 0, "nobody sleeps");
+        assert!(timers.begin_sleep(Sleeper::Program) > Duration::from_secs(1 << 30));
+        assert_eq!(timers.arm(1 << 40).collect::<Vec<_>>(), [Sleeper::Program]);
+        timers.begin_sleep(Sleeper::Pump);
+        assert_eq!(timers.arm(1 << 41).count(), 0, "it is not the earliest");
+        assert_eq!(timers.arm(1).collect::<Vec<_>>(), [Sleeper::Program, Sleeper::Pump]);
+        assert!(timers.is_due(1) && !timers.is_due(0));
+        timers.end_sleep(Sleeper::Program);
+        timers.end_sleep(Sleeper::Pump);
+        timers.disarm();
+        assert!(!timers.is_due(NEVER - 1));
+        assert_eq!(timers.arm(5).count(), 0);
+    }
+}
