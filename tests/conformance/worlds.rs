@@ -36,6 +36,8 @@ pub(crate) enum Ability {
     Bulk,
     /// Who looks finds what was sent before.
     Prompt,
+    /// A message that has arrived takes no memory of its sender's.
+    LetsGo,
 }
 
 /// Ranks as threads, limits for real work.
@@ -108,7 +110,7 @@ pub(crate) static UDP: World = World {
     name: "UDP",
     config: Config::default,
     connect: |ranks, config, pool| udp(ranks, config, udp::Terms::default(), pool),
-    lacks: COPIED,
+    lacks: &[COPIED[0], KEPT],
 };
 
 /// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be under way.
@@ -116,7 +118,7 @@ pub(crate) static UDP_TINY: World = World {
     name: "UDP, tiny limits",
     config: Config::tiny,
     connect: |ranks, config, pool| udp(ranks, config, tiny(), pool),
-    lacks: &[COPIED[0], (Ability::Bulk, "64 octets at a time wait for the answer to those before")],
+    lacks: &[COPIED[0], KEPT, (Ability::Bulk, "64 octets at a time wait for the answer to those before")],
 };
 
 /// Ranks behind UDP sockets, and a network between them that loses, doubles and reorders.
@@ -126,10 +128,13 @@ pub(crate) static UDP_LOSSY: World = World {
     connect: |ranks, config, pool| udp(ranks, config, lossy(), pool),
     lacks: &[
         COPIED[0],
+        KEPT,
         (Ability::Bulk, "what is lost leaves again"),
         (Ability::Prompt, "what is lost comes when it has left again"),
     ],
 };
+
+const KEPT: (Ability, &str) = (Ability::LetsGo, "the sender keeps its octets until they are acknowledged");
 
 pub(crate) fn tiny() -> udp::Terms {
     let path = Path { window: 3, window_max: 3, ..Path::PRIVATE };
