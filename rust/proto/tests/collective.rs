@@ -1,5 +1,6 @@
 //! Collective machines on 1 to 17 ranks over a simulated network. A failure names its seed, and the seed repeats it.
 
+mod random;
 mod simulation;
 
 use std::collections::BTreeSet;

@@ -7,6 +7,8 @@ mod ending;
 mod flow;
 mod golden;
 mod long;
+#[path = "../random/mod.rs"]
+mod random;
 mod script;
 mod short;
 mod simulation;

@@ -15,28 +15,10 @@ use mpjdev_proto::impi::sending::{Body, Mode, Send};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_proto::matching::{Matcher, PostId, Posted};
 
+pub(crate) use crate::random::Random;
+
 /// Messages of a run.
 pub(crate) const MESSAGES: usize = 60;
-
-/// Marsaglia's xorshift64; enough for choosing.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % bound
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// Everything that is known of a message, at both ends.
 #[derive(Debug, Default)]
@@ -130,7 +112,7 @@ impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let size = 2 + random.below(3);
-        let dialect = if random.one_in(3) { Dialect::Draft } else { Dialect::Final };
+        let dialect = if random.below(3) == 0 { Dialect::Draft } else { Dialect::Final };
         let ackmark = 1 + random.below(4) as u32;
         let hiwater = ackmark + random.below(4) as u32;
         let maxdatalen = [1, 7, 16][random.below(3)];
@@ -175,10 +157,10 @@ impl World {
         let from = random.below(self.hosts.len());
         let to = (from + 1 + random.below(self.hosts.len() - 1)) % self.hosts.len();
         let msglen = [0, 1, m - 1, m, m + 1, 2 * m, 3 * m + 2][random.below(7)] as u64;
-        let mode = if random.one_in(3) { Mode::Synchronous } else { Mode::Standard };
+        let mode = if random.below(3) == 0 { Mode::Synchronous } else { Mode::Standard };
         let (cid, tag) = (random.below(3) as u64, random.below(3) as i32 - 1);
-        let cancellable = random.one_in(3);
-        let announced = !cancellable && random.one_in(4);
+        let cancellable = random.below(3) == 0;
+        let announced = !cancellable && random.below(4) == 0;
         let send = Send { cid, lsrank: from as i32, tag, msglen, mode, cancellable, announced, token: 0 };
         let selector = selector(from, &send);
         self.hosts[from].to_send.push_back(self.messages.len());
@@ -203,10 +185,10 @@ impl World {
             16 => self.forget(host),
             17 if wild => self.cancel(host),
             18 if wild => {
-                let hold = self.random.one_in(3);
+                let hold = self.random.below(3) == 0;
                 self.link(host, other).pair.hold_acks(hold);
             }
-            19 if loses && self.random.one_in(400) => self.lose(host, other),
+            19 if loses && self.random.below(400) == 0 => self.lose(host, other),
             _ => {}
         }
         self.check(host, other);
@@ -232,7 +214,7 @@ impl World {
         // Tokens are used again as soon as they may be.
         let token = (1..).find(|token| !self.hosts[host].tokens.contains_key(token)).expect("one is free");
         let send = Send { token, ..self.messages[number].send };
-        if self.random.one_in(2)
+        if self.random.below(2) == 0
             && let Some(packet) = self.link(host, to).pair.try_send_now(&send)
         {
             let body = Body { token, offset: 0, len: packet.len, last: true };
@@ -377,7 +359,7 @@ impl World {
         let message = &mut self.messages[number];
         assert!(!message.matched && !message.withdrawn && !message.cancelled, "{message:?}");
         message.matched = true;
-        message.discarded = self.random.one_in(8) && inbound.id.is_some();
+        message.discarded = self.random.below(8) == 0 && inbound.id.is_some();
         let (from, discarded, msglen) = (message.from, message.discarded, message.send.msglen as usize);
         let is_whole = inbound.octets.len() == msglen;
         message.received = is_whole || discarded;

@@ -8,21 +8,7 @@ use mpjdev_proto::context::{self, ContextAllocator};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::{Arrived, Matcher, Posted};
 
-/// Marsaglia's xorshift64; enough for choosing.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % bound
-    }
-}
+pub(crate) use crate::random::Random;
 
 /// What a rank does next.
 #[derive(Debug, Clone)]

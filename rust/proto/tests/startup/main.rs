@@ -5,6 +5,8 @@ mod cuts;
 mod deadlines;
 mod golden;
 mod job;
+#[path = "../random/mod.rs"]
+mod random;
 mod refusals;
 mod replies;
 mod simulation;

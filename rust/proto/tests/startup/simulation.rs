@@ -10,32 +10,13 @@ use mpjdev_proto::impi::startup::{
 use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::job::{LIMITS, NO_KEY, WITH_KEY, mapped, settings};
-
-/// Marsaglia's xorshift64; enough for choosing.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % bound
-    }
-
-    fn flip(&mut self) -> bool {
-        self.below(2) == 0
-    }
-}
+use crate::random::Random;
 
 /// Settings that go together and are otherwise any.
 fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
-    let dialect = if random.flip() { Dialect::Final } else { Dialect::Draft };
-    let auth = if random.flip() { NO_KEY } else { WITH_KEY };
-    let (xsize, maxlinear) = (random.flip(), random.flip());
+    let dialect = if random.below(2) == 0 { Dialect::Final } else { Dialect::Draft };
+    let auth = if random.below(2) == 0 { NO_KEY } else { WITH_KEY };
+    let (xsize, maxlinear) = (random.below(2) == 0, random.below(2) == 0);
     let mut pid = random.below(1000) as i64;
     let mut all = Vec::new();
     for rank in 0..clients {
@@ -55,7 +36,7 @@ fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
             })
             .collect();
         let mut versions = vec![Version::V0_0];
-        (1..4).filter(|_| random.flip()).for_each(|minor| versions.push(Version { major: 0, minor }));
+        (1..4).filter(|_| random.below(2) == 0).for_each(|minor| versions.push(Version { major: 0, minor }));
         all.push(Settings {
             dialect,
             auth,
@@ -64,9 +45,9 @@ fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
             datalen: 1 + random.below(100_000) as u32,
             tag_ub: 32767 + random.below(1 << 20) as u32,
             // What is said and what it stands for are the same.
-            coll_xsize: if xsize { Some(77) } else { random.flip().then_some(1024) },
-            coll_maxlinear: if maxlinear { Some(0) } else { random.flip().then_some(4) },
-            pipelines: random.flip(),
+            coll_xsize: if xsize { Some(77) } else { (random.below(2) == 0).then_some(1024) },
+            coll_maxlinear: if maxlinear { Some(0) } else { (random.below(2) == 0).then_some(4) },
+            pipelines: random.below(2) == 0,
             ..settings(rank)
         });
     }
@@ -139,7 +120,7 @@ fn run(seed: u64, clients: u32) {
         while let Some(octets) = machine.poll_output() {
             wire.to_server.extend(octets);
         }
-        if random.flip() {
+        if random.below(2) == 0 {
             let octets = some(&mut random, &mut wire.to_server);
             server.handle_octets(0, at as u64, &octets);
         } else {
