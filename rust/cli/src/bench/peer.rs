@@ -142,8 +142,8 @@ impl Program {
         match (self.over, is_old) {
             // It leaves the loopback interface out unless it is told.
             (Transport::Tcp, _) => &["tcp,self", "--mca", "btl_tcp_if_include", "lo"],
-            (Transport::Shm | Transport::Local, true) => &["vader,self"],
-            (Transport::Shm | Transport::Local, false) => &["sm,self"],
+            (Transport::Shm | Transport::Local | Transport::Udp, true) => &["vader,self"],
+            (Transport::Shm | Transport::Local | Transport::Udp, false) => &["sm,self"],
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum Transport {
     Shm,
     /// Ranks are processes, over TCP on the loopback interface
     Tcp,
+    /// Ranks are processes, over datagrams on the loopback interface
+    Udp,
 }
 
 impl fmt::Display for Transport {
@@ -44,6 +46,7 @@ impl fmt::Display for Transport {
             Transport::Local => "local",
             Transport::Shm => "shm",
             Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
         })
     }
 }

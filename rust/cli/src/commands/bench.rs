@@ -313,6 +313,9 @@ impl Bench {
         if transports.contains(&Transport::Tcp) && self.what.is_of_two() {
             contestants.push(Contestant::Sockets);
         }
+        if transports.contains(&Transport::Udp) && self.what.is_of_two() {
+            contestants.push(Contestant::Datagrams);
+        }
         contestants.extend(self.peers(tools, transports)?.into_iter().map(Contestant::C));
         Ok(contestants)
     }
@@ -320,7 +323,12 @@ impl Bench {
     /// The C programs that belong beside ranks over these transports.
     fn peers(&self, tools: &Tools, transports: &[Transport]) -> Result<Vec<Program>, BenchError> {
         let is_over_tcp = transports.contains(&Transport::Tcp);
-        let is_over_memory = transports.iter().any(|transport| *transport != Transport::Tcp);
+        let is_over_memory =
+            transports.iter().any(|transport| matches!(transport, Transport::Local | Transport::Shm));
+        if !is_over_memory && !is_over_tcp {
+            // They know no datagrams.
+            return Ok(Vec::new());
+        }
         let all = [Peer::OpenMpi, Peer::Mpich];
         // MPICH takes memory within a machine.
         let programs = self.programs(tools, if is_over_memory { &all } else { &all[..1] })?;

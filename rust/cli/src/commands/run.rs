@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use mpjdev_device::job::world::Carrier;
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
 
 use super::{Text, words};
@@ -152,6 +154,11 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = network::silence)]
     silence: Option<Duration>,
 
+    /// Rate of the way to other machines with --transport udp, where nobody else uses it, such as 10gbit: datagrams leave
+    /// at that rate, whatever is lost [default: as fast as TCP would be]
+    #[arg(long, value_name = "RATE", value_parser = network::rate)]
+    link_rate: Option<NonZeroU32>,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -178,6 +185,8 @@ enum Transport {
     Shm,
     /// TCP connections between all ranks, also of one machine
     Tcp,
+    /// UDP datagrams between all ranks, also of one machine; TCP connections for setup
+    Udp,
 }
 
 impl Run {
@@ -230,18 +239,27 @@ impl Run {
 
     /// Where ranks listen, if they do.
     fn network(&self) -> Result<Option<Network>, String> {
-        if self.transport != Transport::Tcp && self.client.is_empty() && self.sites.is_none() {
+        let is_over_datagrams = self.transport == Transport::Udp;
+        if self.link_rate.is_some() && !is_over_datagrams {
+            return Err("--link-rate is for ranks that send datagrams: with --transport udp".to_owned());
+        }
+        let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
+        if !is_over_network && self.client.is_empty() && self.sites.is_none() {
             let times = [self.connect_timeout, self.silence];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
-            let why = "--address, --ports, --connect-timeout and --silence are for ranks that connect: with --transport tcp, \
-                       -client or --sites";
+            let why = "--address, --ports, --connect-timeout and --silence are for ranks that connect: with --transport tcp \
+                       or udp, -client or --sites";
             return if none_given { Ok(None) } else { Err(why.to_owned()) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
         let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
         let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
         let silence_max = self.silence.unwrap_or(network.silence_max);
-        Ok(Some(Network { connect_time, silence_max, ..network }))
+        let carrier = match is_over_datagrams {
+            true => Carrier::Udp { rate_kbit: self.link_rate },
+            false => Carrier::Tcp,
+        };
+        Ok(Some(Network { carrier, connect_time, silence_max, ..network }))
     }
 
     /// Where this site belongs, if it is one.
@@ -264,7 +282,7 @@ impl Run {
             server: server.clone(),
             auth: auth::from_environment(|why| eprintln!("mpjrun: {why}"))
                 .map_err(|error| error.to_string())?,
-            shares_memory: self.transport != Transport::Tcp,
+            shares_memory: matches!(self.transport, Transport::Auto | Transport::Shm),
             first: self.first_rank,
         }))
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` that are followed by one word.
-const WITH_VALUE: [&str; 17] = [
+const WITH_VALUE: [&str; 18] = [
     "-n",
     "--ranks",
     "-x",
@@ -16,6 +16,7 @@ const WITH_VALUE: [&str; 17] = [
     "--ports",
     "--connect-timeout",
     "--silence",
+    "--link-rate",
     "--sites",
     "--dialect",
     "--first-rank",

@@ -4,11 +4,12 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use mpjdev_device::job::world::{World, WorldHost, address_octets};
+use mpjdev_device::job::world::{Carrier, World, WorldHost, address_octets};
 use mpjdev_device::transport::tcp::{Member, Terms, mesh};
 use mpjdev_proto::impi::startup::layout::{MAXLINEAR_DEFAULT, TAG_UB_MAX, XSIZE_DEFAULT};
 use mpjdev_proto::impi::{Dialect, Proc, marker};
@@ -47,6 +48,8 @@ pub struct Network {
     pub addresses: Vec<IpAddr>,
     /// Ports to choose from; 0 to 0 for any.
     pub ports: RangeInclusive<u16>,
+    /// What carries messages.
+    pub carrier: Carrier,
     /// What is announced.
     pub terms: Terms,
     /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
@@ -106,7 +109,16 @@ impl Network {
         let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
         let (connect_time, silence_max) = (CONNECT_TIME, SILENCE_MAX);
-        Ok(Network { addresses, ports, terms, silence_max, xsize, maxlinear, connect_time })
+        Ok(Network {
+            addresses,
+            ports,
+            carrier: Carrier::Tcp,
+            terms,
+            silence_max,
+            xsize,
+            maxlinear,
+            connect_time,
+        })
     }
 
     /// A listening socket for each of so many ranks from this world rank on, and where it listens. Where no address is named it
@@ -141,6 +153,7 @@ impl Network {
             base: 0,
             count: pids.len() as u32,
             shares_memory: false,
+            carrier: self.carrier,
             terms: self.terms,
             tag_ub: TAG_UB_MAX,
             xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
@@ -199,6 +212,20 @@ pub fn connect_time(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (CONNECT_MIN..=DAY).contains(time));
     time.ok_or_else(|| "not a number of seconds from 0.001 to 86400".to_owned())
+}
+
+/// Thousands of bits in a second of a link, as `tc` has them: 100mbit, 2.5gbit, 800kbit.
+///
+/// # Errors
+/// It is none, or not from 1 kbit to 4 Tbit.
+pub fn rate(text: &str) -> Result<NonZeroU32, String> {
+    let units = [("kbit", 1.0), ("mbit", 1e3), ("gbit", 1e6), ("tbit", 1e9)];
+    let lower = text.trim().to_ascii_lowercase();
+    let number = units.iter().find_map(|(unit, kbit)| Some((lower.strip_suffix(unit)?, kbit)));
+    let kbit = number.and_then(|(number, kbit)| Some(number.parse::<f64>().ok()? * kbit));
+    let kbit = kbit.filter(|kbit| (1.0..=4e9).contains(kbit)).map(|kbit| kbit.round() as u32);
+    kbit.and_then(NonZeroU32::new)
+        .ok_or_else(|| "not a rate such as 100mbit or 2.5gbit, from 1kbit to 4tbit".to_owned())
 }
 
 /// Seconds that a connection may be silent.
@@ -297,6 +324,16 @@ mod tests {
         assert_eq!(found, [addresses[0], addresses[1], addresses[0]]);
         let third = network.listen(1, 3, Ipv4Addr::LOCALHOST.into()).expect("a loopback address");
         assert_eq!(third[0].1.ip(), addresses[1]);
+    }
+
+    #[test]
+    fn a_rate_is_one_of_a_link() {
+        let kbit = |text| rate(text).map(NonZeroU32::get);
+        assert_eq!([kbit("100mbit"), kbit("2.5Gbit")], [Ok(100_000), Ok(2_500_000)]);
+        assert_eq!([kbit("1kbit"), kbit("4tbit")], [Ok(1), Ok(4_000_000_000)]);
+        for text in ["", "100", "mbit", "0kbit", "0.4kbit", "-1mbit", "5tbit", "NaNmbit", "infgbit", "1 mb"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -342,6 +342,7 @@ fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> W
         base: own.start,
         count: own.end - own.start,
         shares_memory: plan.shares_memory,
+        carrier: network.carrier,
         terms: Terms { dialect, maxdatalen, ackmark, hiwater },
         tag_ub,
         xsize,

@@ -2,6 +2,7 @@
 //! again under `mpjdev run`; with one it plays the part that its argument names.
 
 mod connected;
+mod datagrams;
 mod kills;
 mod namespaces;
 mod parts;
@@ -171,7 +172,14 @@ fn a_rank_that_is_stopped_is_not_dead() {
 
 /// All tests.
 fn tests() -> Vec<(&'static str, fn())> {
-    TESTS.iter().chain(connected::TESTS).chain(sites::TESTS).chain(namespaces::TESTS).copied().collect()
+    TESTS
+        .iter()
+        .chain(connected::TESTS)
+        .chain(datagrams::TESTS)
+        .chain(sites::TESTS)
+        .chain(namespaces::TESTS)
+        .copied()
+        .collect()
 }
 
 const TESTS: [(&str, fn()); 14] = [

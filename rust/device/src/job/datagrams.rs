@@ -6,14 +6,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
-use mpjdev_proto::datagram::sequence::Sequence;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::remote::pump;
-use crate::transport::udp::{self, INDEX_BITS, Member, Terms};
+
+use crate::transport::udp::{self, INDEX_BITS, Member, Terms, meeting};
 use crate::transport::{Inbox, Wire};
 
 /// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
@@ -54,7 +53,7 @@ pub fn udp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<udp::Job>> {
     // What is in the packets that a rank gets from another one.
     let mut numbers = Vec::new();
     for _ in 0..ranks {
-        numbers.push((0..ranks).map(numbers_of).collect::<io::Result<Vec<_>>>()?);
+        numbers.push((0..ranks as u32).map(meeting::numbers).collect::<io::Result<Vec<_>>>()?);
     }
     let member = |rank: usize, peer: usize| Member {
         address: addresses[peer],
@@ -63,6 +62,9 @@ pub fn udp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<udp::Job>> {
         first_theirs: numbers[rank][peer].1,
         first_ours: numbers[peer][rank].1,
         send_window: windows[peer],
+        datagram_len_max: terms.datagram_len_max,
+        max_ack_delay: terms.path.max_ack_delay,
+        path: terms.path,
     };
     let ranks = sockets.into_iter().enumerate().map(|(rank, socket)| {
         let members = (0..ranks).map(|peer| (peer != rank).then(|| member(rank, peer))).collect();
@@ -82,16 +84,4 @@ pub fn udp_rank(job: udp::Job, config: Config, source: &Arc<dyn SlabSource>) -> 
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
     pump::start("udp", &endpoint, &wire)?;
     Ok(Comm::world(endpoint))
-}
-
-/// A number that nobody can guess for what comes from a peer, with its rank in it, and the number of its first packet.
-fn numbers_of(peer: usize) -> io::Result<(u32, Sequence)> {
-    let mut octets = [0; 8];
-    let mut len = 0;
-    while len < octets.len() {
-        len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
-    }
-    let number = u64::from_ne_bytes(octets);
-    let connection = (number as u32) << INDEX_BITS | peer as u32;
-    Ok((connection, Sequence::of(number >> 32)))
 }

@@ -16,6 +16,7 @@ use crate::endpoint::Endpoint;
 use crate::pool::HeapPool;
 use crate::transport::shm::{Board, SegmentPool};
 use crate::transport::tcp::mesh::MeshError;
+use crate::transport::udp::meeting::MeetingError;
 use crate::transport::{Inbox, Wire, shm};
 use crate::waiting::Patience;
 
@@ -99,6 +100,22 @@ pub enum JoinError {
         rank: u32,
         /// Why not.
         error: Box<MeshError>,
+    },
+    /// The other ranks do not say where datagrams are to go.
+    #[error("rank {rank} cannot send datagrams to all others: {error}")]
+    Meeting {
+        /// This rank.
+        rank: u32,
+        /// Why not.
+        error: Box<MeetingError>,
+    },
+    /// There are ranks that know no datagrams.
+    #[error(
+        "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto"
+    )]
+    Foreign {
+        /// The first of them.
+        foreign: u32,
     },
     /// The system refuses.
     #[error("{what}: {error}")]

@@ -1,14 +1,16 @@
 //! A rank of a world in which not all ranks share memory: its connections are made, and then it is a rank as any other.
 
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_proto::datagram::modern::settings::Path;
 
 use super::processes::{JoinError, Joined, system};
 use super::remote::sites_rank;
-use super::world::World;
+use super::world::{Carrier, World};
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
@@ -18,6 +20,8 @@ use crate::transport::shm::{self, SegmentPool, blame};
 use crate::transport::sites;
 use crate::transport::tcp::mesh::{Mesh, MeshError, Warning};
 use crate::transport::tcp::{self, mesh};
+use crate::transport::udp;
+use crate::transport::udp::meeting::{self, Meeting, MeetingError};
 use crate::transport::{Inbox, Wire};
 use crate::waiting::Patience;
 
@@ -50,13 +54,12 @@ pub(super) fn connect(
     let Spanning { world, listener } = spanning;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
+    if let Carrier::Udp { rate_kbit } = world.carrier {
+        let path = rate_kbit.map_or(Path::UNKNOWN, private_path);
+        return connect_by_datagrams(rank, &world, listener, path, config, &memory, patience);
+    }
     let Memory { near, pool, private } = memory;
-    let sockets = sockets(rank, &world, listener, patience).inspect_err(|error| {
-        let missing = if let JoinError::Mesh { error, .. } = error { error.host() } else { None };
-        // The launcher is to know that the failure may have begun there.
-        let culprit = missing.and_then(|host| world.members.iter().position(|member| member.host == host));
-        culprit.into_iter().for_each(|culprit| blame(pool, culprit as u32));
-    })?;
+    let sockets = sockets(rank, &world, listener, pool, patience)?;
     let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
     let clients = world.clients(rank);
     // Who is alone has nobody to share memory with, and may sleep on the connections.
@@ -77,11 +80,51 @@ pub(super) fn connect(
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 
+/// The path to ranks of other machines, over a link that nobody else uses.
+fn private_path(rate_kbit: NonZeroU32) -> Path {
+    Path { rate: Some(u64::from(rate_kbit.get()) * 1000 / 8), ..Path::PRIVATE }
+}
+
+/// The same, where the connections are there for setup only and messages go by datagrams.
+fn connect_by_datagrams(
+    rank: u32,
+    world: &World,
+    listener: OwnedFd,
+    path: Path,
+    config: Config,
+    memory: &Memory<'_>,
+    patience: &mut dyn Patience,
+) -> Result<Joined, JoinError> {
+    if let Some(foreign) = world.members.iter().position(|member| !member.is_ours) {
+        return Err(JoinError::Foreign { foreign: foreign as u32 });
+    }
+    let deadline = Instant::now() + world.connect_time;
+    let address = world.address(world.members[rank as usize].host);
+    // All are ours, so each rank is a host of its own, of the same number.
+    let sockets = sockets(rank, world, listener, memory.pool, patience)?;
+    let meeting = Meeting { rank, sockets: &sockets, address, terms: udp::Terms::default(), path, deadline };
+    let job = meeting::meet(&meeting, patience).map_err(|error| match error {
+        MeetingError::Interrupted => JoinError::Interrupted,
+        error => {
+            error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
+            JoinError::Meeting { rank, error: Box::new(error) }
+        }
+    })?;
+    let source: Arc<dyn SlabSource> = memory.private.clone();
+    let (wire, inbox) = udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
+    wire.tell_finish(memory.pool.clone());
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
+    pump::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
+    Ok(Joined { world: Comm::world(endpoint), source })
+}
+
 /// Connects this rank to all others that it does not share memory with; the sockets are by host.
 fn sockets(
     rank: u32,
     world: &World,
     listener: OwnedFd,
+    pool: &SegmentPool,
     patience: &mut dyn Patience,
 ) -> Result<Vec<Option<OwnedFd>>, JoinError> {
     let number = world.members[rank as usize].host;
@@ -105,6 +148,11 @@ fn sockets(
             Ok(connected.sockets)
         }
         Err(MeshError::Interrupted) => Err(JoinError::Interrupted),
-        Err(error) => Err(JoinError::Mesh { rank, error: Box::new(error) }),
+        Err(error) => {
+            // The launcher is to know that the failure may have begun there.
+            let at = |host| world.members.iter().position(|member| member.host == host);
+            error.host().and_then(at).into_iter().for_each(|culprit| blame(pool, culprit as u32));
+            Err(JoinError::Mesh { rank, error: Box::new(error) })
+        }
     }
 }

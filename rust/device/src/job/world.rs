@@ -5,9 +5,10 @@
 //! job, so it is in no environment and on no command line. All integers are big-endian:
 //!
 //! ```text
-//! header, 72 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
+//! header, 76 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
 //!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
-//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4
+//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4,
+//!                      rate_kbit 4
 //! key                  key_len octets
 //! each host            address 16, port 4, client 4
 //! each member          host_id 16, pid 8, host 4, is_ours 4
@@ -16,6 +17,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -31,8 +33,8 @@ use crate::transport::tcp::{Member, Terms};
 /// What it begins with.
 const MAGIC: [u8; 8] = *b"mpjworld";
 /// The layout above.
-const VERSION: u32 = 2;
-const HEADER_LEN: usize = 72;
+const VERSION: u32 = 3;
+const HEADER_LEN: usize = 76;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 /// Octets of a key at most.
@@ -41,6 +43,8 @@ pub const KEY_MAX: usize = 64;
 const LEN_MAX: usize = HEADER_LEN + KEY_MAX + HOSTS_MAX as usize * HOST_LEN + PROCS_MAX as usize * MEMBER_LEN;
 /// Flag: the ranks of this launcher have memory in common.
 const SHARES_MEMORY: u32 = 1;
+/// Flag: all others are reached by datagrams.
+const DATAGRAMS: u32 = 2;
 
 /// All ranks of a job, as one launcher's ranks need to know them.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct World {
     pub count: u32,
     /// Whether these reach each other through shared memory, and only the others over TCP.
     pub shares_memory: bool,
+    /// What carries messages to the others.
+    pub carrier: Carrier,
     /// What all hosts have settled.
     pub terms: Terms,
     /// The largest tag of the job.
@@ -78,6 +84,18 @@ impl std::fmt::Debug for World {
         write!(f, "World {{ base: {base}, count: {count}, hosts: {}, ", hosts.len())?;
         write!(f, "members: {}, .. }}", members.len())
     }
+}
+
+/// What carries messages to ranks that share no memory with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// TCP connections, in the protocol of IMPI.
+    Tcp,
+    /// Datagrams: the connections are there for setup only.
+    Udp {
+        /// Thousands of bits in a second of the way to other machines, where nobody else uses it.
+        rate_kbit: Option<NonZeroU32>,
+    },
 }
 
 /// A host of the job.
@@ -146,14 +164,18 @@ impl World {
             Dialect::Draft => 1,
         };
         let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
+        let (flags, rate_kbit) = match self.carrier {
+            Carrier::Tcp => (flags, 0),
+            Carrier::Udp { rate_kbit } => (flags | DATAGRAMS, rate_kbit.map_or(0, NonZeroU32::get)),
+        };
         let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
         let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
             .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
         let lens = [self.key.len(), self.hosts.len(), self.members.len()].map(|len| len as u32);
         let numbers = [VERSION, dialect, self.base, self.count, flags, maxdatalen, ackmark, hiwater];
-        let more =
-            [self.tag_ub, self.xsize, self.maxlinear, connect_ms, lens[0], lens[1], lens[2], silence_ms];
-        for number in numbers.into_iter().chain(more) {
+        let limits = [self.tag_ub, self.xsize, self.maxlinear, connect_ms];
+        let more = [lens[0], lens[1], lens[2], silence_ms, rate_kbit];
+        for number in numbers.into_iter().chain(limits).chain(more) {
             out.extend(number.to_be_bytes());
         }
         debug_assert_eq!(out.len(), HEADER_LEN);
@@ -194,8 +216,8 @@ impl World {
             octets.split_first_chunk().ok_or(WorldError::Len { len, expected_len: HEADER_LEN })?;
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
-        let [.., tag_ub, xsize, maxlinear, connect_ms, key_len, host_count, member_count, silence_ms] =
-            number;
+        let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
+        let [key_len, host_count, member_count, silence_ms, rate_kbit] = more;
         within("the length of the key", key_len, 0, KEY_MAX as u32)?;
         within("the number of hosts", host_count, 1, HOSTS_MAX)?;
         within("the number of ranks", member_count, 1, PROCS_MAX)?;
@@ -205,7 +227,7 @@ impl World {
             return Err(WorldError::Len { len, expected_len });
         }
         within("dialect", dialect, 0, 1)?;
-        within("flags", flags, 0, SHARES_MEMORY)?;
+        within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS)?;
         within("maxdatalen", maxdatalen, 1, u32::MAX)?;
         within("ackmark", ackmark, 1, hiwater)?;
         within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;
@@ -217,6 +239,10 @@ impl World {
             base,
             count,
             shares_memory: flags & SHARES_MEMORY != 0,
+            carrier: match flags & DATAGRAMS {
+                0 => Carrier::Tcp,
+                _ => Carrier::Udp { rate_kbit: NonZeroU32::new(rate_kbit) },
+            },
             terms: Terms { dialect, maxdatalen, ackmark, hiwater },
             tag_ub,
             xsize,
@@ -345,9 +371,9 @@ impl World {
 }
 
 /// The numbers of a header, from the version on.
-fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 16], WorldError> {
+fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 17], WorldError> {
     let (magic, rest) = header.split_first_chunk().expect("long enough");
-    let mut numbers = [0; 16];
+    let mut numbers = [0; 17];
     for (number, octets) in numbers.iter_mut().zip(rest.as_chunks().0) {
         *number = u32::from_be_bytes(*octets);
     }

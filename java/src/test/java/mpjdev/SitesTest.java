@@ -21,10 +21,19 @@ class SitesTest {
     }
 
     @Test
-    void shouldRunAProgramOverConnectionsOnly() throws Exception {
-        Job job = new Mpjrun(3).with("--transport", "tcp").run(ProcessesTest.Ring.class);
+    void shouldRunAProgramOverConnectionsOrDatagramsOnly() throws Exception {
+        for (String transport : List.of("tcp", "udp")) {
+            Job job = new Mpjrun(3).with("--transport", transport).run(ProcessesTest.Ring.class);
+            assertEquals(0, job.status, job.err);
+            assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
+        }
+    }
+
+    @Test
+    void shouldRunAProgramAcrossSitesOverDatagrams() throws Exception {
+        Job job = new Mpjrun(2).with("--sites", "2", "--transport", "udp").run(ProcessesTest.Ring.class);
         assertEquals(0, job.status, job.err);
-        assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
+        assertEquals(List.of("0 of 4 in 2", "1 of 4 in 1", "2 of 4 in 2", "3 of 4 in 1"), job.lines(), job.err);
     }
 
     @Test

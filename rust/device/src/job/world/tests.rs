@@ -8,6 +8,7 @@ fn world() -> World {
         base: 2,
         count: 2,
         shares_memory: true,
+        carrier: Carrier::Udp { rate_kbit: NonZeroU32::new(77) },
         terms: Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 2 },
         tag_ub: 32_767,
         xsize: 1024,
@@ -39,7 +40,7 @@ fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
 #[test]
 fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
     assert_eq!(World::parse(&world().emit()), Ok(world()));
-    assert_eq!(world().emit().len(), 72 + 3 + 3 * 24 + 4 * 32);
+    assert_eq!(world().emit().len(), 76 + 3 + 3 * 24 + 4 * 32);
     let file = world().seal().expect("memory");
     let again = file.try_clone().expect("a descriptor");
     assert_eq!(World::open(file).expect("a world"), world());

@@ -8,3 +8,4 @@ pub(super) mod own;
 pub(super) mod poller;
 pub(crate) mod pump;
 pub(super) mod sentry;
+pub(super) mod teller;

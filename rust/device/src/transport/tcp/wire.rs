@@ -2,9 +2,9 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Slab, SlabSource};
@@ -21,7 +21,8 @@ use crate::transport::remote::known::Known;
 use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
-use crate::transport::shm::{SegmentPool, blame, resign};
+use crate::transport::remote::teller::Teller;
+use crate::transport::shm::SegmentPool;
 use crate::transport::{Header, Kind, Outgoing, PeerState, Wire};
 
 /// Octets of a message between ranks of ours that leave before it is matched.
@@ -56,10 +57,7 @@ pub struct TcpWire {
     pub(super) turns: AtomicU32,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
-    /// Where the launcher looks whom this rank has seen fail.
-    own_segment: OnceLock<Arc<SegmentPool>>,
-    /// The launcher is to see there, too, when the rank has finished.
-    tells_finish: AtomicBool,
+    teller: Teller,
 }
 
 impl TcpWire {
@@ -112,27 +110,18 @@ impl TcpWire {
             looks: AtomicU32::new(0),
             turns: AtomicU32::new(0),
             watch,
-            own_segment: OnceLock::new(),
-            tells_finish: AtomicBool::new(false),
+            teller: Teller::default(),
         })
     }
 
     /// The launcher is to see there whom this rank has seen fail first.
     pub(crate) fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
-        let _ = self.own_segment.set(own_segment);
+        self.teller.tell_failures(own_segment);
     }
 
     /// The same, and when this rank has finished.
     pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.tell_failures(own_segment);
-        self.tells_finish.store(true, Relaxed);
-    }
-
-    /// A peer has failed: the launcher knows before this rank does, which may end because of it.
-    fn blame(&self, rank: u32) {
-        if let Some(own_segment) = self.own_segment.get() {
-            blame(own_segment, rank);
-        }
+        self.teller.tell_finish(own_segment);
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -153,7 +142,7 @@ impl TcpWire {
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for rank in &channel.ranks {
             if !self.known.is_set(*rank) {
-                self.blame(*rank);
+                self.teller.blame(*rank);
             }
             self.known.set(*rank, PeerState::Failed(why.to_owned()));
         }
@@ -214,7 +203,7 @@ impl TcpWire {
             }
             Some(Extra::Alive(calls)) => self.known.set_life(rank, calls),
             Some(Extra::Failed(why)) => {
-                self.blame(rank);
+                self.teller.blame(rank);
                 if self.known.set_abort(rank, why) {
                     self.note_change();
                 }
@@ -415,9 +404,8 @@ impl Wire for TcpWire {
         }
         self.known.set(self.rank, PeerState::Finished);
         let has_failed = self.known.abort().is_some_and(|(rank, _)| *rank == self.rank);
-        let tells_finish = self.tells_finish.load(Relaxed) && !has_failed;
-        if let Some(own_segment) = self.own_segment.get().filter(|_| tells_finish) {
-            resign(own_segment);
+        if !has_failed {
+            self.teller.finish();
         }
         self.note_change();
     }

@@ -15,6 +15,7 @@
 mod handling;
 mod inbox;
 mod looking;
+pub mod meeting;
 mod outgoing;
 mod peer;
 mod sending;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::sequence::Sequence;
@@ -45,7 +47,7 @@ pub use wire::UdpWire;
 /// What all ranks have agreed on, and the limits of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Octets of a datagram at most.
+    /// Octets of a datagram at most, whoever sends it.
     pub datagram_len_max: usize,
     /// Octets that the system is asked for, for what waits to be received.
     pub receive_buffer_len: usize,
@@ -55,7 +57,7 @@ pub struct Terms {
     pub eager_max: u32,
     /// Messages to a peer whose octets have not come, before the next ones have to wait.
     pub sends_max: usize,
-    /// What is known of the way.
+    /// What is known of the way, where that is the same for all.
     pub path: Path,
     /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
     pub impairment: Option<(Impairment, u64)>,
@@ -95,6 +97,12 @@ pub struct Member {
     pub first_ours: Sequence,
     /// Packets that it lets this rank send ahead.
     pub send_window: u16,
+    /// Octets of a datagram at most, there and back.
+    pub datagram_len_max: usize,
+    /// How long its acknowledgments may wait, in nanoseconds.
+    pub max_ack_delay: Nanos,
+    /// What is known of the way to it.
+    pub path: Path,
 }
 
 /// Bits of a connection's number that are the sender's rank.
@@ -135,8 +143,10 @@ pub fn connect(
     config: &Config,
     source: Arc<dyn SlabSource>,
 ) -> io::Result<(Arc<UdpWire>, UdpInbox)> {
-    if job.terms.datagram_len_max > LEN_MAX {
-        let text = format!("datagrams of {} octets, {LEN_MAX} can be had", job.terms.datagram_len_max);
+    let lens = job.members.iter().flatten().map(|member| member.datagram_len_max);
+    let longest = lens.fold(job.terms.datagram_len_max, usize::max);
+    if longest > LEN_MAX {
+        let text = format!("datagrams of {longest} octets, {LEN_MAX} can be had");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     // Trains that arrive are taken as such where the kernel joins them, and else one by one.
@@ -154,21 +164,22 @@ impl Terms {
             theirs: member.theirs,
             first_ours: member.first_ours,
             first_theirs: member.first_theirs,
-            datagram_len_max: self.datagram_len_max,
+            datagram_len_max: member.datagram_len_max,
             receive_window,
+            peer_max_ack_delay: member.max_ack_delay,
             send_window: member.send_window,
             eager_max: self.eager_max,
             sends_max: SENDS_MAX,
             peer_sends_max: SENDS_MAX,
             arrivals_max: ARRIVALS_MAX,
-            ..Settings::new(self.path)
+            ..Settings::new(member.path)
         }
     }
 
     /// Octets of a message that leave before it is matched: what fits a datagram does, and what fits a quarter of the window.
-    fn eager_len(&self, send_window: u16) -> usize {
-        let room = self.datagram_len_max - FIXED_LEN - CONTEXT_LEN;
-        let fragments = room.saturating_sub(FRAGMENT_LEN) * usize::from(send_window / 4);
+    fn eager_len(&self, member: &Member) -> usize {
+        let room = member.datagram_len_max - FIXED_LEN - CONTEXT_LEN;
+        let fragments = room.saturating_sub(FRAGMENT_LEN) * usize::from(member.send_window / 4);
         room.max(fragments.min(self.eager_max as usize))
     }
 }

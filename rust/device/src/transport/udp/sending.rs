@@ -78,7 +78,8 @@ impl UdpWire {
         }
         let mut octets = extra.octets();
         // A reason that does not fit a datagram is cut.
-        let mut fits = octets.len().min(self.terms.datagram_len_max - FIXED_LEN - CONTEXT_LEN);
+        let mut fits =
+            octets.len().min(side.connection.settings().datagram_len_max - FIXED_LEN - CONTEXT_LEN);
         while fits < octets.len() && octets[fits] & 0xc0 == 0x80 {
             fits -= 1;
         }

@@ -26,6 +26,8 @@ use crate::transport::remote::known::Known;
 use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
+use crate::transport::remote::teller::Teller;
+use crate::transport::shm::SegmentPool;
 use crate::transport::{Header, Kind, Outgoing as Body, PeerState, Wire};
 
 /// How long a rank that finishes waits for the others to have got its last packets.
@@ -63,6 +65,7 @@ pub struct UdpWire {
     has_finished: AtomicBool,
     /// What the system has said of the socket.
     pub(super) fault: OnceLock<String>,
+    teller: Teller,
 }
 
 /// What the kernel takes off this process's hands: found out once.
@@ -94,7 +97,7 @@ impl UdpWire {
                 Network::new(impairment, seed.wrapping_add(u64::from(rank) << 32 | peer as u64))
             });
             let outgoing = Outgoing::new((!is_connected).then_some(member.address), cuts, network);
-            let limits = [terms.eager_len(member.send_window), terms.eager_max as usize];
+            let limits = [terms.eager_len(&member), terms.eager_max as usize];
             Ok(Some(Peer::new(peer as u32, member.address, limits, connection, outgoing)))
         };
         let peers: Vec<_> = members.into_iter().enumerate().map(peer).collect::<io::Result<_>>()?;
@@ -116,7 +119,13 @@ impl UdpWire {
             watch,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
+            teller: Teller::default(),
         })
+    }
+
+    /// The launcher is to see there whom this rank has seen fail first, and when this rank has finished.
+    pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+        self.teller.tell_finish(own_segment);
     }
 
     /// What has been counted of a peer's connection; none of this rank itself.
@@ -151,6 +160,9 @@ impl UdpWire {
         side.close();
         self.transmit(peer, &mut side, now);
         drop(side);
+        if !self.known.is_set(peer.rank) {
+            self.teller.blame(peer.rank);
+        }
         self.known.set(peer.rank, PeerState::Failed(why.to_owned()));
         self.has_room.store(true, SeqCst);
         self.note_change();
@@ -174,6 +186,7 @@ impl UdpWire {
             }
             Some(Extra::Alive(calls)) => self.known.set_life(rank, calls),
             Some(Extra::Failed(why)) => {
+                self.teller.blame(rank);
                 if self.known.set_abort(rank, why) {
                     self.note_change();
                 }
@@ -366,6 +379,9 @@ impl Wire for UdpWire {
             std::thread::sleep(LINGER_STEP);
         }
         self.known.set(self.rank, PeerState::Finished);
+        if self.known.abort().is_none_or(|(rank, _)| *rank != self.rank) {
+            self.teller.finish();
+        }
         self.note_change();
     }
 

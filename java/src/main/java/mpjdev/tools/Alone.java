@@ -96,7 +96,8 @@ final class Alone {
         if (options.threads > 0) {
             return "Java local";
         }
-        return "tcp".equals(System.getenv("MPJDEV_TRANSPORT")) ? "Java tcp" : "Java shm";
+        String transport = System.getenv("MPJDEV_TRANSPORT");
+        return "tcp".equals(transport) || "udp".equals(transport) ? "Java " + transport : "Java shm";
     }
 
     private static double median(double[] sorted) {
