@@ -150,7 +150,7 @@ pub struct Run {
     connect_timeout: Option<Duration>,
 
     /// Seconds that a TCP connection may be silent, though its other end is asked for a sign of life, before the rank there
-    /// counts as dead [default: 60]
+    /// counts as dead; over UDP also how long a rank may be stopped while others wait for it [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = network::silence)]
     silence: Option<Duration>,
 

@@ -39,6 +39,35 @@ fn an_exit_without_finish_is_a_failure_over_datagrams_too() {
     assert!(err.contains("exited with status 0") && err.contains("without Comm.finish"), "{err}");
 }
 
+fn the_peers_of_a_killed_rank_see_its_line_end() {
+    let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed");
+    let text = "0: rank 1 has failed: its connection has ended before it had finished";
+    assert_eq!((status, lines(&out)), (137, vec![text, "2: done"]), "{err}");
+    assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
+}
+
+fn ranks_that_never_sleep_see_a_line_end_too() {
+    let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed-beside-traffic");
+    let text = |me| format!("{me}: rank 1 has failed: its connection has ended before it had finished");
+    assert_eq!((status, lines(&out)), (137, vec![text(0).as_str(), &text(2)]), "{err}");
+}
+
+fn a_rank_that_is_stopped_is_not_dead_over_datagrams() {
+    let (status, out, err) = over_datagrams(2, &["--keep-going"], "stopped");
+    let text = "rank 1 has failed: its connection has ended before it had finished\n";
+    assert_eq!((status, out.as_str()), (137, text), "{err}");
+}
+
+fn what_is_sent_to_a_stopped_rank_comes_when_it_goes_on() {
+    let (status, out, err) = over_datagrams(2, &[], "sends-while-stopped");
+    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: all has left", "1: all has come"], ""));
+}
+
+fn nothing_but_a_line_to_each_other_rank_stays_open() {
+    let (status, out, err) = over_datagrams(2, &[], "keeps");
+    assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
+}
+
 fn a_rate_is_one_of_datagrams() {
     let text = "mpjrun: --link-rate is for ranks that send datagrams: with --transport udp\n";
     assert_eq!(job(2, &["--link-rate", "1gbit"], "once"), (2, String::new(), text.to_owned()));
@@ -58,4 +87,12 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         an_exit_without_finish_is_a_failure_over_datagrams_too,
     ),
     ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
+    ("the_peers_of_a_killed_rank_see_its_line_end", the_peers_of_a_killed_rank_see_its_line_end),
+    ("ranks_that_never_sleep_see_a_line_end_too", ranks_that_never_sleep_see_a_line_end_too),
+    ("a_rank_that_is_stopped_is_not_dead_over_datagrams", a_rank_that_is_stopped_is_not_dead_over_datagrams),
+    (
+        "what_is_sent_to_a_stopped_rank_comes_when_it_goes_on",
+        what_is_sent_to_a_stopped_rank_comes_when_it_goes_on,
+    ),
+    ("nothing_but_a_line_to_each_other_rank_stays_open", nothing_but_a_line_to_each_other_rank_stays_open),
 ];

@@ -1,6 +1,7 @@
 //! What a rank does in each test.
 
 mod connected;
+mod datagrams;
 pub(crate) mod kills;
 mod large;
 mod sites;
@@ -62,6 +63,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "computes" => party.computes(1),
         "computes-far" => party.computes(party.world.size() as i32 - 1),
         "killed" => party.killed(),
+        "killed-beside-traffic" => party.killed_beside_traffic(),
+        "sends-while-stopped" => party.sends_while_stopped(),
         "stopped" => return party.stopped(),
         "outlives" | "outlives-and-exits-7" => party.outlives(),
         "outlives-and-leaves" => {

@@ -68,7 +68,14 @@ pub fn udp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<udp::Job>> {
     };
     let ranks = sockets.into_iter().enumerate().map(|(rank, socket)| {
         let members = (0..ranks).map(|peer| (peer != rank).then(|| member(rank, peer))).collect();
-        udp::Job { rank: rank as u32, members, terms, socket, receive_window: windows[rank] }
+        udp::Job {
+            rank: rank as u32,
+            members,
+            terms,
+            socket,
+            receive_window: windows[rank],
+            lines: Vec::new(),
+        }
     });
     Ok(ranks.collect())
 }

@@ -85,7 +85,7 @@ fn private_path(rate_kbit: NonZeroU32) -> Path {
     Path { rate: Some(u64::from(rate_kbit.get()) * 1000 / 8), ..Path::PRIVATE }
 }
 
-/// The same, where the connections are there for setup only and messages go by datagrams.
+/// The same, where messages go by datagrams, and the connections are there for setup and to show that the ranks live.
 fn connect_by_datagrams(
     rank: u32,
     world: &World,
@@ -102,7 +102,9 @@ fn connect_by_datagrams(
     let address = world.address(world.members[rank as usize].host);
     // All are ours, so each rank is a host of its own, of the same number.
     let sockets = sockets(rank, world, listener, memory.pool, patience)?;
-    let meeting = Meeting { rank, sockets: &sockets, address, terms: udp::Terms::default(), path, deadline };
+    let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
+    let terms = udp::Terms { dead_after, ..udp::Terms::default() };
+    let meeting = Meeting { rank, sockets: &sockets, address, terms, path, deadline };
     let job = meeting::meet(&meeting, patience).map_err(|error| match error {
         MeetingError::Interrupted => JoinError::Interrupted,
         error => {
@@ -111,6 +113,7 @@ fn connect_by_datagrams(
         }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
+    let job = udp::Job { lines: sockets, ..job };
     let (wire, inbox) = udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
     wire.tell_finish(memory.pool.clone());
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));

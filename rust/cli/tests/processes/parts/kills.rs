@@ -119,7 +119,7 @@ impl Party {
     }
 
     /// The other of two ranks, which is the other child of our parent.
-    fn other(&self) -> Pid {
+    pub(super) fn other(&self) -> Pid {
         let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero();
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
         let children = children.expect("/proc");
@@ -127,7 +127,7 @@ impl Party {
         pids.find(|pid| *pid != getpid()).expect("two ranks")
     }
 
-    fn other_is(&self, state: char) -> bool {
+    pub(super) fn other_is(&self, state: char) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.other().as_raw_nonzero()));
         stat.expect("/proc").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(state))
     }

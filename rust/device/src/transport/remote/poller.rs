@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 const EVENTS: usize = 64;
 /// What stands for the bell among the channels.
 const BELL: u64 = u64::MAX;
+/// What stands there for what is no channel.
+const ASIDE: u64 = u64::MAX - 1;
 
 /// All channels of a rank, and a bell.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ pub(in super::super) struct Poller {
     bell: OwnedFd,
     /// Channels that it tells of room, too.
     watched: Mutex<Box<[bool]>>,
+    has_aside: AtomicBool,
 }
 
 impl Poller {
@@ -30,7 +35,18 @@ impl Poller {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
         let watched = Mutex::new(vec![false; channels].into());
-        Ok(Poller { epoll, bell, watched })
+        Ok(Poller { epoll, bell, watched, has_aside: AtomicBool::new(false) })
+    }
+
+    /// Something that is no channel ends waits as well, and [`take_aside`](Self::take_aside) tells of it.
+    pub(in super::super) fn add_aside(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(ASIDE), EventFlags::IN)?)
+    }
+
+    /// Whether a wait has ended because of that, since this was asked.
+    #[inline]
+    pub(in super::super) fn take_aside(&self) -> bool {
+        self.has_aside.load(Relaxed) && self.has_aside.swap(false, Relaxed)
     }
 
     pub(in super::super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -68,6 +84,7 @@ impl Poller {
         for event in events {
             match event.data.u64() {
                 BELL => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+                ASIDE => self.has_aside.store(true, Relaxed),
                 channel => told(channel as usize),
             }
         }

@@ -34,6 +34,9 @@ pub(crate) trait Pumped: Send + Sync + 'static {
     /// The watch's poller need not tell any more.
     fn end_watch(&self) {}
 
+    /// The program calls in, and the thread only looks up: what nobody waits for is looked at.
+    fn tick(&self) {}
+
     /// How long there is nothing to do if nothing comes.
     fn idle(&self) -> Duration {
         IDLE
@@ -169,6 +172,9 @@ fn run(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
         let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
         seen = watch.calls.load(Relaxed);
         tick = if is_busy && !is_called { (tick * 2).min(TICK_MAX) } else { TICK_MIN };
+        if is_busy && let Some(wire) = wire.upgrade() {
+            wire.tick();
+        }
         match (is_busy, is_called) {
             (true, false) => {}
             (true, true) => help(endpoint),

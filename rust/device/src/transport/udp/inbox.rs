@@ -31,7 +31,9 @@ impl Inbox for UdpInbox {
         let mut stage = wire.stage.lock().unwrap_or_else(PoisonError::into_inner);
         wire.is_staged.store(false, Relaxed);
         let now = wire.timers.now();
-        let mut may_have_more = stage.is_empty() || stage.may_have_more(now);
+        let ended = wire.lines.take_ended();
+        let mut is_drained = false;
+        let mut may_have_more = !ended.is_empty() || stage.is_empty() || stage.may_have_more(now);
         loop {
             while n < most
                 && let Some(staged) = stage.take()
@@ -40,15 +42,23 @@ impl Inbox for UdpInbox {
                 n += 1;
                 reader.take(wire, &mut stage, &staged, now, each);
             }
-            if n >= most || !may_have_more || !wire.fill(&mut stage, now) {
+            if n >= most || !may_have_more {
                 break;
             }
-            may_have_more = stage.may_have_more(now);
+            if !wire.fill(&mut stage, now) {
+                is_drained = true;
+                break;
+            }
+            may_have_more = !ended.is_empty() || stage.may_have_more(now);
         }
         wire.send_waiting();
         let has_more = !stage.is_empty();
         wire.is_staged.store(has_more, Release);
         n += wire.settle(&mut stage, told, now, each);
+        match is_drained {
+            true => wire.judge(ended),
+            false => wire.lines.put_back(ended),
+        }
         if has_more {
             // Read and not taken: the system does not tell of it any more, and whoever takes goes perhaps.
             wire.ring();

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use mpjdev_proto::datagram::modern::connection::Event;
+use mpjdev_proto::datagram::modern::error::{Cause, Failure};
 use mpjdev_proto::datagram::modern::time::Nanos;
 
 use super::peer::{Peer, Side};
@@ -27,6 +28,9 @@ impl UdpWire {
         if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
             return true;
         }
+        if self.lines.have_ended() || self.has_line_told() && self.lines.look() {
+            return true;
+        }
         self.send_waiting();
         // Whoever has the stage does what is to be done.
         let Ok(mut stage) = self.stage.try_lock() else { return false };
@@ -36,6 +40,11 @@ impl UdpWire {
             return true;
         }
         self.timers.is_due(now)
+    }
+
+    /// Whether somebody was woken because of a line.
+    fn has_line_told(&self) -> bool {
+        self.poller.take_aside() | self.watch.poller.take_aside()
     }
 
     /// Reads what has come; whether there is something.
@@ -117,6 +126,15 @@ impl UdpWire {
 }
 
 impl Side {
+    /// How a connection has failed, and what its user may look at.
+    #[cold]
+    fn words(&self, failure: &Failure) -> String {
+        if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
+            return format!("{failure}; no datagram of it has ever come: a firewall may let none through");
+        }
+        failure.to_string()
+    }
+
     /// Takes what the machine has to tell.
     fn take_events(&mut self, told: &mut Told) {
         while let Some(event) = self.connection.poll_event() {
@@ -132,7 +150,7 @@ impl Side {
                     told.withdrawn.push(token);
                 }
                 Event::PeerFinished => told.has_finished = true,
-                Event::Failed(failure) if !self.is_gone => told.failure = Some(failure.to_string()),
+                Event::Failed(failure) if !self.is_gone => told.failure = Some(self.words(&failure)),
                 Event::Failed(_) | Event::Closed => {}
                 Event::Cancelled { token } => {
                     self.outgoing.forget(token);

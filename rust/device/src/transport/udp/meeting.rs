@@ -210,7 +210,8 @@ struct Other<'a> {
     len: usize,
 }
 
-/// Opens this rank's socket, and settles with all others what the first datagrams need. Blocks until all have said it.
+/// Opens this rank's socket, and settles with all others what the first datagrams need. Blocks until all have said it. The job has
+/// no lines: the connections may become those.
 ///
 /// # Errors
 /// Somebody does not say it in time, or says what cannot be; interrupted; the system refuses.
@@ -238,7 +239,7 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     for other in others {
         members[other.rank as usize] = Some(other.member(meeting.rank)?);
     }
-    Ok(Job { rank: meeting.rank, members, terms: meeting.terms, socket, receive_window })
+    Ok(Job { rank: meeting.rank, members, terms: meeting.terms, socket, receive_window, lines: Vec::new() })
 }
 
 /// A socket there, or at another port when that one is taken: a peer is told which one it is.

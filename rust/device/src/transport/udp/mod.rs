@@ -14,6 +14,7 @@
 
 mod handling;
 mod inbox;
+mod lines;
 mod looking;
 pub mod meeting;
 mod outgoing;
@@ -28,12 +29,12 @@ mod wire;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN};
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::Impairment;
@@ -59,6 +60,8 @@ pub struct Terms {
     pub sends_max: usize,
     /// What is known of the way, where that is the same for all.
     pub path: Path,
+    /// How long nothing may come from a rank that is asked for something, in nanoseconds, before it is dead.
+    pub dead_after: Nanos,
     /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
     pub impairment: Option<(Impairment, u64)>,
 }
@@ -77,6 +80,7 @@ impl Default for Terms {
             eager_max: 64 << 10,
             sends_max: 4096,
             path: LOOPBACK,
+            dead_after: DEAD_AFTER,
             impairment: None,
         }
     }
@@ -121,6 +125,9 @@ pub struct Job {
     pub socket: UdpSocket,
     /// Packets that each peer may send ahead.
     pub receive_window: u16,
+    /// Connections to the others, by rank, on which nothing is said any more: the end of one is the end of the rank there. Where
+    /// there is none, a rank that dies without a word is silent, and nothing else.
+    pub lines: Vec<Option<OwnedFd>>,
 }
 
 /// Prepares a rank's socket, and gives the packets that each of its peers may send ahead, so that together they never fill it.
@@ -172,6 +179,7 @@ impl Terms {
             sends_max: SENDS_MAX,
             peer_sends_max: SENDS_MAX,
             arrivals_max: ARRIVALS_MAX,
+            dead_after: self.dead_after,
             ..Settings::new(member.path)
         }
     }

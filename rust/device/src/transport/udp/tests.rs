@@ -14,6 +14,8 @@ use mpjdev_proto::datagram::modern::time::SECOND;
 use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
 
+mod deaths;
+
 use super::*;
 use crate::error::DeviceError;
 use crate::pool::HeapPool;
@@ -36,9 +38,17 @@ enum Pump {
 }
 
 fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
+    ranks_of(job::udp_jobs(count, terms).expect("sockets"), pump)
+}
+
+fn ranks_of(jobs: Vec<Job>, pump: Pump) -> Vec<Rank> {
+    ranks_with(jobs, pump, Config::default())
+}
+
+fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
+    let count = jobs[0].members.len();
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let config = Config::default().for_ranks(count).bounded();
-    let jobs = job::udp_jobs(count, terms).expect("sockets").into_iter();
+    let config = config.for_ranks(count).bounded();
     let rank = |job: Job| {
         let rank = job.rank;
         let (wire, inbox) = connect(job, &config, source.clone()).expect("a wire");
@@ -49,7 +59,7 @@ fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
         }
         Rank { comm: Comm::world(endpoint), wire }
     };
-    jobs.map(rank).collect()
+    jobs.into_iter().map(rank).collect()
 }
 
 fn message(count: usize, first: f64) -> Message {

@@ -16,6 +16,7 @@ use mpjdev_proto::datagram::network::Network;
 use mpjdev_sys::datagram::offload::Offload;
 use mpjdev_sys::datagram::options;
 
+use super::lines::{Ended, Lines};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::stage::Stage;
@@ -61,6 +62,7 @@ pub struct UdpWire {
     pub(super) poller: Poller,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
+    pub(super) lines: Lines,
     /// Whether this rank has said to all that nothing more comes.
     has_finished: AtomicBool,
     /// What the system has said of the socket.
@@ -76,11 +78,14 @@ fn cuts() -> bool {
 
 impl UdpWire {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpWire> {
-        let Job { rank, members, terms, socket, receive_window } = job;
+        let Job { rank, members, terms, socket, receive_window, lines } = job;
         let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
         poller.add(0, socket.as_fd())?;
         watch.poller.add(0, socket.as_fd())?;
+        let lines = Lines::new(lines)?;
+        poller.add_aside(lines.as_fd())?;
+        watch.poller.add_aside(lines.as_fd())?;
         let cuts = cuts();
         let mut others = members.iter().flatten();
         let only = others.next().filter(|_| others.next().is_none());
@@ -117,6 +122,7 @@ impl UdpWire {
             turns: AtomicU32::new(0),
             poller,
             watch,
+            lines,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
             teller: Teller::default(),
@@ -166,6 +172,21 @@ impl UdpWire {
         self.known.set(peer.rank, PeerState::Failed(why.to_owned()));
         self.has_room.store(true, SeqCst);
         self.note_change();
+    }
+
+    /// These lines have ended, and everything that had come before was taken.
+    pub(super) fn judge(&self, ended: Vec<Ended>) {
+        for Ended { rank, why } in ended {
+            let Some(peer) = self.peer_of(rank) else { continue };
+            if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
+                // Nothing is expected of it, and nobody is there to take anything.
+                let mut side = peer.side();
+                side.close();
+                self.transmit(peer, &mut side, self.timers.now());
+            } else {
+                self.close(peer, &why);
+            }
+        }
     }
 
     pub(super) fn note_change(&self) {
@@ -227,6 +248,10 @@ impl Pumped for UdpWire {
 
     fn end_watch(&self) {
         self.timers.end_sleep(Sleeper::Pump);
+    }
+
+    fn tick(&self) {
+        self.lines.look();
     }
 
     fn idle(&self) -> Duration {

@@ -1,0 +1,91 @@
+//! What ranks do of which only the datagrams of a rank tell, or only its end.
+
+use std::time::{Duration, Instant};
+
+use mpjdev_device::{DeviceError, From, Mode, Patient};
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::kills::until;
+use super::{Party, kill_myself};
+
+/// How long a rank is stopped.
+const STOPPED: Duration = Duration::from_secs(3);
+/// Octets of the messages that are sent to it meanwhile, in turn.
+const SIZES: [usize; 4] = [16, 1000, 40_000, 300_000];
+/// How many there are.
+const COUNT: usize = 120;
+
+impl Party {
+    /// Rank 1 is killed while ranks 0 and 2 have messages for each other all the time, and never sleep.
+    pub(super) fn killed_beside_traffic(&self) {
+        let me = self.world.rank();
+        self.world.barrier(&mut Patient).expect("barrier");
+        if me == 1 {
+            // The others are busy by then.
+            let from = From { source: Some(0), tag: Some(3) };
+            self.world.recv(from, 8, None, &mut Patient).expect("rank 0 has begun");
+            kill_myself();
+        }
+        let other = 2 - me as i32;
+        let of_other = From { source: Some(other), tag: None };
+        let waits = self.world.irecv(From { source: Some(1), tag: None }, 8, None).expect("irecv");
+        let (mut begun, mut failed) = (None, false);
+        for round in 0u64.. {
+            // Who has seen it says so, and both go on until both have.
+            let tag = i32::from(failed) + 1;
+            self.world.send(&self.write(8, round), other, tag, Mode::Standard, &mut Patient).expect("send");
+            let (status, message) = self.world.recv(of_other, 8, None, &mut Patient).expect("recv");
+            Self::check(&message, 8, round);
+            if round == 100 && me == 0 {
+                self.world.send(&self.write(8, 0), 1, 3, Mode::Standard, &mut Patient).expect("send");
+            }
+            if round == 100 {
+                begun = Some(Instant::now());
+            }
+            if failed && status.tag == 2 {
+                break;
+            }
+            match self.world.test(waits) {
+                Ok(None) => {}
+                Ok(Some(_)) => panic!("nobody has sent that"),
+                Err(error) if !failed => {
+                    assert!(matches!(error, DeviceError::PeerFailed { rank: 1, .. }), "{error}");
+                    println!("{me}: {error}");
+                    failed = true;
+                }
+                Err(_) => {}
+            }
+            let late = begun.is_some_and(|begun| begun.elapsed() > Duration::from_secs(5));
+            assert!(failed || !late, "{me}: rank 1 was killed, and this rank does not notice");
+        }
+    }
+
+    /// Rank 1 is stopped while rank 0 sends it more than its socket holds.
+    pub(super) fn sends_while_stopped(&self) {
+        self.world.barrier(&mut Patient).expect("barrier");
+        let octets = |i: usize| SIZES[i % SIZES.len()];
+        if self.world.rank() == 1 {
+            kill_process(getpid(), Signal::STOP).expect("it is us");
+            for i in 0..COUNT {
+                let from = From { source: Some(0), tag: Some(i as i32) };
+                let (_, message) = self.world.recv(from, octets(i), None, &mut Patient).expect("recv");
+                Self::check(&message, octets(i), i as u64);
+            }
+            return println!("1: all has come");
+        }
+        until("rank 1 is stopped", || self.other_is('T'));
+        let begun = Instant::now();
+        let send = |i| {
+            let mode = if i + 1 == COUNT { Mode::Synchronous } else { Mode::Standard };
+            self.world.isend(&self.write(octets(i), i as u64), 1, i as i32, mode).expect("isend")
+        };
+        let sent: Vec<_> = (0..COUNT).filter_map(send).collect();
+        let last = *sent.last().expect("a synchronous message waits");
+        let error =
+            self.world.wait(last, Some(begun + STOPPED), &mut Patient).expect_err("rank 1 is stopped");
+        assert!(matches!(error, DeviceError::TimedOut { .. }), "{error}");
+        kill_process(self.other(), Signal::CONT).expect("it lives");
+        sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+        println!("0: all has left");
+    }
+}

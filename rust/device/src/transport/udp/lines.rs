@@ -1,0 +1,167 @@
+//! Lines of life: the connections on which ranks have met stay open beside the datagrams, and nothing is ever said on them.
+//!
+//! The system ends a line when the process at its other end does, however that ends, and its questions for a sign of life end it when
+//! the other machine is gone. What had come from there is taken first: a rank that had finished has not failed.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+/// Lines that are looked at a time; of the others the system tells again.
+const EVENTS: usize = 16;
+
+/// What has become of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// Who was at its other end.
+    pub(super) rank: u32,
+    /// What that says of it, unless it had finished.
+    pub(super) why: String,
+}
+
+/// The lines of a rank.
+#[derive(Debug)]
+pub(super) struct Lines {
+    epoll: OwnedFd,
+    state: Mutex<State>,
+    /// Some have ended, and nobody has taken that.
+    has_ended: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// By rank; none where there is none, or none any more.
+    sockets: Vec<Option<OwnedFd>>,
+    ended: Vec<Ended>,
+}
+
+impl Lines {
+    /// Those of a rank, by the other rank.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn new(sockets: Vec<Option<OwnedFd>>) -> io::Result<Lines> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        for (rank, socket) in (0..).zip(&sockets) {
+            if let Some(socket) = socket {
+                epoll::add(&epoll, socket, EventData::new_u64(rank), EventFlags::IN)?;
+            }
+        }
+        let state = Mutex::new(State { sockets, ended: Vec::new() });
+        Ok(Lines { epoll, state, has_ended: AtomicBool::new(false) })
+    }
+
+    /// Tells of ends that [`look`](Self::look) has not seen.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Whether some have ended, as far as somebody has looked.
+    #[inline]
+    pub(super) fn have_ended(&self) -> bool {
+        self.has_ended.load(Relaxed)
+    }
+
+    /// Looks at the lines of which the system tells; whether some have ended. Never blocks.
+    pub(super) fn look(&self) -> bool {
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // An interrupted look is made again.
+        if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
+            for event in events {
+                state.look_at(event.data.u64() as usize, &self.epoll);
+            }
+        }
+        let has_ended = !state.ended.is_empty();
+        self.has_ended.store(has_ended, SeqCst);
+        has_ended
+    }
+
+    /// Those that have ended, each once.
+    pub(super) fn take_ended(&self) -> Vec<Ended> {
+        if !self.have_ended() {
+            return Vec::new();
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_ended.store(false, SeqCst);
+        std::mem::take(&mut state.ended)
+    }
+
+    /// They are to be taken later: something that came before their ends is not handed over.
+    pub(super) fn put_back(&self, ended: Vec<Ended>) {
+        if !ended.is_empty() {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).ended.extend(ended);
+            self.has_ended.store(true, SeqCst);
+        }
+    }
+}
+
+impl State {
+    fn look_at(&mut self, rank: usize, epoll: &OwnedFd) {
+        let Some(place) = self.sockets.get_mut(rank) else { return };
+        let Some(socket) = place else { return };
+        let why = match recv(&*socket, &mut [0; 1], RecvFlags::DONTWAIT) {
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Ok((0, _)) | Err(Errno::CONNRESET) => {
+                "its connection has ended before it had finished".to_owned()
+            }
+            Ok(_) => "it sends what it must not: octets beside its datagrams".to_owned(),
+            Err(error) => format!("its connection is broken: {}", io::Error::from(error)),
+        };
+        let _ = epoll::delete(epoll, &*socket);
+        *place = None;
+        self.ended.push(Ended { rank: rank as u32, why });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn pair() -> [TcpStream; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        [one, listener.accept().expect("it has come").0]
+    }
+
+    /// What is to be seen of a line to rank 2 after this was done to its other end.
+    fn after(what: impl FnOnce(TcpStream)) -> String {
+        let [own, other] = pair();
+        let lines = Lines::new(vec![None, None, Some(own.into())]).expect("an epoll");
+        assert!(!lines.look() && lines.take_ended().is_empty(), "nothing was done to it");
+        what(other);
+        let begun = Instant::now();
+        while !lines.look() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "not seen");
+        }
+        assert!(lines.have_ended());
+        let ended = lines.take_ended();
+        assert!(!lines.have_ended() && !lines.look(), "it is told once");
+        lines.put_back(ended.clone());
+        assert_eq!((lines.have_ended(), lines.take_ended()), (true, ended.clone()));
+        let [Ended { rank: 2, why }] = &ended[..] else { panic!("{ended:?}") };
+        why.clone()
+    }
+
+    #[test]
+    fn the_end_of_a_line_and_every_octet_on_it_are_seen_once() {
+        let ended = "its connection has ended before it had finished";
+        assert_eq!(after(drop), ended);
+        let reset = |stream: TcpStream| rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        assert_eq!(after(|stream| reset(stream).expect("an option")), ended);
+        let octets = |mut stream: TcpStream| stream.write_all(b"?").expect("sent");
+        assert_eq!(after(octets), "it sends what it must not: octets beside its datagrams");
+    }
+}
