@@ -122,6 +122,10 @@ impl Wire for HookedWire {
     fn life(&self, rank: u32) -> u64 {
         self.inner.life(rank)
     }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
 }
 
 impl Bench {

@@ -11,6 +11,7 @@ use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
 use crate::pairing::Half;
 use crate::requests::{Receive, Request, RequestId, Work};
+use crate::stats::{Stats, report};
 use crate::transport::PeerState;
 use crate::waiting::{Backoff, Patience};
 
@@ -198,6 +199,7 @@ impl Endpoint {
         self.end_receives();
         self.drop_outbox();
         self.wire.finish();
+        self.tell_stats();
         result
     }
 
@@ -287,6 +289,31 @@ impl Endpoint {
     /// Ends the whole job because this rank has failed: every operation of every rank throws from now on.
     pub fn fail(&self, why: &str) {
         self.wire.fail(why);
+        self.tell_stats();
+    }
+
+    /// What this rank has counted so far. Takes locks of the transport, each for a moment.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            rank: self.rank,
+            transport: self.wire.name(),
+            completions: self.changes.load(Ordering::Relaxed),
+            datagrams: self.wire.datagrams(),
+        }
+    }
+
+    /// Writes to standard error what this rank has counted, if the environment asks for it ([`crate::stats`]). Only the first call
+    /// does; a rank that finishes, fails or goes makes one by itself.
+    pub fn tell_stats(&self) {
+        match report::asked() {
+            Ok(Some(form)) if !self.has_told.swap(true, Ordering::Relaxed) => {
+                report::tell(&self.stats(), form);
+            }
+            Err(why) if !self.has_told.swap(true, Ordering::Relaxed) => {
+                eprintln!("mpjdev: rank {}: {why}", self.rank);
+            }
+            _ => {}
+        }
     }
 
     /// Messages that arrived and nobody has received, and requests nobody has waited for: for reports and tests.
@@ -294,5 +321,12 @@ impl Endpoint {
         let mut core = self.lock();
         self.progress(&mut core);
         (core.state.matcher.unexpected_len(), core.state.requests.len())
+    }
+}
+
+/// A rank that goes without having finished has failed.
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.tell_stats();
     }
 }

@@ -126,6 +126,8 @@ pub struct Endpoint {
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
     /// Who runs under which client, where there are foreign ranks that have a barrier with ours.
     pub(crate) clients: OnceLock<Clients>,
+    /// What this rank has counted was told.
+    pub(crate) has_told: plain::AtomicBool,
 }
 
 impl Endpoint {
@@ -178,6 +180,7 @@ impl Endpoint {
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             clients: OnceLock::new(),
+            has_told: plain::AtomicBool::new(false),
             config,
         }
     }

@@ -27,6 +27,7 @@ mod progress;
 mod remote;
 mod requests;
 mod sending;
+pub mod stats;
 pub mod transport;
 mod undecided;
 mod unexpected;

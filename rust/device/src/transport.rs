@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use mpjdev_buffer::{Message, Slab};
 
+use crate::stats::OverDatagrams;
+
 /// What a packet is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -254,6 +256,14 @@ pub trait Wire: Debug + Send + Sync {
 
     /// A number that changes while a rank shows life.
     fn life(&self, rank: u32) -> u64;
+
+    /// What people call this transport.
+    fn name(&self) -> &'static str;
+
+    /// What has been counted so far, where messages go by datagrams. Takes locks, each for a moment.
+    fn datagrams(&self) -> Option<OverDatagrams> {
+        None
+    }
 }
 
 /// A packet is one that its sender must not send: what it has done.

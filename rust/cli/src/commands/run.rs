@@ -72,6 +72,11 @@ Each rank finds in its environment:
   MPJDEV_LIBRARY    the native library of mpjrun's own jar, as CRC-32:PATH, so that no rank needs to unpack it; a rank \
 whose jar has another one says so and unpacks its own
 
+A rank with MPJDEV_STATS in its environment (exported, or by -x MPJDEV_STATS=1) says on standard error what it has counted \
+when it finishes or fails: 1 asks for lines of text, json for one line of JSON. Over datagrams these are messages, packets, \
+acknowledgments, what was sent again and why, what was dropped and why, the round trip, system calls and copies of user data, in \
+sum and for each peer; the other transports count next to nothing.
+
 Exit status: that of the first rank that fails (128 + n for signal n), with --sites of all sites; a rank that \
 had seen another one fail, over TCP, comes behind that one. 124 when the time is over, 1 when the sites of \
 a job do not come together or have lost each other, 2 wrong usage."

@@ -1,5 +1,7 @@
 //! Ranks that send each other datagrams.
 
+use serde_json::Value;
+
 use crate::{Ended, job, lines};
 
 /// Runs a part as so many ranks over UDP.
@@ -77,6 +79,46 @@ fn a_rate_is_one_of_datagrams() {
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 2], ""));
 }
 
+/// Proves that whoever asks is told once for each rank, by people's lines and by programs', and nobody who does not ask.
+fn each_rank_tells_what_it_has_counted() {
+    let (status, _, err) = over_datagrams(3, &["-x", "MPJDEV_STATS=json"], "ring");
+    assert_eq!(status, 0, "{err}");
+    let mut told: Vec<Value> =
+        err.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    told.sort_by_key(|told| told["rank"].as_u64());
+    assert_eq!(told.len(), 3, "{err}");
+    for (rank, told) in told.iter().enumerate() {
+        assert_eq!((told["rank"].as_u64(), told["transport"].as_str()), (Some(rank as u64), Some("udp")));
+        let sent = |of: &Value| of["messages_sent"].as_u64().expect("a number");
+        let peers = told["peers"].as_array().expect("peers");
+        assert_eq!(peers.len(), 2, "{told}");
+        assert!(
+            sent(&told["sum"]) > 0 && sent(&told["sum"]) == peers.iter().map(sent).sum::<u64>(),
+            "{told}"
+        );
+        assert!(told["sum"]["send_calls"].as_u64() > Some(0), "{told}");
+    }
+    let (status, _, err) = over_datagrams(2, &["-x", "MPJDEV_STATS=1"], "ring");
+    assert_eq!((status, err.matches(": system calls ").count()), (0, 2), "{err}");
+    let (status, _, err) = job(2, &["-x", "MPJDEV_STATS=1"], "ring");
+    assert_eq!((status, err.matches(": shm counts nothing else").count()), (0, 2), "{err}");
+    let (status, _, err) = job(2, &["-x", "MPJDEV_STATS=all"], "ring");
+    let text = "MPJDEV_STATS is \"all\": 1 and json are what it may be";
+    assert_eq!((status, err.matches(text).count()), (0, 2), "{err}");
+}
+
+/// Proves that a rank that goes without having finished tells, too, and one that finishes after another one has died.
+fn a_rank_that_fails_tells_what_it_has_counted() {
+    for (part, ranks, tell) in [("leaves", 2, [0, 1]), ("killed", 3, [0, 2])] {
+        let (status, _, err) = over_datagrams(ranks, &["--keep-going", "-x", "MPJDEV_STATS=json"], part);
+        assert_ne!(status, 0, "{part}: {err}");
+        for rank in tell {
+            let begin = format!("{{\"rank\":{rank},\"transport\"");
+            assert_eq!(err.matches(&begin).count(), 1, "{part}: {err}");
+        }
+    }
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("messages_of_all_sizes_go_round_by_datagrams", messages_of_all_sizes_go_round_by_datagrams),
     ("all_exchange_with_all_by_datagrams", all_exchange_with_all_by_datagrams),
@@ -95,4 +137,6 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         what_is_sent_to_a_stopped_rank_comes_when_it_goes_on,
     ),
     ("nothing_but_a_line_to_each_other_rank_stays_open", nothing_but_a_line_to_each_other_rank_stays_open),
+    ("each_rank_tells_what_it_has_counted", each_rank_tells_what_it_has_counted),
+    ("a_rank_that_fails_tells_what_it_has_counted", a_rank_that_fails_tells_what_it_has_counted),
 ];

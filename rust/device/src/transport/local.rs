@@ -216,6 +216,10 @@ impl Wire for LocalWire {
     fn life(&self, rank: u32) -> u64 {
         self.shared.lives[rank as usize].load(Ordering::Relaxed)
     }
+
+    fn name(&self) -> &'static str {
+        "local"
+    }
 }
 
 impl Inbox for LocalInbox {

@@ -80,6 +80,10 @@ impl Wire for Watched {
     fn life(&self, rank: u32) -> u64 {
         self.wire.life(rank)
     }
+
+    fn name(&self) -> &'static str {
+        self.wire.name()
+    }
 }
 
 fn config() -> Config {

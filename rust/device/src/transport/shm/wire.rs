@@ -324,4 +324,8 @@ impl Wire for ShmWire {
         }
         self.peer_of(rank).map_or(0, |peer| peer.life())
     }
+
+    fn name(&self) -> &'static str {
+        "shm"
+    }
 }

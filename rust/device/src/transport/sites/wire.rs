@@ -226,4 +226,8 @@ impl Wire for SitesWire {
             None => self.far.life(rank),
         }
     }
+
+    fn name(&self) -> &'static str {
+        "shm and tcp"
+    }
 }

@@ -454,4 +454,8 @@ impl Wire for TcpWire {
         self.known.to_ask().for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
         self.known.life(rank)
     }
+
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
 }

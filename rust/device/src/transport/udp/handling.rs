@@ -50,10 +50,6 @@ enum What {
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     resets: Resets,
-    /// Datagrams that are no packets, or longer than was agreed.
-    malformed: u64,
-    /// Packets of nobody that is known here, or that come from elsewhere.
-    unknown: u64,
 }
 
 impl Reader {
@@ -68,13 +64,11 @@ impl Reader {
     ) {
         let (packet, head_len) = match parse(stage.words(), staged) {
             Ok(parsed) if staged.len <= wire.terms.datagram_len_max => parsed,
-            _ => {
-                self.malformed += 1;
-                return;
-            }
+            Err(PacketError::Checksum { .. }) => return stage.seen.bad_checksums += 1,
+            _ => return stage.seen.malformed += 1,
         };
         let Some(peer) = wire.peer_by(&packet, staged) else {
-            self.unknown += 1;
+            stage.seen.unknown += 1;
             return self.answer(wire, staged, now, &packet);
         };
         stage.touch(peer.rank as usize);
@@ -167,6 +161,7 @@ fn take_packet(
             if !stage.keep(rank, slot, at, len) {
                 return Err(format!("{len} octets that have no place here"));
             }
+            side.tally.copied += len as u64;
         }
     }
     // Who is closed meanwhile has nothing more to say.
@@ -214,6 +209,9 @@ impl Side {
         delivery: Delivery,
         data: Data<'_>,
     ) -> Result<What, String> {
+        // Where the message is found, or where it is matched, its octets are copied once.
+        self.tally.data_received += data.len as u64;
+        self.tally.copied += data.len as u64;
         match delivery {
             Delivery::Arrived(arrival) => self.arrived(peer, source, &arrival, data),
             Delivery::Continued { arrival, offset, is_last, .. } => {
@@ -232,6 +230,8 @@ impl Side {
     ) -> Result<What, String> {
         let Arrival { id, context, tag, total, .. } = *arrival;
         if context == extras::CONTEXT {
+            self.tally.data_received -= data.len as u64;
+            self.tally.copied -= data.len as u64;
             return match id {
                 None => Ok(What::Extra(tag)),
                 Some(_) => Err(format!("a message of {total} octets in the context of our own traffic")),
@@ -243,6 +243,7 @@ impl Side {
         let Ok(total) = usize::try_from(total) else {
             return Err(format!("a message of {total} octets"));
         };
+        self.tally.received += 1;
         let mut header = Header { kind: Kind::Eager, context, tag, token: 0 };
         let Some(id) = id else { return Ok(What::Message(header)) };
         if !arrival.is_synchronous && !arrival.is_announced {

@@ -12,6 +12,7 @@
 //! rank <---- inbox: handed over in order <---- kept until it is their turn <---- stage <---- look
 //! ```
 
+mod counted;
 mod handling;
 mod inbox;
 mod lines;

@@ -46,6 +46,18 @@ pub(super) struct Outgoing {
     cuts: bool,
     /// For tests: what stands between this and the socket.
     network: Option<Box<Network<Vec<u8>>>>,
+    left: Left,
+}
+
+/// What has left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    /// Octets of datagrams.
+    pub(super) octets: u64,
+    /// Those of them that are user data.
+    pub(super) data: u64,
+    /// System calls.
+    pub(super) calls: u64,
 }
 
 impl Outgoing {
@@ -55,7 +67,12 @@ impl Outgoing {
         network: Option<Network<Vec<u8>>>,
     ) -> Outgoing {
         let pieces = Vec::with_capacity(DATAGRAMS_MAX);
-        Outgoing { address: address.map(Address::from), pieces, cuts, network: network.map(Box::new) }
+        let (address, network) = (address.map(Address::from), network.map(Box::new));
+        Outgoing { address, pieces, cuts, network, left: Left::default() }
+    }
+
+    pub(super) fn left(&self) -> Left {
+        self.left
     }
 
     /// Whether the socket has not taken everything.
@@ -80,6 +97,8 @@ impl Outgoing {
             // What the machine says is a packet.
             Err(error) => return debug_assert!(false, "{error}"),
         }
+        self.left.octets += piece.len() as u64;
+        self.left.data += piece.body_len() as u64;
         self.pieces.push(piece);
     }
 
@@ -101,6 +120,7 @@ impl Outgoing {
         }
         let mut vain = 0;
         while !self.pieces.is_empty() {
+            self.left.calls += 1;
             match self.send(socket, store) {
                 Ok(count) => drop(self.pieces.drain(..count)),
                 Err((_, Obstacle::Later)) => return,
@@ -175,6 +195,7 @@ impl Outgoing {
                 Train { to: self.address.as_ref(), runs: &[Run::from(&octets[..])], segment_len: None };
             // What the socket does not take is lost, as much else is here.
             let _ = datagram::send(socket, &[train]);
+            self.left.calls += 1;
         }
     }
 }

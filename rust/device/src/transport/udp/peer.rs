@@ -68,6 +68,20 @@ pub(super) struct Side {
     pub(super) has_fin_left: bool,
     /// Nothing leaves to it any more, whatever is sent.
     pub(super) is_gone: bool,
+    pub(super) tally: Tally,
+}
+
+/// What is counted of messages; the machine counts packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// Messages of the program that were given to be sent, and that came.
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// Their octets.
+    pub(super) data_sent: u64,
+    pub(super) data_received: u64,
+    /// Octets that were copied behind the system's copy.
+    pub(super) copied: u64,
 }
 
 /// A message that comes in parts before it is matched.
@@ -101,6 +115,7 @@ impl Peer {
             burst: (0, 0),
             has_fin_left: false,
             is_gone: false,
+            tally: Tally::default(),
         };
         Peer {
             rank,

@@ -50,7 +50,12 @@ impl UdpWire {
             cancellable: false,
             token: 0,
         };
-        self.put(side, &send, slab, whose)
+        let is_put = self.put(side, &send, slab, whose);
+        if is_put {
+            side.tally.sent += 1;
+            side.tally.data_sent += send.len;
+        }
+        is_put
     }
 
     /// False when there is no room; a connection that is closing takes everything, and nothing leaves.

@@ -30,6 +30,23 @@ pub(super) struct Staged {
     pub(super) len: usize,
 }
 
+/// What is counted of datagrams before it is known whose they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// System calls that received, or found nothing.
+    pub(super) calls: u64,
+    /// Octets of datagrams.
+    pub(super) octets: u64,
+    /// Datagrams that are no packets, or longer than was agreed.
+    pub(super) malformed: u64,
+    /// Packets whose checksum is wrong.
+    pub(super) bad_checksums: u64,
+    /// Packets of nobody that is known here, or that come from elsewhere.
+    pub(super) unknown: u64,
+    /// Octets that were copied only because they did not begin at a word.
+    pub(super) moved: u64,
+}
+
 /// What has come.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -50,6 +67,8 @@ pub(super) struct Stage {
     kept: Vec<Vec<Option<Memory>>>,
     /// Octets that have to begin at a multiple of 8.
     aligned: Memory,
+    /// What has come so far, and what of it was no use.
+    pub(super) seen: Seen,
     /// Peers that something has come from.
     pub(super) touched: Vec<usize>,
     is_touched: Vec<bool>,
@@ -69,6 +88,7 @@ impl Stage {
             filled_at: 0,
             kept: (0..ranks).map(|_| Vec::new()).collect(),
             aligned: memory(ROOM_LEN)?,
+            seen: Seen::default(),
             touched: Vec::with_capacity(ranks),
             is_touched: vec![false; ranks],
         })
@@ -96,6 +116,7 @@ impl Stage {
         let parts: [[Part<'_>; 1]; ROOMS] =
             std::array::from_fn(|room| [Part::new(words, room * ROOM_LEN, ROOM_LEN)]);
         let rooms: [&[Part<'_>]; ROOMS] = std::array::from_fn(|room| &parts[room][..]);
+        self.seen.calls += 1;
         match receive(socket, &rooms[..self.wanted], &mut self.arrived) {
             Ok(count) => {
                 (self.count, self.room, self.done) = (count, 0, 0);
@@ -120,6 +141,7 @@ impl Stage {
             let end = (self.done + arrived.segment_len.max(1)).min(arrived.sent_len);
             let staged =
                 Staged { from: arrived.from, at: self.room * ROOM_LEN + self.done, len: end - self.done };
+            self.seen.octets += staged.len as u64;
             let is_whole = end <= arrived.len;
             self.done = end;
             if end == arrived.sent_len || !is_whole {
@@ -137,11 +159,12 @@ impl Stage {
     }
 
     /// Octets of the stage with their beginning at a word, for the length of a call.
-    pub(super) fn aligned(&self, at: usize, len: usize) -> &[AtomicU64] {
+    pub(super) fn aligned(&mut self, at: usize, len: usize) -> &[AtomicU64] {
         if at.is_multiple_of(8) {
             return &self.memory.words()[at / 8..];
         }
         copy_octets(self.memory.words(), at, self.aligned.words(), 0, len);
+        self.seen.moved += len as u64;
         self.aligned.words()
     }
 

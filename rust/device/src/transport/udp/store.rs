@@ -57,6 +57,8 @@ pub(super) struct Store {
     held: usize,
     /// Of them, those that are none of the program's.
     extras: usize,
+    /// Octets that were copied so far.
+    copied: u64,
 }
 
 impl Store {
@@ -75,6 +77,11 @@ impl Store {
         self.held > self.extras
     }
 
+    /// Octets of messages that were copied so far.
+    pub(super) fn copied(&self) -> u64 {
+        self.copied
+    }
+
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -87,9 +94,10 @@ impl Store {
             ..=COPIED_MAX if self.has_copies(place) => {
                 let (words, at) = self.copy(place);
                 copy_words(slab.words(), 0, words, at, len);
+                self.copied += len as u64;
                 Octets::Copied
             }
-            _ => Octets::Lent(slim(slab, len, source)),
+            _ => Octets::Lent(self.slim(slab, len, source)),
         };
         let is_extra = whose == Whose::Extra;
         let request = if let Whose::Request(request) = whose { Some(request) } else { None };
@@ -158,7 +166,7 @@ impl Store {
 
     /// Everything is over.
     pub(super) fn clear(&mut self) {
-        *self = Store::default();
+        *self = Store { copied: self.copied, ..Store::default() };
     }
 
     /// Makes room for the copy at a place, if the system has memory.
@@ -176,19 +184,20 @@ impl Store {
     fn copy(&self, place: usize) -> (&[std::sync::atomic::AtomicU64], usize) {
         (self.copies[place / CHUNK].words(), place % CHUNK * COPIED_MAX)
     }
-}
 
-/// The memory of a message as it may be kept: a copy, where it holds much more memory than it has octets.
-fn slim(slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
-    if slab.len() / SPARSE <= len {
-        return slab.clone();
-    }
-    match source.take_arrived(len) {
-        Ok(copy) => {
-            copy_words(slab.words(), 0, copy.words(), 0, len);
-            copy
+    /// The memory of a message as it may be kept: a copy, where it holds much more memory than it has octets.
+    fn slim(&mut self, slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
+        if slab.len() / SPARSE <= len {
+            return slab.clone();
         }
-        Err(_) => slab.clone(),
+        match source.take_arrived(len) {
+            Ok(copy) => {
+                copy_words(slab.words(), 0, copy.words(), 0, len);
+                self.copied += len as u64;
+                copy
+            }
+            Err(_) => slab.clone(),
+        }
     }
 }
 

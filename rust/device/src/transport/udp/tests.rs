@@ -19,6 +19,7 @@ mod deaths;
 use super::*;
 use crate::error::DeviceError;
 use crate::pool::HeapPool;
+use crate::stats::Datagrams;
 use crate::transport::remote::pump;
 use crate::transport::{Inbox, Wire};
 use crate::waiting::Patient;
@@ -75,10 +76,18 @@ impl Rank {
     }
 
     fn receive(&self, source: i32) -> Result<Message, DeviceError> {
+        self.receive_up_to(source, 1 << 16)
+    }
+
+    fn counted(&self) -> Datagrams {
+        self.comm.endpoint().stats().datagrams.expect("they are counted").sum()
+    }
+
+    fn receive_up_to(&self, source: i32, capacity: usize) -> Result<Message, DeviceError> {
         let from = From { source: Some(source), tag: Some(1) };
         let deadline = Instant::now() + Duration::from_secs(40);
         let mut patience = || Instant::now() < deadline;
-        self.comm.recv(from, 1 << 16, None, &mut patience).map(|(_, message)| message)
+        self.comm.recv(from, capacity, None, &mut patience).map(|(_, message)| message)
     }
 }
 
@@ -118,7 +127,31 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
         let counters = rank.wire.counters(peer).expect("a peer");
         assert_eq!((counters.sent, counters.received), (ROUNDS, ROUNDS), "{counters:?}");
         assert_eq!((counters.pure_acks, counters.retransmitted), (0, 0), "{counters:?}");
+        let counted = rank.counted();
+        assert_eq!((counted.messages_sent, counted.messages_received), (ROUNDS, ROUNDS), "{counted:?}");
+        assert_eq!(counted.send_calls, ROUNDS, "{counted:?}");
     }
+}
+
+/// What people are told of it: nothing is copied on the way but by the system, and to where the message is.
+#[test]
+fn large_messages_are_copied_once_on_each_side() {
+    const COUNT: u64 = 20;
+    let ranks = ranks(2, Terms::default(), Pump::Runs);
+    let large = message(1 << 16, 1.0);
+    scope(|threads| {
+        threads.spawn(|| (0..COUNT).for_each(|_| ranks[0].send(&large, 1)));
+        (0..COUNT).for_each(|_| drop(ranks[1].receive_up_to(0, 1 << 20).expect("a message")));
+    });
+    let (sent, received) = (ranks[0].counted(), ranks[1].counted());
+    let octets = COUNT * large.logical_len() as u64;
+    assert_eq!((sent.messages_sent, sent.data_sent), (COUNT, octets), "{sent:?}");
+    assert_eq!((received.messages_received, received.data_received), (COUNT, octets), "{received:?}");
+    // What leaves again, as after a long wait for a processor, is copied again.
+    let again = 1.0 + sent.retransmitted as f64 / sent.packets_sent as f64;
+    let copies = (sent.copies_sent().expect("some"), received.copies_received().expect("some"));
+    assert!(copies.0 >= 1.0 && copies.0 < again + 0.01, "{copies:?}, {sent:?}");
+    assert!(copies.1 >= 1.0 && (copies.1 < 1.01 || received.kept > 0), "{copies:?}, {received:?}");
 }
 
 /// What the worlds with losses are for: datagrams are lost, and nobody notices but the counters.
@@ -196,6 +229,8 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     assert!(answer.extension.rst && answer.extension.connection == settings.ours, "{answer:?}");
     let counters = ranks[0].wire.counters(1).expect("a peer");
     assert_eq!((counters.stale, counters.violations), (0, 0), "{counters:?}");
+    let counted = ranks[0].counted();
+    assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
 }
 
 /// As the end of a stream would tell them.

@@ -22,6 +22,7 @@ use super::peer::Peer;
 use super::stage::Stage;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
+use crate::stats::OverDatagrams;
 use crate::transport::remote::extras::Extra;
 use crate::transport::remote::known::Known;
 use crate::transport::remote::own::Own;
@@ -453,5 +454,13 @@ impl Wire for UdpWire {
             }
         }
         self.known.life(rank)
+    }
+
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn datagrams(&self) -> Option<OverDatagrams> {
+        Some(self.counted())
     }
 }

@@ -185,7 +185,11 @@ impl Connection {
     /// What was counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { smoothed_rtt: self.rtt.smoothed().unwrap_or(0), ..self.counters }
+        Counters {
+            smoothed_rtt: self.rtt.smoothed().unwrap_or(0),
+            rtt_variation: self.rtt.variation().unwrap_or(0),
+            ..self.counters
+        }
     }
 
     /// Packets that may be under way, by the rule of congestion alone.

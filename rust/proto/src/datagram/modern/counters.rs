@@ -2,7 +2,7 @@
 
 use super::time::Nanos;
 
-/// Numbers since the connection began; they only grow, but for the smoothed round trip.
+/// Numbers since the connection began; they only grow, but for the round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets with a sequence number that left for the first time.
@@ -43,4 +43,6 @@ pub struct Counters {
     pub violations: u64,
     /// S, or 0 before any sample.
     pub smoothed_rtt: Nanos,
+    /// V, or 0 before any sample.
+    pub rtt_variation: Nanos,
 }

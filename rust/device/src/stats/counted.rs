@@ -1,0 +1,222 @@
+//! The numbers, with their names.
+
+/// Which of two values is the sum, and what is between an earlier and a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A number that only grows.
+    Grows,
+    /// What is so now.
+    IsNow,
+}
+
+use Kind::{Grows, IsNow};
+
+macro_rules! counted {
+    ($($(#[$doc:meta])* $kind:ident $name:ident,)*) => {
+        /// Numbers since a rank began. All but the last ones only grow.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Datagrams {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Datagrams {
+            /// The names of all numbers.
+            pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
+            const KINDS: [Kind; Self::NAMES.len()] = [$($kind),*];
+
+            /// All numbers, in the order of the names.
+            #[must_use]
+            pub const fn values(&self) -> [u64; Self::NAMES.len()] {
+                [$(self.$name),*]
+            }
+
+            /// From as many numbers in the same order.
+            #[must_use]
+            pub const fn of([$($name),*]: [u64; Self::NAMES.len()]) -> Datagrams {
+                Datagrams { $($name),* }
+            }
+        }
+    };
+}
+
+counted! {
+    /// Messages of the program that were given to be sent.
+    Grows messages_sent,
+    /// Messages of the program that have come, whole or announced.
+    Grows messages_received,
+    /// Packets with a sequence number that left for the first time.
+    Grows packets_sent,
+    /// Packets that came and were of a connection.
+    Grows packets_received,
+    /// Octets of all datagrams that left.
+    Grows octets_sent,
+    /// Octets of all datagrams that came.
+    Grows octets_received,
+    /// Acknowledgments that left on a packet with a sequence number.
+    Grows acks,
+    /// Packets that left for nothing but an acknowledgment or a question.
+    Grows pure_acks,
+    /// Of those, questions for the peer's window.
+    Grows window_probes,
+    /// Packets that left again.
+    Grows retransmitted,
+    /// Of those, packets that the peer had already.
+    Grows spurious,
+    /// Of those, packets that left because a timer had expired.
+    Grows probes,
+    /// Timers that expired in vain.
+    Grows timeouts,
+    /// Cuts of the congestion window.
+    Grows cuts,
+    /// Cuts that were taken back.
+    Grows undone_cuts,
+    /// Packets that were kept until earlier ones had come.
+    Grows kept,
+    /// Dropped: datagrams that are no packets.
+    Grows malformed,
+    /// Dropped: packets whose checksum is wrong.
+    Grows bad_checksums,
+    /// Dropped: packets of no connection that is known here.
+    Grows unknown,
+    /// Dropped: packets that had come before.
+    Grows duplicates,
+    /// Dropped: packets beyond the window.
+    Grows beyond_window,
+    /// Ignored: what no honest peer says.
+    Grows violations,
+    /// Dropped by the system, because the socket was full.
+    Grows socket_drops,
+    /// System calls that sent.
+    Grows send_calls,
+    /// System calls that received, or looked in vain.
+    Grows receive_calls,
+    /// Octets of user data that were given to be sent.
+    Grows data_sent,
+    /// Octets of user data that were copied before they were given to the system.
+    Grows data_copied_before,
+    /// Octets of user data that the system has copied to send them.
+    Grows data_copied_to_system,
+    /// Octets of user data that have come, each once.
+    Grows data_received,
+    /// Octets of user data that were copied from where the system had put them, to where the message is, or on the way there.
+    Grows data_copied_after,
+    /// Packets that may be sent ahead.
+    IsNow window,
+    /// The smoothed round trip, in nanoseconds; 0 before any sample.
+    IsNow round_trip_ns,
+    /// How much it varies, in nanoseconds.
+    IsNow round_trip_variation_ns,
+}
+
+impl Datagrams {
+    /// These and those of another one: the sum of what grows, and the larger one of what is so now.
+    #[must_use]
+    pub fn plus(&self, other: &Datagrams) -> Datagrams {
+        self.with(other, |one, other| one.wrapping_add(other), u64::max)
+    }
+
+    /// What has been added since an earlier time, and what is so now.
+    #[must_use]
+    pub fn since(&self, earlier: &Datagrams) -> Datagrams {
+        self.with(earlier, |now, earlier| now.wrapping_sub(earlier), |now, _| now)
+    }
+
+    fn with(&self, other: &Datagrams, grows: fn(u64, u64) -> u64, is_now: fn(u64, u64) -> u64) -> Datagrams {
+        let (ours, others) = (self.values(), other.values());
+        Datagrams::of(std::array::from_fn(|at| match Self::KINDS[at] {
+            Grows => grows(ours[at], others[at]),
+            IsNow => is_now(ours[at], others[at]),
+        }))
+    }
+
+    /// Datagrams that came and were not taken.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.malformed
+            + self.bad_checksums
+            + self.unknown
+            + self.duplicates
+            + self.beyond_window
+            + self.socket_drops
+    }
+
+    /// How often an octet of user data was copied to be sent, the system's copy among them; none where nothing was sent.
+    #[must_use]
+    pub fn copies_sent(&self) -> Option<f64> {
+        let copied = self.data_copied_before + self.data_copied_to_system;
+        (self.data_sent > 0).then(|| copied as f64 / self.data_sent as f64)
+    }
+
+    /// How often an octet of user data was copied behind the system's copy; none where nothing has come.
+    #[must_use]
+    pub fn copies_received(&self) -> Option<f64> {
+        (self.data_received > 0).then(|| self.data_copied_after as f64 / self.data_received as f64)
+    }
+
+    /// The numbers that are not 0, as `name=value` with blanks between.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let pairs = Self::NAMES.iter().zip(self.values()).filter(|(_, value)| *value > 0);
+        pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// From such words; numbers that are not there are 0.
+    ///
+    /// # Errors
+    /// A word is none of these: it is given.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Datagrams, &'a str> {
+        let mut values = [0; Self::NAMES.len()];
+        for word in words {
+            let (name, value) = word.split_once('=').ok_or(word)?;
+            let at = Self::NAMES.iter().position(|known| *known == name).ok_or(word)?;
+            values[at] = value.parse().map_err(|_| word)?;
+        }
+        Ok(Datagrams::of(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Different numbers at all places.
+    fn numbered(first: u64) -> Datagrams {
+        Datagrams::of(std::array::from_fn(|at| first + at as u64))
+    }
+
+    #[test]
+    fn numbers_come_back_from_their_words() {
+        let all = numbered(1);
+        assert_eq!(Datagrams::parse(all.words().split(' ')), Ok(all));
+        assert_eq!(Datagrams::default().words(), "");
+        assert_eq!(Datagrams::parse([]), Ok(Datagrams::default()));
+        for nonsense in ["acks", "acks=", "acks=x", "acks=-1", "ack=1"] {
+            assert_eq!(Datagrams::parse(["kept=1", nonsense]), Err(nonsense));
+        }
+    }
+
+    #[test]
+    fn what_grows_is_added_and_what_is_now_is_not() {
+        let (early, late) = (numbered(100), numbered(1000));
+        let since = late.since(&early);
+        assert_eq!((since.acks, since.data_copied_after), (900, 900));
+        assert_eq!((since.window, since.round_trip_ns), (late.window, late.round_trip_ns));
+        let both = early.plus(&since);
+        assert_eq!(both.messages_sent, late.messages_sent);
+        assert_eq!(both.round_trip_variation_ns, late.round_trip_variation_ns);
+    }
+
+    #[test]
+    fn copies_are_counted_by_octet() {
+        let counted = Datagrams {
+            data_sent: 100,
+            data_copied_before: 50,
+            data_copied_to_system: 100,
+            data_received: 10,
+            data_copied_after: 20,
+            ..Datagrams::default()
+        };
+        assert_eq!((counted.copies_sent(), counted.copies_received()), (Some(1.5), Some(2.0)));
+        assert_eq!(Datagrams::default().copies_sent(), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a rank behind a UDP socket has counted, gathered from where it is counted.
+
+use std::sync::PoisonError;
+
+use super::peer::{Peer, Side};
+use super::wire::UdpWire;
+use crate::stats::{Datagrams, OverDatagrams};
+
+impl UdpWire {
+    /// What has been counted so far.
+    pub(super) fn counted(&self) -> OverDatagrams {
+        let seen = self.stage.lock().unwrap_or_else(PoisonError::into_inner).seen;
+        let socket = Datagrams {
+            octets_received: seen.octets,
+            malformed: seen.malformed,
+            bad_checksums: seen.bad_checksums,
+            unknown: seen.unknown,
+            // What the system does not tell is not counted.
+            socket_drops: self.drops().unwrap_or(0).into(),
+            receive_calls: seen.calls,
+            data_copied_after: seen.moved,
+            ..Datagrams::default()
+        };
+        let peers = self.peers().map(|peer: &Peer| (peer.rank, peer.side().counted())).collect();
+        OverDatagrams { socket, peers }
+    }
+}
+
+impl Side {
+    fn counted(&self) -> Datagrams {
+        let (counters, left) = (self.connection.counters(), self.outgoing.left());
+        Datagrams {
+            messages_sent: self.tally.sent,
+            messages_received: self.tally.received,
+            packets_sent: counters.sent,
+            packets_received: counters.received,
+            octets_sent: left.octets,
+            acks: counters.piggy_backed,
+            pure_acks: counters.pure_acks,
+            window_probes: counters.window_probes,
+            retransmitted: counters.retransmitted,
+            spurious: counters.spurious,
+            probes: counters.probes,
+            timeouts: counters.timeouts,
+            cuts: counters.cuts,
+            undone_cuts: counters.undone_cuts,
+            kept: counters.kept,
+            unknown: counters.stale,
+            duplicates: counters.duplicates,
+            beyond_window: counters.beyond_window,
+            violations: counters.violations + counters.bad_acks,
+            send_calls: left.calls,
+            data_sent: self.tally.data_sent,
+            data_copied_before: self.store.copied(),
+            data_copied_to_system: left.data,
+            data_received: self.tally.data_received,
+            data_copied_after: self.tally.copied,
+            window: self.connection.settings().send_window.into(),
+            round_trip_ns: counters.smoothed_rtt,
+            round_trip_variation_ns: counters.rtt_variation,
+            ..Datagrams::default()
+        }
+    }
+}
