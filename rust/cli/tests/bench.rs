@@ -84,6 +84,31 @@ fn ranks_over_tcp_are_beside_plain_sockets() {
     }
 }
 
+/// Proves that plain sockets take part where ranks use datagrams, and that these tell what they have counted, in sum and only
+/// of what was measured.
+#[test]
+fn ranks_over_datagrams_tell_what_they_have_counted() {
+    for (what, sizes, count) in [("pingpong", "8,64k", 4), ("bandwidth", "64k", 1)] {
+        let rows = rows(&[what, "--sizes", sizes, "--transport", "udp"]);
+        assert_eq!(rows.len(), count);
+        for row in &rows {
+            assert_eq!(names(row), ["Rust udp", "plain UDP sockets"]);
+            let counters = |at: usize| &row["contestants"][at]["counters"];
+            let number = |name: &str| counters(0)[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
+            let answers = if what == "pingpong" { 0 } else { number("messages") / 64 };
+            assert_eq!(number("messages_sent"), number("messages") + answers, "{row}");
+            assert_eq!(number("messages_received"), number("messages_sent"), "{row}");
+            assert!(number("send_calls") > 0 && number("receive_calls") > 0, "{row}");
+            assert!(number("round_trip_ns") > 0 && number("data_sent") > 0, "{row}");
+            assert!(counters(1).is_null(), "{row}");
+        }
+    }
+    let args = ["rate", "--sizes", "8", "--time", "0", "--no-peer", "--transport", "udp"];
+    let (status, out, err) = run(&args);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.contains("acks alone") && out.contains("calls to send"), "{out}");
+}
+
 /// Proves that Open MPI is told to take what our ranks take, for each transport, and that the names say so.
 #[test]
 fn open_mpi_takes_the_transports_that_ranks_take() {
@@ -175,7 +200,7 @@ fn wrong_usage_is_named_with_status_2() {
     for (args, word) in [
         (&["speed"][..], "pingpong"),
         (&[], "WHAT"),
-        (&["rate", "--transport", "udp"], "local, shm, tcp"),
+        (&["rate", "--transport", "atm"], "local, shm, tcp, udp"),
         (&["rate", "--sizes", "7"], "a multiple of 8"),
         (&["rate", "--sizes", "x"], "not a number of octets"),
         (&["rate", "--time=-1"], "not a number of seconds"),

@@ -244,7 +244,8 @@ mod tests {
     use crate::bench::report::Cell;
 
     fn row(case: Case, octets: u64, names: &[&str]) -> Row {
-        let summary = Summary { median: 100.0 + octets as f64, best: 90.0, extra: 0.0, turns: 7 };
+        let summary =
+            Summary { median: 100.0 + octets as f64, best: 90.0, extra: 0.0, turns: 7, counted: None };
         let cells = names.iter().map(|name| Cell { name: (*name).to_owned(), summary });
         Row {
             case,

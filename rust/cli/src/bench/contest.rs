@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
+use super::counters::Counted;
 use super::foreign::Watch;
 use super::line;
 use super::order::{Answer, Case, Order};
@@ -81,6 +82,7 @@ pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -
             samples[at].push(Sample {
                 nanos: answer.nanos / count,
                 extra: answer.extra / count,
+                counted: answer.counted.map(|numbers| Counted { messages: count as u64, numbers }),
                 before,
                 after,
             });

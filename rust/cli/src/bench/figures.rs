@@ -474,7 +474,7 @@ mod tests {
     use crate::bench::outcome::compare;
 
     fn turns(nanos: f64, extra: f64) -> Vec<Sample> {
-        vec![Sample { nanos, extra, before: Some(30.0), after: Some(30.0) }; 3]
+        vec![Sample { nanos, extra, before: Some(30.0), after: Some(30.0), counted: None }; 3]
     }
 
     fn held(of: Of, most: f64, samples: &[Vec<Sample>]) -> (Option<f64>, Verdict) {
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn the_worst_turn_counts_in_whatever_mode_it_was() {
         let mut ring = turns(2000.0, 32.0);
-        ring.push(Sample { nanos: 30_000.0, extra: 32.0, before: None, after: None });
+        ring.push(Sample { nanos: 30_000.0, extra: 32.0, ..Sample::default() });
         assert_eq!(held(Of::WorstMicros(0), 20.0, &[ring.clone()]), (Some(30.0), Verdict::Missed));
         assert_eq!(held(Of::Extra(0), 32.0, &[ring]), (Some(32.0), Verdict::Reached));
     }

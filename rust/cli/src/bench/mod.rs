@@ -8,10 +8,11 @@
 //! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
 //! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
 //! protocols go through, and [`stream`] what TCP does there;
-//! [`report`] and [`chart`] are for people.
+//! [`report`], [`counters`] and [`chart`] are for people.
 
 pub mod chart;
 pub mod contest;
+pub mod counters;
 pub mod datagrams;
 pub mod figures;
 pub mod foreign;

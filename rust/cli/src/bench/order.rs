@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use mpjdev_device::stats::Datagrams;
 use serde::{Serialize, Serializer};
 
 /// Messages of a window: so many in a row, then a short answer.
@@ -171,24 +172,40 @@ impl FromStr for Order {
     }
 }
 
-/// What a rank answers: how long it took, and what else the case tells.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a rank answers: how long it took, what else the case tells, and what it has counted meanwhile, as
+/// `NANOS EXTRA NAME=VALUE ...`; only the first word must be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Nanoseconds for all times.
     pub nanos: f64,
     /// Octets of garbage or memory, number of wake-ups; 0 where a case has no such thing.
     pub extra: f64,
+    /// By ranks over datagrams.
+    pub counted: Option<Datagrams>,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} {}", self.nanos, self.extra)?;
+        match self.counted {
+            Some(counted) => write!(f, " {}", counted.words()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl FromStr for Answer {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        let mut words = line.split_ascii_whitespace().map(|word| {
-            word.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(|| format!("{line:?} is no answer"))
-        });
-        let nanos = words.next().ok_or("an empty answer")??;
-        Ok(Answer { nanos, extra: words.next().transpose()?.unwrap_or(0.0) })
+        let wrong = |_| format!("{line:?} is no answer");
+        let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or(()).map_err(wrong);
+        let mut words = line.split_ascii_whitespace();
+        let nanos = number(words.next().ok_or("an empty answer")?)?;
+        let extra = words.next().map(number).transpose()?.unwrap_or(0.0);
+        let mut words = words.peekable();
+        let counted = words.peek().is_some().then(|| Datagrams::parse(words)).transpose();
+        Ok(Answer { nanos, extra, counted: counted.map_err(|_| wrong(()))? })
     }
 }
 
@@ -216,10 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_one_number_or_two() {
-        assert_eq!("1500".parse(), Ok(Answer { nanos: 1500.0, extra: 0.0 }));
-        assert_eq!("1500 32.5".parse(), Ok(Answer { nanos: 1500.0, extra: 32.5 }));
-        for nonsense in ["", "none", "inf", "1 x"] {
+    fn an_answer_has_one_number_or_two_and_what_was_counted() {
+        assert_eq!("1500".parse(), Ok(Answer { nanos: 1500.0, ..Answer::default() }));
+        let answer = Answer { nanos: 1500.0, extra: 32.5, counted: None };
+        assert_eq!("1500 32.5".parse(), Ok(answer));
+        let counted = Some(Datagrams { acks: 7, window: 100, ..Datagrams::default() });
+        for answer in [answer, Answer { counted, ..answer }] {
+            assert_eq!(answer.to_string().parse(), Ok(answer));
+        }
+        for nonsense in ["", "none", "inf", "1 x", "1 2 3", "1 2 acks", "1 acks=2"] {
             assert!(nonsense.parse::<Answer>().is_err(), "{nonsense}");
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::counters::Counted;
+
 /// A bare line that takes longer than this has crossed to another physical core or socket: virtual processors move, and the
 /// times that are seen, 25 to 50 and about 220 ns, are well on either side.
 const SLOW_NANOS: f64 = 100.0;
@@ -32,7 +34,7 @@ impl Mode {
 }
 
 /// One turn of one contestant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// Nanoseconds for one of what is counted: a way, a message, a hop.
     pub nanos: f64,
@@ -42,6 +44,8 @@ pub struct Sample {
     pub before: Option<f64>,
     /// And after.
     pub after: Option<f64>,
+    /// What ranks over datagrams have counted.
+    pub counted: Option<Counted>,
 }
 
 impl Sample {
@@ -61,6 +65,9 @@ pub struct Summary {
     pub extra: f64,
     /// Turns that this comes from.
     pub turns: usize,
+    /// What ranks over datagrams have counted in all these turns.
+    #[serde(rename = "counters", skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
 }
 
 /// Several contestants that took turns, in the mode in which most is known of all of them.
@@ -95,6 +102,7 @@ pub fn compare(contestants: &[Vec<Sample>]) -> Compared {
                     best: samples.iter().map(|s| s.nanos).fold(f64::INFINITY, f64::min),
                     extra: median(samples.iter().map(|s| s.extra).collect())?,
                     turns: samples.len(),
+                    counted: samples.iter().filter_map(|s| s.counted).reduce(|sum, one| sum.plus(&one)),
                 })
             })
             .collect(),
@@ -114,7 +122,7 @@ mod tests {
     use super::*;
 
     fn samples(line: f64, nanos: &[f64]) -> Vec<Sample> {
-        let sample = |nanos| Sample { nanos, extra: 0.0, before: Some(line), after: Some(line) };
+        let sample = |nanos| Sample { nanos, before: Some(line), after: Some(line), ..Sample::default() };
         nanos.iter().map(|n| sample(*n)).collect()
     }
 

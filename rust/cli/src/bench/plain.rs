@@ -96,12 +96,12 @@ pub(super) fn serve_other<P: Party>(
 
 fn serve_rank(socket: &Path, rank: u32, mut party: Option<impl Party>) -> Result<(), RankError> {
     follow(socket, rank, |order| {
-        let Some(party) = &mut party else { return Ok(Answer { nanos: 0.0, extra: 0.0 }) };
+        let Some(party) = &mut party else { return Ok(Answer::default()) };
         party.prepare(order)?;
         run(party, order, order.times / 8 + 1)?;
         let begin = Instant::now();
         run(party, order, order.times)?;
-        Ok(Answer { nanos: begin.elapsed().as_nanos() as f64, extra: 0.0 })
+        Ok(Answer { nanos: begin.elapsed().as_nanos() as f64, ..Answer::default() })
     })
 }
 

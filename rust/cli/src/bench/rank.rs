@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use mpjdev_buffer::{BufferError, SlabSource};
 use mpjdev_device::pool::HeapPool;
+use mpjdev_device::stats::Datagrams;
 use mpjdev_device::{Comm, Config, DeviceError, Patient, job};
 use thiserror::Error;
 
@@ -87,7 +88,7 @@ pub fn follow(
             return Ok(());
         }
         let answer = answer(line.parse().map_err(RankError::Order)?)?;
-        writeln!(stream, "{:.0} {}", answer.nanos, answer.extra)?;
+        writeln!(stream, "{answer}")?;
     }
 }
 
@@ -96,8 +97,14 @@ fn answer(party: &mut Party, order: Order) -> Result<Answer, RankError> {
     party.prepare(order)?;
     party.world().barrier(&mut Patient)?;
     party.run(order.case, order.times / 8 + 1)?;
+    let before = counted(party);
     let begin = Instant::now();
     let told = party.run(order.case, order.times)?;
     let nanos = told.nanos.unwrap_or_else(|| begin.elapsed().as_nanos() as f64);
-    Ok(Answer { nanos, extra: told.extra })
+    let counted = counted(party).zip(before).map(|(after, before)| after.since(&before));
+    Ok(Answer { nanos, extra: told.extra, counted })
+}
+
+fn counted(party: &Party) -> Option<Datagrams> {
+    party.world().endpoint().stats().datagrams.map(|counted| counted.sum())
 }

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_contestant_that_did_not_take_part_has_a_dash() {
-        let summary = Summary { median: 100.0, best: 90.0, extra: 0.0, turns: 7 };
+        let summary = Summary { median: 100.0, best: 90.0, extra: 0.0, turns: 7, counted: None };
         let row = |octets, name: &str| Row {
             case: Case::Arrays,
             octets,

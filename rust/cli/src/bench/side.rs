@@ -256,7 +256,7 @@ impl Side {
         self.ranks.len() as u32
     }
 
-    /// Has all ranks follow an order; the time is rank 0's, what else they tell is added up.
+    /// Has all ranks follow an order; the time is rank 0's, what else they tell and have counted is added up.
     ///
     /// # Errors
     /// A rank is gone or does not answer.
@@ -269,7 +269,11 @@ impl Side {
         let mut ranks = std::mem::take(&mut self.ranks);
         for rank in &mut ranks {
             let answer: Answer = self.line(rank)?.parse().map_err(|why| self.wrong(why))?;
-            all = Some(all.map_or(answer, |sum| Answer { extra: sum.extra + answer.extra, ..sum }));
+            all = Some(all.map_or(answer, |sum: Answer| Answer {
+                extra: sum.extra + answer.extra,
+                counted: sum.counted.zip(answer.counted).map(|(sum, counted)| sum.plus(&counted)),
+                ..sum
+            }));
         }
         self.ranks = ranks;
         all.ok_or_else(|| self.wrong("it has no ranks".into()))

@@ -171,7 +171,7 @@ impl Course<'_> {
             let commands = [(&job, 1), (&java("nothing"), ranks)];
             for (samples, (words, count)) in samples.iter_mut().zip(commands) {
                 let nanos = together(words, count)?.as_nanos() as f64;
-                samples.push(Sample { nanos, extra: 0.0, before: None, after: None });
+                samples.push(Sample { nanos, ..Sample::default() });
             }
         }
         Ok(figures::START.hold(&compare(&samples), &samples))
@@ -182,7 +182,7 @@ impl Course<'_> {
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
         let mut add = |at: usize, taken: Duration, by: u32| {
             let nanos = taken.as_nanos() as f64 / f64::from(by);
-            samples[at].push(Sample { nanos, extra: 0.0, before: None, after: None });
+            samples[at].push(Sample { nanos, ..Sample::default() });
         };
         for _ in 0..STARTUPS {
             for (at, clients) in figures::CLIENTS.into_iter().enumerate() {

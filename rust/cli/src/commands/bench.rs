@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::bench::BenchError;
 use crate::bench::chart;
 use crate::bench::contest::{self, Entry, Pace, Stop};
+use crate::bench::counters;
 use crate::bench::figures::{self, Held};
 use crate::bench::order::Case;
 use crate::bench::outcome::compare;
@@ -203,7 +204,7 @@ impl Bench {
         let text = match self.what {
             _ if self.json => json,
             What::Figures => figures::table(&whole.figures),
-            _ => table(&whole.rows, &whole.absent, self.what.unit()),
+            _ => table(&whole.rows, &whole.absent, self.what.unit()) + &counters::table(&whole.rows),
         };
         match io::stdout().write_all(text.as_bytes()) {
             // Whoever reads has seen enough.
