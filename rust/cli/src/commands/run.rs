@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mpjdev_device::job::world::Carrier;
+use mpjdev_device::job::world::{Carrier, Datagrams};
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
 
 use super::{Text, words};
@@ -164,6 +164,11 @@ pub struct Run {
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
+    /// Octets of a datagram at most with --transport udp, 68 to 65507, also where the way takes longer ones
+    /// [default: what the interface takes whole, and 8968 within a machine]
+    #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
+    datagram_len: Option<NonZeroU32>,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -245,8 +250,12 @@ impl Run {
     /// Where ranks listen, if they do.
     fn network(&self) -> Result<Option<Network>, String> {
         let is_over_datagrams = self.transport == Transport::Udp;
-        if self.link_rate.is_some() && !is_over_datagrams {
-            return Err("--link-rate is for ranks that send datagrams: with --transport udp".to_owned());
+        let datagrams =
+            Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: false };
+        if datagrams != Datagrams::default() && !is_over_datagrams {
+            let why =
+                "--link-rate and --datagram-len are for ranks that send datagrams: with --transport udp";
+            return Err(why.to_owned());
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
         if !is_over_network && self.client.is_empty() && self.sites.is_none() {
@@ -261,7 +270,7 @@ impl Run {
         let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
         let silence_max = self.silence.unwrap_or(network.silence_max);
         let carrier = match is_over_datagrams {
-            true => Carrier::Udp { rate_kbit: self.link_rate },
+            true => Carrier::Udp(datagrams),
             false => Carrier::Tcp,
         };
         Ok(Some(Network { carrier, connect_time, silence_max, ..network }))

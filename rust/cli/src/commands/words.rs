@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` that are followed by one word.
-const WITH_VALUE: [&str; 18] = [
+const WITH_VALUE: [&str; 19] = [
     "-n",
     "--ranks",
     "-x",
@@ -17,6 +17,7 @@ const WITH_VALUE: [&str; 18] = [
     "--connect-timeout",
     "--silence",
     "--link-rate",
+    "--datagram-len",
     "--sites",
     "--dialect",
     "--first-rank",

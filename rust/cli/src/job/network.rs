@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use mpjdev_device::job::world::{Carrier, World, WorldHost, address_octets};
+use mpjdev_device::job::world::{Carrier, Datagrams, World, WorldHost, address_octets};
 use mpjdev_device::transport::tcp::{Member, Terms, mesh};
 use mpjdev_proto::impi::startup::layout::{MAXLINEAR_DEFAULT, TAG_UB_MAX, XSIZE_DEFAULT};
 use mpjdev_proto::impi::{Dialect, Proc, marker};
@@ -228,6 +228,16 @@ pub fn rate(text: &str) -> Result<NonZeroU32, String> {
         .ok_or_else(|| "not a rate such as 100mbit or 2.5gbit, from 1kbit to 4tbit".to_owned())
 }
 
+/// Octets of a datagram at most.
+///
+/// # Errors
+/// It is no number, or no datagram can be so long, or so short.
+pub fn datagram_len(text: &str) -> Result<NonZeroU32, String> {
+    let len = text.parse().ok().filter(|len| Datagrams::LENS.contains(len)).and_then(NonZeroU32::new);
+    let [min, max] = [Datagrams::LENS.start(), Datagrams::LENS.end()];
+    len.ok_or_else(|| format!("not a number of octets from {min} to {max}"))
+}
+
 /// Seconds that a connection may be silent.
 ///
 /// # Errors
@@ -333,6 +343,15 @@ mod tests {
         assert_eq!([kbit("1kbit"), kbit("4tbit")], [Ok(1), Ok(4_000_000_000)]);
         for text in ["", "100", "mbit", "0kbit", "0.4kbit", "-1mbit", "5tbit", "NaNmbit", "infgbit", "1 mb"] {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_one_that_a_datagram_can_have() {
+        let octets = |text| datagram_len(text).map(NonZeroU32::get);
+        assert_eq!([octets("68"), octets("1200"), octets("65507")], [Ok(68), Ok(1200), Ok(65_507)]);
+        for text in ["", "67", "65508", "-1", "1e3", "x"] {
+            assert_eq!(octets(text), Err("not a number of octets from 68 to 65507".to_owned()), "{text}");
         }
     }
 

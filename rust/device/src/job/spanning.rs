@@ -10,7 +10,7 @@ use mpjdev_proto::datagram::modern::settings::Path;
 
 use super::processes::{JoinError, Joined, system};
 use super::remote::sites_rank;
-use super::world::{Carrier, World};
+use super::world::{Carrier, Datagrams, World};
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
@@ -54,9 +54,8 @@ pub(super) fn connect(
     let Spanning { world, listener } = spanning;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
-    if let Carrier::Udp { rate_kbit } = world.carrier {
-        let path = rate_kbit.map_or(Path::UNKNOWN, private_path);
-        return connect_by_datagrams(rank, &world, listener, path, config, &memory, patience);
+    if let Carrier::Udp(datagrams) = world.carrier {
+        return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory, patience);
     }
     let Memory { near, pool, private } = memory;
     let sockets = sockets(rank, &world, listener, pool, patience)?;
@@ -90,7 +89,7 @@ fn connect_by_datagrams(
     rank: u32,
     world: &World,
     listener: OwnedFd,
-    path: Path,
+    datagrams: Datagrams,
     config: Config,
     memory: &Memory<'_>,
     patience: &mut dyn Patience,
@@ -103,7 +102,8 @@ fn connect_by_datagrams(
     // All are ours, so each rank is a host of its own, of the same number.
     let sockets = sockets(rank, world, listener, memory.pool, patience)?;
     let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
-    let terms = udp::Terms { dead_after, ..udp::Terms::default() };
+    let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
+    let terms = terms(&datagrams, dead_after);
     let meeting = Meeting { rank, sockets: &sockets, address, terms, path, deadline };
     let job = meeting::meet(&meeting, patience).map_err(|error| match error {
         MeetingError::Interrupted => JoinError::Interrupted,
@@ -120,6 +120,13 @@ fn connect_by_datagrams(
     let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
     pump::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
+}
+
+/// What this rank asks of the others.
+fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
+    let default = udp::Terms { dead_after, ..udp::Terms::default() };
+    let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
+    udp::Terms { datagram_len_max, ..default }
 }
 
 /// Connects this rank to all others that it does not share memory with; the sockets are by host.

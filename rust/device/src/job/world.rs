@@ -5,10 +5,10 @@
 //! job, so it is in no environment and on no command line. All integers are big-endian:
 //!
 //! ```text
-//! header, 76 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
+//! header, 80 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
 //!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
 //!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4,
-//!                      rate_kbit 4
+//!                      rate_kbit 4, datagram_len 4
 //! key                  key_len octets
 //! each host            address 16, port 4, client 4
 //! each member          host_id 16, pid 8, host 4, is_ours 4
@@ -22,8 +22,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN;
 use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
 use mpjdev_proto::impi::{Dialect, Proc};
+use mpjdev_sys::datagram::LEN_MAX as LEN_LIMIT;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::clients::Clients;
@@ -34,7 +36,7 @@ use crate::transport::tcp::{Member, Terms};
 const MAGIC: [u8; 8] = *b"mpjworld";
 /// The layout above.
 const VERSION: u32 = 3;
-const HEADER_LEN: usize = 76;
+const HEADER_LEN: usize = 80;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 /// Octets of a key at most.
@@ -45,6 +47,8 @@ const LEN_MAX: usize = HEADER_LEN + KEY_MAX + HOSTS_MAX as usize * HOST_LEN + PR
 const SHARES_MEMORY: u32 = 1;
 /// Flag: all others are reached by datagrams.
 const DATAGRAMS: u32 = 2;
+/// Flag: these have checksums of their own.
+const CHECKED: u32 = 4;
 
 /// All ranks of a job, as one launcher's ranks need to know them.
 #[derive(Clone, PartialEq, Eq)]
@@ -91,11 +95,24 @@ impl std::fmt::Debug for World {
 pub enum Carrier {
     /// TCP connections, in the protocol of IMPI.
     Tcp,
-    /// Datagrams: the connections are there for setup only.
-    Udp {
-        /// Thousands of bits in a second of the way to other machines, where nobody else uses it.
-        rate_kbit: Option<NonZeroU32>,
-    },
+    /// Datagrams: the connections are there for setup, and to show that the ranks live.
+    Udp(Datagrams),
+}
+
+/// What ranks that send each other datagrams are told of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// Thousands of bits in a second of the way to other machines, where nobody else uses it.
+    pub rate_kbit: Option<NonZeroU32>,
+    /// Octets of one at most, also where the way takes longer ones.
+    pub len_max: Option<NonZeroU32>,
+    /// Whether each has a checksum of its own.
+    pub are_checked: bool,
+}
+
+impl Datagrams {
+    /// Octets between which a datagram's length may be limited.
+    pub const LENS: std::ops::RangeInclusive<u32> = DATAGRAM_LEN_MIN as u32..=LEN_LIMIT as u32;
 }
 
 /// A host of the job.
@@ -164,18 +181,21 @@ impl World {
             Dialect::Draft => 1,
         };
         let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
-        let (flags, rate_kbit) = match self.carrier {
-            Carrier::Tcp => (flags, 0),
-            Carrier::Udp { rate_kbit } => (flags | DATAGRAMS, rate_kbit.map_or(0, NonZeroU32::get)),
+        let (flags, datagrams) = match self.carrier {
+            Carrier::Tcp => (flags, Datagrams::default()),
+            Carrier::Udp(datagrams) if datagrams.are_checked => (flags | DATAGRAMS | CHECKED, datagrams),
+            Carrier::Udp(datagrams) => (flags | DATAGRAMS, datagrams),
         };
+        let number = |number: Option<NonZeroU32>| number.map_or(0, NonZeroU32::get);
+        let limits_of_datagrams = [number(datagrams.rate_kbit), number(datagrams.len_max)];
         let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
         let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
             .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
         let lens = [self.key.len(), self.hosts.len(), self.members.len()].map(|len| len as u32);
         let numbers = [VERSION, dialect, self.base, self.count, flags, maxdatalen, ackmark, hiwater];
         let limits = [self.tag_ub, self.xsize, self.maxlinear, connect_ms];
-        let more = [lens[0], lens[1], lens[2], silence_ms, rate_kbit];
-        for number in numbers.into_iter().chain(limits).chain(more) {
+        let more = [lens[0], lens[1], lens[2], silence_ms];
+        for number in numbers.into_iter().chain(limits).chain(more).chain(limits_of_datagrams) {
             out.extend(number.to_be_bytes());
         }
         debug_assert_eq!(out.len(), HEADER_LEN);
@@ -217,7 +237,7 @@ impl World {
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
         let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
-        let [key_len, host_count, member_count, silence_ms, rate_kbit] = more;
+        let [key_len, host_count, member_count, silence_ms, rate_kbit, datagram_len] = more;
         within("the length of the key", key_len, 0, KEY_MAX as u32)?;
         within("the number of hosts", host_count, 1, HOSTS_MAX)?;
         within("the number of ranks", member_count, 1, PROCS_MAX)?;
@@ -227,11 +247,14 @@ impl World {
             return Err(WorldError::Len { len, expected_len });
         }
         within("dialect", dialect, 0, 1)?;
-        within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS)?;
+        within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS | CHECKED)?;
         within("maxdatalen", maxdatalen, 1, u32::MAX)?;
         within("ackmark", ackmark, 1, hiwater)?;
         within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;
         within("silence_ms", silence_ms, 1, i32::MAX as u32)?;
+        if datagram_len != 0 {
+            within("the longest datagram", datagram_len, *Datagrams::LENS.start(), *Datagrams::LENS.end())?;
+        }
         let dialect = if dialect == 0 { Dialect::Final } else { Dialect::Draft };
         let (key, rest) = rest.split_at(key_len);
         let (hosts, members) = rest.split_at(host_count * HOST_LEN);
@@ -241,7 +264,11 @@ impl World {
             shares_memory: flags & SHARES_MEMORY != 0,
             carrier: match flags & DATAGRAMS {
                 0 => Carrier::Tcp,
-                _ => Carrier::Udp { rate_kbit: NonZeroU32::new(rate_kbit) },
+                _ => Carrier::Udp(Datagrams {
+                    rate_kbit: NonZeroU32::new(rate_kbit),
+                    len_max: NonZeroU32::new(datagram_len),
+                    are_checked: flags & CHECKED != 0,
+                }),
             },
             terms: Terms { dialect, maxdatalen, ackmark, hiwater },
             tag_ub,
@@ -371,9 +398,9 @@ impl World {
 }
 
 /// The numbers of a header, from the version on.
-fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 17], WorldError> {
+fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 18], WorldError> {
     let (magic, rest) = header.split_first_chunk().expect("long enough");
-    let mut numbers = [0; 17];
+    let mut numbers = [0; 18];
     for (number, octets) in numbers.iter_mut().zip(rest.as_chunks().0) {
         *number = u32::from_be_bytes(*octets);
     }

@@ -1,5 +1,8 @@
 use super::*;
 
+const DATAGRAMS: Datagrams =
+    Datagrams { rate_kbit: NonZeroU32::new(77), len_max: NonZeroU32::new(1200), are_checked: true };
+
 /// Two sites: a foreign host with two processes, and two ranks of ours.
 fn world() -> World {
     let address = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
@@ -8,7 +11,7 @@ fn world() -> World {
         base: 2,
         count: 2,
         shares_memory: true,
-        carrier: Carrier::Udp { rate_kbit: NonZeroU32::new(77) },
+        carrier: Carrier::Udp(DATAGRAMS),
         terms: Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 2 },
         tag_ub: 32_767,
         xsize: 1024,
@@ -40,12 +43,22 @@ fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
 #[test]
 fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
     assert_eq!(World::parse(&world().emit()), Ok(world()));
-    assert_eq!(world().emit().len(), 76 + 3 + 3 * 24 + 4 * 32);
+    assert_eq!(world().emit().len(), 80 + 3 + 3 * 24 + 4 * 32);
     let file = world().seal().expect("memory");
     let again = file.try_clone().expect("a descriptor");
     assert_eq!(World::open(file).expect("a world"), world());
     assert_eq!(World::open(again.try_clone().expect("a descriptor")).expect("still there"), world());
     assert!(rustix::io::write(&again, b"x").is_err(), "nobody changes it");
+}
+
+#[test]
+fn what_carries_messages_comes_back_too() {
+    let lens = [0, 68, 65_507].map(NonZeroU32::new);
+    let of = |len_max| Datagrams { rate_kbit: None, len_max, are_checked: len_max.is_none() };
+    let carriers = [Carrier::Tcp].into_iter().chain(lens.map(|len_max| Carrier::Udp(of(len_max))));
+    for carrier in carriers {
+        assert_eq!(parsed(|world| world.carrier = carrier).map(|world| world.carrier), Ok(carrier));
+    }
 }
 
 #[test]
@@ -106,6 +119,10 @@ fn numbers_outside_their_limits_are_named() {
     assert_eq!(parsed(|world| world.silence_max = Duration::ZERO), value("silence_ms", 0));
     let more = Duration::from_millis(1 << 31);
     assert_eq!(parsed(|world| world.silence_max = more), value("silence_ms", 1 << 31));
+    let len = |len| Carrier::Udp(Datagrams { len_max: NonZeroU32::new(len), ..DATAGRAMS });
+    for wrong in [67, 65_508, u32::MAX] {
+        assert_eq!(parsed(|w| w.carrier = len(wrong)), value("the longest datagram", wrong.into()));
+    }
     assert_eq!(parsed(|world| world.count = 0), value("the number of the launcher's ranks", 0));
     assert_eq!(parsed(|world| world.count = 5), value("the number of the launcher's ranks", 5));
     assert_eq!(parsed(|world| world.base = 3), value("the launcher's first rank", 3));
