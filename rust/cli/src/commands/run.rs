@@ -165,7 +165,7 @@ pub struct Run {
     link_rate: Option<NonZeroU32>,
 
     /// Octets of a datagram at most with --transport udp, 68 to 65507, also where the way takes longer ones
-    /// [default: what the interface takes whole, and 8968 within a machine]
+    /// [default: what the interface takes whole, and up to 65504 within a machine]
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,
 

@@ -40,11 +40,14 @@ pub fn udp(
 ///
 /// # Panics
 /// As [`udp()`].
-pub fn udp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<udp::Job>> {
+pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
     assert!(ranks > 0, "a job has at least one rank");
     assert!(ranks <= 1 << INDEX_BITS, "a connection's number has no room for a rank of {ranks}");
     let sockets: Vec<UdpSocket> =
         (0..ranks).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
+    for socket in &sockets {
+        terms.datagram_len_max = udp::datagram_len(socket.as_fd(), ranks - 1, &terms)?;
+    }
     let windows: Vec<u16> = sockets
         .iter()
         .map(|socket| udp::prepare(socket.as_fd(), ranks - 1, &terms))

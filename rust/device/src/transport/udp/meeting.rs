@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{INDEX_BITS, Job, LOOPBACK, Member, Terms, prepare};
+use super::{INDEX_BITS, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
 /// What it begins with.
@@ -45,7 +45,7 @@ const HEADERS_LEN: [usize; 2] = [28, 48];
 const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// Who meets.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Meeting<'a> {
     /// This rank's number in the world.
     pub rank: u32,
@@ -223,13 +223,13 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     let socket = bind(meeting.address).map_err(system("a socket for datagrams"))?;
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let peers = meeting.sockets.iter().flatten().count();
-    let receive_window =
-        prepare(socket.as_fd(), peers, &meeting.terms).map_err(system("a socket for datagrams"))?;
+    let terms = meeting.fitting(&socket, peers)?;
+    let receive_window = prepare(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
     let mut others = Vec::with_capacity(peers);
     for (rank, connection) in (0..).zip(meeting.sockets) {
         let Some(connection) = connection else { continue };
         let own = Own { port, window: receive_window };
-        others.push(introduce(meeting, own, rank, connection)?);
+        others.push(introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?);
     }
     if others.iter().any(|other| other.path != LOOPBACK) {
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
@@ -239,7 +239,34 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     for other in others {
         members[other.rank as usize] = Some(other.member(meeting.rank)?);
     }
-    Ok(Job { rank: meeting.rank, members, terms: meeting.terms, socket, receive_window, lines: Vec::new() })
+    Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, lines: Vec::new() })
+}
+
+impl Meeting<'_> {
+    /// The terms with datagrams as long as the socket has room for enough of them. Where there are ranks on other machines they are no
+    /// longer than the way there takes: windows count datagrams, however long they are.
+    fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, MeetingError> {
+        let mut terms = self.terms;
+        let mut longest_there = 0;
+        for connection in self.sockets.iter().flatten() {
+            let (here, there) = ends(connection).map_err(system("a connection"))?;
+            if !is_same_machine(here, there) {
+                let longest = longest(connection.as_fd()).map_err(system("a connection"))?;
+                longest_there = longest_there.max(longest);
+            }
+        }
+        if longest_there > 0 {
+            terms.datagram_len_max = terms.datagram_len_max.min(longest_there);
+        }
+        terms.datagram_len_max =
+            datagram_len(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
+        Ok(terms)
+    }
+}
+
+/// Whether both ends of a connection are on this machine.
+fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
+    here == there || there.is_loopback()
 }
 
 /// A socket there, or at another port when that one is taken: a peer is told which one it is.
@@ -265,7 +292,7 @@ fn introduce<'a>(
     socket: &'a OwnedFd,
 ) -> Result<Other<'a>, MeetingError> {
     let (here, address) = ends(socket).map_err(system("a connection"))?;
-    let is_here = here == address || address.is_loopback();
+    let is_here = is_same_machine(here, address);
     let path = if is_here { LOOPBACK } else { meeting.path };
     let longest = if is_here {
         meeting.terms.datagram_len_max

@@ -49,7 +49,7 @@ pub use wire::UdpWire;
 /// What all ranks have agreed on, and the limits of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Octets of a datagram at most, whoever sends it.
+    /// Octets of a datagram at most, whoever sends it. What a job starts with may be more than it takes: see [`datagram_len`].
     pub datagram_len_max: usize,
     /// Octets that the system is asked for, for what waits to be received.
     pub receive_buffer_len: usize,
@@ -74,11 +74,10 @@ pub const LOOPBACK: Path = Path { rate: Some(1_000_000_000_000), ..Path::PRIVATE
 impl Default for Terms {
     fn default() -> Self {
         Terms {
-            // A multiple of 8, so that the octets of messages stay aligned behind each other in a train.
-            datagram_len_max: 8968,
+            datagram_len_max: LENS[0],
             receive_buffer_len: 4 << 20,
             window_max: 1024,
-            eager_max: 64 << 10,
+            eager_max: 256 << 10,
             sends_max: 4096,
             path: LOOPBACK,
             dead_after: DEAD_AFTER,
@@ -131,6 +130,35 @@ pub struct Job {
     pub lines: Vec<Option<OwnedFd>>,
 }
 
+/// Octets of datagrams, the longest first: as long as they may be, as an Ethernet with long frames takes them, and as any takes them.
+/// What a datagram costs hardly depends on its length. Multiples of 8, so that the octets of messages stay aligned behind each other
+/// in a train.
+const LENS: [usize; 3] = [65504, 8968, 1472];
+/// Packets that each peer is to be able to send ahead: with fewer, short messages wait for acknowledgments.
+const WINDOW_WANTED: u16 = 16;
+
+/// The longest datagrams of which each of the peers may send enough ahead, whatever the socket is granted; no longer than in the
+/// terms. A job takes the least that a rank of it says, for all of them.
+///
+/// # Errors
+/// The terms want datagrams that there are none of; the system refuses.
+pub fn datagram_len(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Result<usize> {
+    check_len(terms.datagram_len_max)?;
+    let granted = options::set_buffers(socket, terms.receive_buffer_len, terms.receive_buffer_len)?;
+    Ok(fitting(granted.receive_len, peers, terms.datagram_len_max))
+}
+
+/// As [`datagram_len`], where so many octets are granted.
+fn fitting(granted: usize, peers: usize, len_max: usize) -> usize {
+    let is_enough = |len: &usize| {
+        let shares = Shares::new(capacity(granted, charge(*len)), peers);
+        shares.is_ok_and(|shares| shares.part() >= WINDOW_WANTED)
+    };
+    let lens = std::iter::once(len_max).chain(LENS.into_iter().filter(|len| *len < len_max));
+    let shortest = LENS[LENS.len() - 1].min(len_max);
+    lens.into_iter().find(is_enough).unwrap_or(shortest)
+}
+
 /// Prepares a rank's socket, and gives the packets that each of its peers may send ahead, so that together they never fill it.
 ///
 /// # Errors
@@ -152,16 +180,20 @@ pub fn connect(
     source: Arc<dyn SlabSource>,
 ) -> io::Result<(Arc<UdpWire>, UdpInbox)> {
     let lens = job.members.iter().flatten().map(|member| member.datagram_len_max);
-    let longest = lens.fold(job.terms.datagram_len_max, usize::max);
-    if longest > LEN_MAX {
-        let text = format!("datagrams of {longest} octets, {LEN_MAX} can be had");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
+    check_len(lens.fold(job.terms.datagram_len_max, usize::max))?;
     // Trains that arrive are taken as such where the kernel joins them, and else one by one.
     let _ = options::set_trains(job.socket.as_fd(), true);
     let wire = Arc::new(UdpWire::new(job, source)?);
     let inbox = UdpInbox::new(wire.clone(), config.inline_max);
     Ok((wire, inbox))
+}
+
+fn check_len(len: usize) -> io::Result<()> {
+    if len <= LEN_MAX {
+        return Ok(());
+    }
+    let text = format!("datagrams of {len} octets, {LEN_MAX} can be had");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
 impl Terms {
