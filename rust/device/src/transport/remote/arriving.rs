@@ -44,6 +44,11 @@ impl<I> Arriving<I> {
         self.first = Some((slab, len));
     }
 
+    /// Octets of the message.
+    pub(in super::super) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(in super::super) fn is_long(&self) -> bool {
         self.first.is_some()
     }

@@ -17,7 +17,8 @@ use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
 use super::INDEX_BITS;
-use super::peer::{Eager, Peer, Side};
+use super::expected::Expected;
+use super::peer::{Coming, Eager, Peer, Side};
 use super::stage::{Stage, Staged};
 use super::wire::UdpWire;
 use crate::transport::remote::arriving::Arriving;
@@ -140,6 +141,7 @@ fn take_packet(
 ) -> Result<bool, String> {
     let (at, len) = (staged.at + head_len, staged.len - head_len);
     let rank = peer.rank as usize;
+    let landed = stage.take_landed(staged.at);
     let mut side = peer.side();
     if side.connection.is_over() {
         return Ok(false);
@@ -147,18 +149,26 @@ fn take_packet(
     match side.connection.handle_datagram(now, packet) {
         Verdict::Drop => {}
         Verdict::Deliver(delivery) => {
-            let data = Data { words: stage.words(), at, len };
+            let data = match &landed {
+                Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
+                None => Data { words: stage.words(), at, len },
+            };
             let what = side.resolve(peer, &*wire.source, delivery, data)?;
+            let expected = side.expected.take();
             drop(side);
+            let was_expected = landed.is_some();
+            // Whoever takes the message may want to be the only one who holds its memory.
+            drop(landed);
+            stage.go_on(rank, &delivery, was_expected, expected);
             let data = match what {
                 What::Message(_) => Data { words: stage.aligned(at, len), at: 0, len },
-                _ => data,
+                _ => Data { words: stage.words(), at, len },
             };
             hand_over(wire, peer, what, data, each)?;
             side = peer.side();
         }
         Verdict::Keep { slot } => {
-            if !stage.keep(rank, slot, at, len) {
+            if !stage.keep(rank, slot, landed.as_ref(), at, len) {
                 return Err(format!("{len} octets that have no place here"));
             }
             side.tally.copied += len as u64;
@@ -171,8 +181,10 @@ fn take_packet(
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
         let what = side.resolve(peer, &*wire.source, delivery, data)?;
+        let expected = side.expected.take();
         drop(side);
         hand_over(wire, peer, what, data, each)?;
+        stage.go_on(rank, &delivery, false, expected);
         side = peer.side();
     }
     Ok(true)
@@ -209,11 +221,14 @@ impl Side {
         delivery: Delivery,
         data: Data<'_>,
     ) -> Result<What, String> {
-        // Where the message is found, or where it is matched, its octets are copied once.
         self.tally.data_received += data.len as u64;
-        self.tally.copied += data.len as u64;
+        self.expected = None;
         match delivery {
-            Delivery::Arrived(arrival) => self.arrived(peer, source, &arrival, data),
+            Delivery::Arrived(arrival) => {
+                // Where the message is found, or where it is matched, its octets are copied once.
+                self.tally.copied += data.len as u64;
+                self.arrived(peer, source, &arrival, data)
+            }
             Delivery::Continued { arrival, offset, is_last, .. } => {
                 Ok(self.continued(arrival, offset as usize, is_last, data))
             }
@@ -255,12 +270,12 @@ impl Side {
             false => Kind::Synchronous,
         };
         if data.len == total {
-            self.arrivals.insert(header.token, Arriving::short(id, total));
+            self.arrivals.insert(header.token, Coming { arriving: Arriving::short(id, total), end: total });
             return Ok(What::Message(header));
         }
         let mut arriving = Arriving::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
-        self.arrivals.insert(header.token, arriving);
+        self.arrivals.insert(header.token, Coming { arriving, end: data.len });
         let begun = Payload::Begun { len: total, here: data.len };
         Ok(What::Elsewhere(header, Incoming::Reference(begun)))
     }
@@ -281,30 +296,40 @@ impl Side {
         let slab = taken(source, total, data)?;
         // Its sender waits for nothing, and counts it until the rank tells.
         self.connection.matched(id).map_err(|error| error.to_string())?;
-        self.eager = Some(Eager { id, header, slab, len: total });
+        self.eager = Some(Eager { id, header, slab, len: total, end: data.len });
         Ok(What::Nothing)
     }
 
     /// A message goes on.
     fn continued(&mut self, id: ArrivalId, offset: usize, is_last: bool, data: Data<'_>) -> What {
+        let connection = self.connection.settings().ours;
         if let Some(eager) = self.eager.as_mut().filter(|eager| eager.id == id) {
-            copy_octets(data.words, data.at, eager.slab.words(), offset, data.len);
+            self.tally.copied += place(data, &eager.slab, offset);
             if !is_last {
+                eager.end = eager.end.max(offset + data.len);
+                let Eager { slab, end, len, .. } = eager;
+                self.expected = Expected::new([connection, 0], slab.clone(), *end, *len, data.len);
                 return What::Nothing;
             }
             let Some(Eager { header, slab, len, .. }) = self.eager.take() else { return What::Nothing };
             return What::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
         }
         let token = u64::from(id.destination_id());
-        let Some(arriving) = self.arrivals.get_mut(&token) else { return What::Nothing };
+        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return What::Nothing };
+        *end = (*end).max(offset + data.len);
         match arriving.room() {
-            Some(slab) => copy_octets(data.words, data.at, slab.words(), offset, data.len),
+            Some(slab) => {
+                self.tally.copied += place(data, &slab, offset);
+                let ids = [connection, id.destination_id()];
+                self.expected = Expected::new(ids, slab, *end, arriving.len(), data.len);
+            }
             None => arriving.skim(offset, |i| octet(&data, i), data.len),
         }
         if !is_last {
             return What::Nothing;
         }
-        let Some(arriving) = self.arrivals.remove(&token) else { return What::Nothing };
+        self.expected = None;
+        let Some(Coming { arriving, .. }) = self.arrivals.remove(&token) else { return What::Nothing };
         let header = Header { kind: Kind::Rest, token, ..Header::default() };
         What::Elsewhere(header, arriving.into_whole())
     }
@@ -316,6 +341,15 @@ fn len_of(delivery: &Delivery) -> usize {
         Delivery::Arrived(arrival) => arrival.len as usize,
         Delivery::Continued { len, .. } => *len as usize,
     }
+}
+
+/// Puts octets where they belong, unless they are there; how many were copied.
+fn place(data: Data<'_>, slab: &Slab, at: usize) -> u64 {
+    if std::ptr::eq(data.words, slab.words()) && data.at == at {
+        return 0;
+    }
+    copy_octets(data.words, data.at, slab.words(), at, data.len);
+    data.len as u64
 }
 
 /// Memory for `len` octets that begins with these.

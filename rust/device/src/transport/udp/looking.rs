@@ -49,6 +49,10 @@ impl UdpWire {
 
     /// Reads what has come; whether there is something.
     pub(super) fn fill(&self, stage: &mut Stage, now: Nanos) -> bool {
+        if self.expecting.load(Relaxed) != 0 {
+            let peer = self.peer_of(self.expecting.swap(0, Relaxed) - 1);
+            stage.expect(peer.and_then(|peer| peer.side().expected.take()));
+        }
         stage.look(self.socket(), now).unwrap_or_else(|error| {
             // Nothing comes any more from anybody.
             if self.fault.set(error.to_string()).is_ok() {

@@ -13,6 +13,7 @@
 //! ```
 
 mod counted;
+mod expected;
 mod handling;
 mod inbox;
 mod lines;

@@ -11,6 +11,7 @@ use mpjdev_proto::datagram::modern::receiving::ArrivalId;
 use mpjdev_proto::datagram::modern::sending::Cancel;
 use mpjdev_proto::datagram::modern::time::Nanos;
 
+use super::expected::{Expected, HEAD_LEN};
 use super::outgoing::Outgoing;
 use super::store::Store;
 use super::timers::NEVER;
@@ -51,9 +52,11 @@ pub(super) struct Side {
     pub(super) store: Store,
     pub(super) outgoing: Outgoing,
     /// What arrives and is not done, by destination id.
-    pub(super) arrivals: HashMap<u64, Arriving<ArrivalId>>,
+    pub(super) arrivals: HashMap<u64, Coming>,
     /// The message that comes now in parts, without having been matched.
     pub(super) eager: Option<Eager>,
+    /// What is expected next.
+    pub(super) expected: Option<Expected>,
     /// Octets matched that the peer is to hear of.
     pub(super) owed: Option<u64>,
     /// Why the job has failed, if the peer is to hear of it.
@@ -91,6 +94,16 @@ pub(super) struct Eager {
     pub(super) header: Header,
     pub(super) slab: Slab,
     pub(super) len: usize,
+    /// Nothing has come from there on.
+    pub(super) end: usize,
+}
+
+/// A message that is numbered, or whose octets are asked for.
+#[derive(Debug)]
+pub(super) struct Coming {
+    pub(super) arriving: Arriving<ArrivalId>,
+    /// Nothing has come from there on.
+    pub(super) end: usize,
 }
 
 impl Peer {
@@ -108,6 +121,7 @@ impl Peer {
             outgoing,
             arrivals: HashMap::new(),
             eager: None,
+            expected: None,
             owed: None,
             failure: None,
             alive: None,
@@ -144,16 +158,22 @@ impl Side {
         before >= BURST && self.waiting < TOGETHER_LEN
     }
 
-    /// A receive has matched a message that was numbered; of a long one so many octets are wanted.
-    pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource) {
-        let Some(arriving) = self.arrivals.get_mut(&token) else { return };
+    /// A receive has matched a message that was numbered; of a long one so many octets are wanted. Datagrams have `len_max` octets
+    /// at most.
+    pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
+        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return };
         if self.connection.matched(arriving.id).is_err() {
             return;
         }
-        match arriving.is_long() {
-            true => arriving.make_room(wanted, source),
-            false => drop(self.arrivals.remove(&token)),
+        if !arriving.is_long() {
+            self.arrivals.remove(&token);
+            return;
         }
+        arriving.make_room(wanted, source);
+        let ids = [self.connection.settings().ours, token as u32];
+        let (at, len_max) = (*end, len_max.saturating_sub(HEAD_LEN));
+        self.expected =
+            arriving.room().and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
     }
 
     /// Takes no more messages, and takes those back that nobody has matched: nobody waits for them any more.
@@ -175,6 +195,7 @@ impl Side {
         self.outgoing.clear();
         self.arrivals.clear();
         self.eager = None;
+        self.expected = None;
         self.owed = None;
         self.failure = None;
         self.alive = None;

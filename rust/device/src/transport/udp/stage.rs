@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
+use mpjdev_buffer::octets::copy_out;
+use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::time::{MICROSECOND, Nanos};
 use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
 use mpjdev_sys::memory::Memory;
 
+use super::expected::{Expected, HEAD_LEN};
 use crate::transport::remote::copying::copy_octets;
 
 /// Octets of a room: a train at most.
@@ -16,8 +19,8 @@ const ROOM_LEN: usize = 64 << 10;
 /// Rooms that are filled with one call at most.
 const ROOMS: usize = 16;
 
-/// The fewest.
-const ROOMS_MIN: usize = 2;
+/// Octets that a wrong guess may cost a copy of, and be made again.
+const CHEAP: usize = 1 << 10;
 /// How long nothing new is expected behind a look that has found all that there was: who waits looks, and takes it at once.
 const FRESH: Nanos = MICROSECOND;
 
@@ -43,7 +46,7 @@ pub(super) struct Seen {
     pub(super) bad_checksums: u64,
     /// Packets of nobody that is known here, or that come from elsewhere.
     pub(super) unknown: u64,
-    /// Octets that were copied only because they did not begin at a word.
+    /// Octets that were copied only because they did not begin at a word, or were not what was expected.
     pub(super) moved: u64,
 }
 
@@ -51,6 +54,12 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Stage {
     memory: Memory,
+    /// What the next datagram is believed to be.
+    expected: Option<Expected>,
+    /// What the first datagram of the first room is, whose user data are elsewhere.
+    landed: Option<Expected>,
+    /// Which message the last part was of, by peer and id.
+    last: Option<(usize, ArrivalId)>,
     arrived: [Arrived; ROOMS],
     /// Rooms that are filled, and how many of them are done.
     count: usize,
@@ -58,9 +67,9 @@ pub(super) struct Stage {
     /// Octets of the next room that are done.
     done: usize,
     /// Rooms for the next look: the more, the longer each look has filled all. With one more than is filled it is known that there
-    /// was no more.
+    /// was no more; after a look in vain one is most likely enough.
     wanted: usize,
-    /// Whether the last look has found all that there was, and when.
+    /// Whether the last look has found all that there was, as far as is known, and when.
     is_drained: bool,
     filled_at: Nanos,
     /// What waits until it is its turn, by peer and slot.
@@ -79,11 +88,14 @@ impl Stage {
         let memory = |len| Memory::zeroed(len).ok_or(io::Error::from(io::ErrorKind::OutOfMemory));
         Ok(Stage {
             memory: memory(ROOMS * ROOM_LEN)?,
+            expected: None,
+            landed: None,
+            last: None,
             arrived: [Arrived::default(); ROOMS],
             count: 0,
             room: 0,
             done: 0,
-            wanted: ROOMS_MIN,
+            wanted: 1,
             is_drained: true,
             filled_at: 0,
             kept: (0..ranks).map(|_| Vec::new()).collect(),
@@ -112,21 +124,32 @@ impl Stage {
         if !self.is_empty() {
             return Ok(true);
         }
-        let words = self.memory.words();
-        let parts: [[Part<'_>; 1]; ROOMS] =
-            std::array::from_fn(|room| [Part::new(words, room * ROOM_LEN, ROOM_LEN)]);
-        let rooms: [&[Part<'_>]; ROOMS] = std::array::from_fn(|room| &parts[room][..]);
         self.seen.calls += 1;
-        match receive(socket, &rooms[..self.wanted], &mut self.arrived) {
+        let Stage { memory, arrived, expected, .. } = self;
+        let words = memory.words();
+        let wanted = if expected.is_some() { 1 } else { self.wanted };
+        let received = match expected {
+            Some(expected) => receive(socket, &[&room_around(words, expected)], arrived),
+            None if wanted == 1 => receive(socket, &[&[room(words, 0)]], arrived),
+            None => {
+                let parts: [[Part<'_>; 1]; ROOMS] = std::array::from_fn(|at| [room(words, at)]);
+                let rooms: [&[Part<'_>]; ROOMS] = std::array::from_fn(|at| &parts[at][..]);
+                receive(socket, &rooms[..wanted], arrived)
+            }
+        };
+        match received {
             Ok(count) => {
                 (self.count, self.room, self.done) = (count, 0, 0);
-                (self.is_drained, self.filled_at) = (count < self.wanted, now);
-                self.wanted = if self.is_drained { count + 1 } else { 2 * count }.clamp(ROOMS_MIN, ROOMS);
+                // Behind a single one that nobody expects there is most likely nothing, and whoever waits for it is not kept waiting.
+                self.is_drained = count < wanted || (count == 1 && self.expected.is_none());
+                self.filled_at = now;
+                self.wanted = if count < wanted { count + 1 } else { 2 * count }.min(ROOMS);
+                self.land();
                 Ok(true)
             }
             // What the network says of earlier datagrams is no news to the machines.
             Err(Obstacle::Later | Obstacle::Refused | Obstacle::Unreachable | Obstacle::TooLong) => {
-                self.wanted = ROOMS_MIN;
+                self.wanted = 1;
                 Ok(false)
             }
             Err(Obstacle::System(error)) => Err(error),
@@ -134,6 +157,51 @@ impl Stage {
         }
     }
 
+    /// Finds out whether the first datagram is the one that was expected; if not, brings all of it together.
+    fn land(&mut self) {
+        self.landed = None;
+        let Some(expected) = self.expected.take() else { return };
+        let arrived = &self.arrived[0];
+        let mut head = [0; HEAD_LEN];
+        copy_out(self.memory.words(), 0, &mut head);
+        let len = arrived.segment_len.min(arrived.sent_len);
+        if len <= arrived.len && expected.is(&head, len) {
+            self.landed = Some(expected);
+            return;
+        }
+        let (words, at, len) = expected.place();
+        let elsewhere = arrived.len.saturating_sub(HEAD_LEN).min(len);
+        copy_octets(words, at, self.memory.words(), HEAD_LEN, elsewhere);
+        self.seen.moved += elsewhere as u64;
+        if elsewhere <= CHEAP {
+            self.expected = Some(expected);
+        }
+    }
+
+    /// What is expected next.
+    pub(super) fn expect(&mut self, expected: Option<Expected>) {
+        self.expected = expected;
+    }
+
+    /// Octets of a peer have come, as expected or not, and what is expected to follow them: where parts of several messages come in
+    /// turns, nothing.
+    pub(super) fn go_on(
+        &mut self,
+        rank: usize,
+        delivery: &Delivery,
+        was_expected: bool,
+        expected: Option<Expected>,
+    ) {
+        let Delivery::Continued { arrival, .. } = *delivery else { return };
+        let is_run = was_expected || self.last == Some((rank, arrival));
+        self.last = Some((rank, arrival));
+        self.expected = expected.filter(|_| is_run);
+    }
+
+    /// What the datagram that begins there is, if its user data are where they belong.
+    pub(super) fn take_landed(&mut self, at: usize) -> Option<Expected> {
+        if at == 0 { self.landed.take() } else { None }
+    }
     /// The next datagram that is here as a whole.
     pub(super) fn take(&mut self) -> Option<Staged> {
         while self.room < self.count {
@@ -168,8 +236,15 @@ impl Stage {
         self.aligned.words()
     }
 
-    /// Keeps octets of the stage until it is their turn; false without memory.
-    pub(super) fn keep(&mut self, rank: usize, slot: u16, at: usize, len: usize) -> bool {
+    /// Keeps octets of the stage, or from elsewhere, until it is their turn; false without memory.
+    pub(super) fn keep(
+        &mut self,
+        rank: usize,
+        slot: u16,
+        landed: Option<&Expected>,
+        at: usize,
+        len: usize,
+    ) -> bool {
         let kept = &mut self.kept[rank];
         let slot = usize::from(slot);
         if kept.len() <= slot {
@@ -180,7 +255,9 @@ impl Stage {
             *place = Memory::zeroed(len);
         }
         let Some(memory) = place else { return false };
-        copy_octets(self.memory.words(), at, memory.words(), 0, len);
+        let (words, at) =
+            landed.map_or((self.memory.words(), at), |landed| (landed.place().0, landed.place().1));
+        copy_octets(words, at, memory.words(), 0, len);
         true
     }
 
@@ -206,6 +283,18 @@ impl Stage {
     pub(super) fn is_touched(&self, rank: usize) -> bool {
         self.is_touched[rank]
     }
+}
+
+/// A room of the stage.
+fn room(words: &[AtomicU64], at: usize) -> Part<'_> {
+    Part::new(words, at * ROOM_LEN, ROOM_LEN)
+}
+
+/// The first room, with the user data of what is expected where they belong.
+fn room_around<'a>(words: &'a [AtomicU64], expected: &'a Expected) -> [Part<'a>; 3] {
+    let (place, at, len) = expected.place();
+    let rest = HEAD_LEN + len;
+    [Part::new(words, 0, HEAD_LEN), Part::new(place, at, len), Part::new(words, rest, ROOM_LEN - rest)]
 }
 
 #[cfg(test)]
@@ -238,7 +327,7 @@ mod tests {
     fn what_is_kept_stays_until_its_slot_is_used_again() {
         let mut stage = stage(&[]);
         mpjdev_buffer::octets::copy_in(stage.words(), 0, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        assert!(stage.keep(0, 5, 3, 9) && stage.keep(0, 2, 0, 8));
+        assert!(stage.keep(0, 5, None, 3, 9) && stage.keep(0, 2, None, 0, 8));
         let octets = |stage: &Stage, slot, len| {
             let mut octets = vec![0; len];
             mpjdev_buffer::octets::copy_out(stage.kept(0, slot).expect("kept"), 0, &mut octets);

@@ -133,9 +133,9 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
     }
 }
 
-/// What people are told of it: nothing is copied on the way but by the system, and to where the message is.
+/// What people are told of it: nothing is copied on the way but by the system, which puts most octets where the message is.
 #[test]
-fn large_messages_are_copied_once_on_each_side() {
+fn large_messages_are_copied_by_the_system_alone() {
     const COUNT: u64 = 20;
     let ranks = ranks(2, Terms::default(), Pump::Runs);
     let large = message(1 << 16, 1.0);
@@ -151,7 +151,7 @@ fn large_messages_are_copied_once_on_each_side() {
     let again = 1.0 + sent.retransmitted as f64 / sent.packets_sent as f64;
     let copies = (sent.copies_sent().expect("some"), received.copies_received().expect("some"));
     assert!(copies.0 >= 1.0 && copies.0 < again + 0.01, "{copies:?}, {sent:?}");
-    assert!(copies.1 >= 1.0 && (copies.1 < 1.01 || received.kept > 0), "{copies:?}, {received:?}");
+    assert!(copies.1 < 0.5 || received.duplicates > 0, "{copies:?}, {received:?}");
 }
 
 /// What the worlds with losses are for: datagrams are lost, and nobody notices but the counters.

@@ -56,6 +56,8 @@ pub struct UdpWire {
     pub(super) is_staged: AtomicBool,
     /// Somebody who found no room may find some.
     pub(super) has_room: AtomicBool,
+    /// The peer of which octets are expected now, and 1; 0 when the stage knows.
+    pub(super) expecting: AtomicU32,
     /// Peers with messages that wait for more.
     pub(super) waiting_count: AtomicUsize,
     /// How often the rank has looked for them.
@@ -119,6 +121,7 @@ impl UdpWire {
             timers,
             is_staged: AtomicBool::new(false),
             has_room: AtomicBool::new(false),
+            expecting: AtomicU32::new(0),
             waiting_count: AtomicUsize::new(0),
             turns: AtomicU32::new(0),
             poller,
@@ -172,6 +175,8 @@ impl UdpWire {
         }
         self.known.set(peer.rank, PeerState::Failed(why.to_owned()));
         self.has_room.store(true, SeqCst);
+        // The memory of what was expected of it is held no longer.
+        self.expecting.store(peer.rank + 1, Relaxed);
         self.note_change();
     }
 
@@ -292,7 +297,10 @@ impl Wire for UdpWire {
         };
         let sent = match header.kind {
             Kind::Matched => {
-                side.matched(header.token, header.context, &*self.source);
+                side.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
+                if side.expected.is_some() {
+                    self.expecting.store(dest + 1, Relaxed);
+                }
                 true
             }
             _ => self.send_message(&mut side, header, body),

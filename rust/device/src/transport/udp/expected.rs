@@ -1,0 +1,70 @@
+//! The octets of a message that are expected next: read to where they belong, without a copy in between.
+//!
+//! ```text
+//! room      | head | user data                | rest |      what a datagram, or a train, is received into
+//!              |         |                       |
+//!            stage    the message's memory     stage
+//! ```
+//!
+//! It is a guess, and costs a copy when it is wrong: the octets are then in memory of the message that has not been written, which
+//! nobody reads before what belongs there has come.
+
+use std::sync::atomic::AtomicU64;
+
+use mpjdev_buffer::Slab;
+use mpjdev_proto::datagram::extension::{Extension, Fragment};
+use mpjdev_proto::datagram::header::Header;
+use mpjdev_proto::datagram::layout::{FIXED_LEN, FRAGMENT_LEN, HEADER_LEN};
+
+/// Octets in front of the user data of a fragment that says nothing else.
+pub(super) const HEAD_LEN: usize = FIXED_LEN + FRAGMENT_LEN;
+/// Fewer are copied: that costs less than to be wrong about them.
+const LEN_MIN: usize = 4 << 10;
+
+/// Octets of a message that are expected.
+#[derive(Debug)]
+pub(super) struct Expected {
+    /// The connection, as it stands in the packet.
+    connection: u32,
+    destination_id: u32,
+    slab: Slab,
+    at: usize,
+    len: usize,
+}
+
+impl Expected {
+    /// Octets of a message of `total` from `at` on, of which nothing has come, in a datagram with `len_max` of them at most. None where
+    /// there are too few.
+    pub(super) fn new(
+        [connection, destination_id]: [u32; 2],
+        slab: Slab,
+        at: usize,
+        total: usize,
+        len_max: usize,
+    ) -> Option<Expected> {
+        let len = total.saturating_sub(at).min(len_max);
+        // The data of a room behind them begin at a word.
+        let is_worth_it = len >= LEN_MIN && at.is_multiple_of(8) && total <= slab.len();
+        is_worth_it.then_some(Expected { connection, destination_id, slab, at, len })
+    }
+
+    /// Where they belong: memory, place and length.
+    pub(super) fn place(&self) -> (&[AtomicU64], usize, usize) {
+        (self.slab.words(), self.at, self.len)
+    }
+
+    /// Whether a datagram of so many octets, with these in front, is what was expected.
+    pub(super) fn is(&self, head: &[u8; HEAD_LEN], len: usize) -> bool {
+        let Some((fixed, rest)) = head.split_first_chunk::<HEADER_LEN>() else { return false };
+        let (Ok(header), Ok((extension, _))) = (Header::parse(fixed), Extension::parse(rest)) else {
+            return false;
+        };
+        let Some(Fragment { destination_id, offset, .. }) = extension.fragment else { return false };
+        extension.octets_len() + HEADER_LEN == HEAD_LEN
+            && !extension.checked
+            && (extension.connection, destination_id) == (self.connection, self.destination_id)
+            && offset == self.at as u64
+            && header.len as usize == self.len
+            && len == HEAD_LEN + self.len
+    }
+}
