@@ -169,6 +169,10 @@ pub struct Run {
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,
 
+    /// Give every datagram a checksum (CRC32C) beside the short one that UDP has, with --transport udp
+    #[arg(long)]
+    checksum: bool,
+
     /// The program, after options for its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -251,10 +255,9 @@ impl Run {
     fn network(&self) -> Result<Option<Network>, String> {
         let is_over_datagrams = self.transport == Transport::Udp;
         let datagrams =
-            Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: false };
+            Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: self.checksum };
         if datagrams != Datagrams::default() && !is_over_datagrams {
-            let why =
-                "--link-rate and --datagram-len are for ranks that send datagrams: with --transport udp";
+            let why = "--link-rate, --datagram-len and --checksum are for ranks that send datagrams: with --transport udp";
             return Err(why.to_owned());
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;

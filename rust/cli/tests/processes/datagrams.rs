@@ -71,10 +71,9 @@ fn nothing_but_a_line_to_each_other_rank_stays_open() {
 }
 
 fn a_rate_is_one_of_datagrams() {
-    let text =
-        "mpjrun: --link-rate and --datagram-len are for ranks that send datagrams: with --transport udp\n";
-    for option in [["--link-rate", "1gbit"], ["--datagram-len", "1200"]] {
-        assert_eq!(job(2, &option, "once"), (2, String::new(), text.to_owned()));
+    let text = "mpjrun: --link-rate, --datagram-len and --checksum are for ranks that send datagrams: with --transport udp\n";
+    for option in [&["--link-rate", "1gbit"][..], &["--datagram-len", "1200"], &["--checksum"]] {
+        assert_eq!(job(2, option, "once"), (2, String::new(), text.to_owned()));
     }
     let (status, _, err) = over_datagrams(2, &["--link-rate", "100"], "once");
     assert!(status == 2 && err.contains("not a rate such as 100mbit"), "{status}: {err}");
@@ -134,6 +133,13 @@ fn datagrams_may_be_of_any_length() {
     assert!(status == 2 && err.contains("not a number of octets from 68 to 65507"), "{status}: {err}");
 }
 
+fn datagrams_may_have_checksums() {
+    for options in [&["--checksum"][..], &["--checksum", "--datagram-len", "68"]] {
+        let (status, out, err) = over_datagrams(3, options, "exchange");
+        assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 3], ""), "{options:?}");
+    }
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("messages_of_all_sizes_go_round_by_datagrams", messages_of_all_sizes_go_round_by_datagrams),
     ("all_exchange_with_all_by_datagrams", all_exchange_with_all_by_datagrams),
@@ -145,6 +151,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
     ("datagrams_may_be_of_any_length", datagrams_may_be_of_any_length),
+    ("datagrams_may_have_checksums", datagrams_may_have_checksums),
     ("the_peers_of_a_killed_rank_see_its_line_end", the_peers_of_a_killed_rank_see_its_line_end),
     ("ranks_that_never_sleep_see_a_line_end_too", ranks_that_never_sleep_see_a_line_end_too),
     ("a_rank_that_is_stopped_is_not_dead_over_datagrams", a_rank_that_is_stopped_is_not_dead_over_datagrams),

@@ -66,6 +66,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
         first_ours: numbers[peer][rank].1,
         send_window: windows[peer],
         datagram_len_max: terms.datagram_len_max,
+        is_checked: terms.is_checked,
         max_ack_delay: terms.path.max_ack_delay,
         path: terms.path,
     };

@@ -126,7 +126,7 @@ fn connect_by_datagrams(
 fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
     let default = udp::Terms { dead_after, ..udp::Terms::default() };
     let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
-    udp::Terms { datagram_len_max, ..default }
+    udp::Terms { datagram_len_max, is_checked: datagrams.are_checked, ..default }
 }
 
 /// Connects this rank to all others that it does not share memory with; the sockets are by host.

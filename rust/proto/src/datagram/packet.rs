@@ -210,6 +210,12 @@ pub fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     parts.into_iter().fold(0, crc32c::crc32c_append)
 }
 
+/// The CRC32C of what has this one with these octets behind it: for those who have a packet in pieces.
+#[must_use]
+pub fn checksum_on(before: u32, octets: &[u8]) -> u32 {
+    crc32c::crc32c_append(before, octets)
+}
+
 /// Takes the trailer off what follows the head, if it is that of the whole packet.
 fn checked<'a>(octets: &[u8], rest: &'a [u8]) -> Result<&'a [u8], PacketError> {
     let Some((data, trailer)) = rest.split_last_chunk::<TRAILER_LEN>() else {

@@ -7,13 +7,13 @@ use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Header as Fixed;
-use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN};
+use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::connection::Verdict;
 use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::resets::Resets;
 use mpjdev_proto::datagram::modern::settings::ANNOUNCED_LEN;
 use mpjdev_proto::datagram::modern::time::Nanos;
-use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
 use super::INDEX_BITS;
@@ -72,6 +72,9 @@ impl Reader {
             stage.seen.unknown += 1;
             return self.answer(wire, staged, now, &packet);
         };
+        if packet.extension.checked != peer.is_checked {
+            return stage.seen.malformed += 1;
+        }
         stage.touch(peer.rank as usize);
         match take_packet(wire, peer, stage, staged, head_len, &packet, now, each) {
             Ok(true) => {}
@@ -85,8 +88,8 @@ impl Reader {
     fn answer(&mut self, wire: &UdpWire, staged: &Staged, now: Nanos, packet: &Packet) {
         let Some(from) = staged.from else { return };
         let Some(reset) = self.resets.answer(now, packet) else { return };
-        let mut head = [0; HEAD_LEN_MAX];
-        let Ok(len) = reset.emit_head(&mut head) else { return };
+        let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
+        let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);
         // It is no matter whether it arrives.
         let _ = datagram::send(wire.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
@@ -119,12 +122,35 @@ fn parse(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), Packet
     let packet = Packet { header: Fixed::parse(fixed)?, extension };
     let ends = packet.head_len() + packet.trailer_len();
     let found = staged.len.saturating_sub(ends);
-    if packet.header.len as usize != found || staged.len < ends || packet.extension.checked {
+    if packet.header.len as usize != found || staged.len < ends {
         return Err(PacketError::Len { len: packet.header.len, found });
+    }
+    if packet.extension.checked {
+        check_sum(words, staged)?;
     }
     packet.check()?;
     Ok((packet, packet.head_len()))
 }
+
+/// Compares the checksum at the end of a datagram with that of its other octets.
+#[cold]
+fn check_sum(words: &[AtomicU64], staged: &Staged) -> Result<(), PacketError> {
+    let (mut chunk, mut trailer) = ([0; SUMMED_LEN], [0; TRAILER_LEN]);
+    let summed_len = staged.len - TRAILER_LEN;
+    let (mut computed, mut done) = (0, 0);
+    while done < summed_len {
+        let chunk = &mut chunk[..SUMMED_LEN.min(summed_len - done)];
+        copy_out(words, staged.at + done, chunk);
+        computed = checksum_on(computed, chunk);
+        done += chunk.len();
+    }
+    copy_out(words, staged.at + summed_len, &mut trailer);
+    let found = u32::from_be_bytes(trailer);
+    if found == computed { Ok(()) } else { Err(PacketError::Checksum { found, computed }) }
+}
+
+/// Octets that are summed at a time.
+const SUMMED_LEN: usize = 4 << 10;
 
 /// Takes a packet to the machine of its peer, and hands over what it brings, and what it was missing; false when the connection is
 /// over.
@@ -139,7 +165,7 @@ fn take_packet(
     now: Nanos,
     each: &mut Each<'_>,
 ) -> Result<bool, String> {
-    let (at, len) = (staged.at + head_len, staged.len - head_len);
+    let (at, len) = (staged.at + head_len, packet.header.len as usize);
     let rank = peer.rank as usize;
     let landed = stage.take_landed(staged.at);
     let mut side = peer.side();

@@ -6,7 +6,7 @@
 //! word 1   version                word 5   octets of a datagram that it takes at most
 //! word 2   its UDP port           word 6   packets that the reader may send ahead
 //! word 3   connection number of   word 7   microseconds that its acknowledgments may wait
-//!          packets to the sender
+//!          packets to the sender      word 8   1 if all packets are to have a checksum, else 0
 //! ```
 //!
 //! All are big-endian, 32 bits each.
@@ -34,7 +34,7 @@ const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The layout above, and that of the packets.
 const VERSION: u32 = 1;
 /// Octets.
-pub(super) const LEN: usize = 32;
+pub(super) const LEN: usize = 36;
 /// The largest of the numbers that go round.
 const SEQUENCE_MAX: u32 = (1 << 15) - 1;
 /// How often whoever waits is asked whether to go on.
@@ -144,6 +144,7 @@ pub(super) struct Introduction {
     pub(super) datagram_len_max: usize,
     pub(super) window: u16,
     pub(super) max_ack_delay: Nanos,
+    pub(super) wants_checksums: bool,
 }
 
 impl Introduction {
@@ -157,6 +158,7 @@ impl Introduction {
             u32::try_from(self.datagram_len_max).unwrap_or(u32::MAX),
             self.window.into(),
             u32::try_from(self.max_ack_delay / 1000).unwrap_or(u32::MAX),
+            self.wants_checksums.into(),
         ];
         let mut octets = [0; LEN];
         for (place, number) in octets.as_chunks_mut().0.iter_mut().zip(numbers) {
@@ -171,7 +173,7 @@ impl Introduction {
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
             *number = u32::from_be_bytes(*octets);
         }
-        let [magic, version, port, connection, first, len, window, delay] = numbers;
+        let [magic, version, port, connection, first, len, window, delay, checksums] = numbers;
         if (magic, version) != (MAGIC, VERSION) {
             return Err(MeetingError::Version { peer, begin: [magic, version] });
         }
@@ -188,6 +190,7 @@ impl Introduction {
         within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
         within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
         within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
+        within("whether packets have checksums", checksums, 0, 1)?;
         Ok(Introduction {
             port: port as u16,
             connection,
@@ -195,6 +198,7 @@ impl Introduction {
             datagram_len_max: len as usize,
             window: window as u16,
             max_ack_delay: Nanos::from(delay) * 1000,
+            wants_checksums: checksums == 1,
         })
     }
 }
@@ -307,6 +311,7 @@ fn introduce<'a>(
         datagram_len_max: longest,
         window: own.window,
         max_ack_delay: path.max_ack_delay,
+        wants_checksums: meeting.terms.is_checked,
     };
     // Nothing has been sent on it yet, so there is room.
     match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
@@ -400,6 +405,8 @@ impl Other<'_> {
             first_ours: self.said.first,
             send_window: told.window,
             datagram_len_max: told.datagram_len_max.min(self.said.datagram_len_max),
+            // Who wants them has reasons that hold for both ways.
+            is_checked: told.wants_checksums || self.said.wants_checksums,
             max_ack_delay: told.max_ack_delay,
             path: self.path,
         })

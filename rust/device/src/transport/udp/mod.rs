@@ -35,7 +35,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
-use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN};
+use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
@@ -64,6 +64,8 @@ pub struct Terms {
     pub path: Path,
     /// How long nothing may come from a rank that is asked for something, in nanoseconds, before it is dead.
     pub dead_after: Nanos,
+    /// Whether all datagrams are to have a checksum of their own.
+    pub is_checked: bool,
     /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
     pub impairment: Option<(Impairment, u64)>,
 }
@@ -82,6 +84,7 @@ impl Default for Terms {
             sends_max: 4096,
             path: LOOPBACK,
             dead_after: DEAD_AFTER,
+            is_checked: false,
             impairment: None,
         }
     }
@@ -104,6 +107,8 @@ pub struct Member {
     pub send_window: u16,
     /// Octets of a datagram at most, there and back.
     pub datagram_len_max: usize,
+    /// Whether datagrams have a checksum of their own, there and back.
+    pub is_checked: bool,
     /// How long its acknowledgments may wait, in nanoseconds.
     pub max_ack_delay: Nanos,
     /// What is known of the way to it.
@@ -214,13 +219,15 @@ impl Terms {
             peer_sends_max: SENDS_MAX,
             arrivals_max: ARRIVALS_MAX,
             dead_after: self.dead_after,
+            checked: member.is_checked,
             ..Settings::new(member.path)
         }
     }
 
     /// Octets of a message that leave before it is matched: what fits a datagram does, and what fits a quarter of the window.
     fn eager_len(&self, member: &Member) -> usize {
-        let room = member.datagram_len_max - FIXED_LEN - CONTEXT_LEN;
+        let trailer_len = if member.is_checked { TRAILER_LEN } else { 0 };
+        let room = member.datagram_len_max - FIXED_LEN - CONTEXT_LEN - trailer_len;
         let fragments = room.saturating_sub(FRAGMENT_LEN) * usize::from(member.send_window / 4);
         room.max(fragments.min(self.eager_max as usize))
     }

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::os::fd::BorrowedFd;
 
-use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
+use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::content::Body;
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::network::Network;
-use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::packet::{Packet, checksum};
 use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, Train};
 
 use super::store::Store;
@@ -19,11 +19,13 @@ const DATAGRAMS_MAX: usize = SEGMENTS_MAX;
 const VAIN_MAX: u32 = 8;
 
 /// A datagram that has not left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Piece {
     head: [u8; HEAD_LEN_MAX],
     head_len: usize,
     body: Option<Body>,
+    /// All its octets, where they end with their checksum: those that were summed must be those that leave.
+    whole: Option<Vec<u8>>,
 }
 
 impl Piece {
@@ -32,7 +34,20 @@ impl Piece {
     }
 
     fn len(&self) -> usize {
-        self.head_len + self.body_len()
+        self.whole.as_ref().map_or(self.head_len + self.body_len(), Vec::len)
+    }
+
+    /// All its octets.
+    #[cold]
+    fn octets(&self, store: &Store) -> Vec<u8> {
+        let len = self.head_len + self.body_len();
+        let mut octets = Vec::with_capacity(len + TRAILER_LEN);
+        octets.resize(len, 0);
+        octets[..self.head_len].copy_from_slice(&self.head[..self.head_len]);
+        if let Some(body) = self.body {
+            store.read(body.token, body.offset as usize, &mut octets[self.head_len..]);
+        }
+        octets
     }
 }
 
@@ -90,12 +105,17 @@ impl Outgoing {
     }
 
     /// A packet, and where its user data are.
-    pub(super) fn push(&mut self, packet: &Packet, body: Option<Body>) {
-        let mut piece = Piece { head: [0; HEAD_LEN_MAX], head_len: 0, body };
+    pub(super) fn push(&mut self, packet: &Packet, body: Option<Body>, store: &Store) {
+        let mut piece = Piece { head: [0; HEAD_LEN_MAX], head_len: 0, body, whole: None };
         match packet.emit_head(&mut piece.head) {
             Ok(head_len) => piece.head_len = head_len,
             // What the machine says is a packet.
             Err(error) => return debug_assert!(false, "{error}"),
+        }
+        if packet.extension.checked {
+            let mut octets = piece.octets(store);
+            octets.extend(checksum([&octets[..]]).to_be_bytes());
+            piece.whole = Some(octets);
         }
         self.left.octets += piece.len() as u64;
         self.left.data += piece.body_len() as u64;
@@ -135,6 +155,10 @@ impl Outgoing {
     fn send(&self, socket: BorrowedFd<'_>, store: &Store) -> Result<usize, (usize, Obstacle)> {
         let mut runs = [Run::from(&[][..]); 2 * DATAGRAMS_MAX];
         for (piece, pair) in self.pieces.iter().zip(runs.chunks_exact_mut(2)) {
+            if let Some(whole) = &piece.whole {
+                pair[0] = Run::from(&whole[..]);
+                continue;
+            }
             pair[0] = Run::from(&piece.head[..piece.head_len]);
             if let Some(body) = piece.body {
                 pair[1] = Run::from(store.part(body.token, body.offset as usize, body.len as usize));
@@ -182,12 +206,8 @@ impl Outgoing {
     #[cold]
     fn play(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
         let Some(network) = &mut self.network else { return };
-        for piece in self.pieces.drain(..) {
-            let mut octets = vec![0; piece.len()];
-            octets[..piece.head_len].copy_from_slice(&piece.head[..piece.head_len]);
-            if let Some(body) = piece.body {
-                store.read(body.token, body.offset as usize, &mut octets[piece.head_len..]);
-            }
+        for mut piece in self.pieces.drain(..) {
+            let octets = piece.whole.take().unwrap_or_else(|| piece.octets(store));
             network.send(now, octets.len(), octets);
         }
         while let Some(octets) = network.poll_deliver(now) {

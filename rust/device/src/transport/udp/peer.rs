@@ -9,6 +9,7 @@ use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::modern::connection::Connection;
 use mpjdev_proto::datagram::modern::receiving::ArrivalId;
 use mpjdev_proto::datagram::modern::sending::Cancel;
+use mpjdev_proto::datagram::modern::settings::Settings;
 use mpjdev_proto::datagram::modern::time::Nanos;
 
 use super::expected::{Expected, HEAD_LEN};
@@ -30,6 +31,8 @@ pub(super) struct Peer {
     pub(super) address: SocketAddr,
     /// What stands in the packets that come from it.
     pub(super) ours: u32,
+    /// Whether its packets have a checksum.
+    pub(super) is_checked: bool,
     /// Octets of a message to it that leave before it is matched.
     pub(super) eager_len: usize,
     /// Octets of a message of its that come before it is matched, at most.
@@ -114,7 +117,7 @@ impl Peer {
         connection: Connection,
         outgoing: Outgoing,
     ) -> Peer {
-        let ours = connection.settings().ours;
+        let Settings { ours, checked: is_checked, .. } = *connection.settings();
         let side = Side {
             connection,
             store: Store::default(),
@@ -135,6 +138,7 @@ impl Peer {
             rank,
             address,
             ours,
+            is_checked,
             eager_len,
             eager_max,
             side: Mutex::new(side),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use mpjdev_buffer::octets::copy_in;
 use mpjdev_buffer::{Slab, SlabSource};
-use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, LRANK_MAX};
+use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
 use mpjdev_proto::datagram::modern::sending::{Completion, Send};
 use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
 
@@ -83,8 +83,7 @@ impl UdpWire {
         }
         let mut octets = extra.octets();
         // A reason that does not fit a datagram is cut.
-        let mut fits =
-            octets.len().min(side.connection.settings().datagram_len_max - FIXED_LEN - CONTEXT_LEN);
+        let mut fits = octets.len().min(side.connection.settings().room() - CONTEXT_LEN);
         while fits < octets.len() && octets[fits] & 0xc0 == 0x80 {
             fits -= 1;
         }
@@ -135,7 +134,7 @@ impl UdpWire {
                 && let Some(transmit) = side.connection.poll_transmit(now)
             {
                 side.has_fin_left |= transmit.packet.extension.fin;
-                side.outgoing.push(&transmit.packet, transmit.body);
+                side.outgoing.push(&transmit.packet, transmit.body, &side.store);
             }
             let was_full = side.outgoing.is_full();
             side.outgoing.flush(now, self.socket(), &side.store);

@@ -15,6 +15,8 @@ use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
 
 mod deaths;
+mod relay;
+mod tampering;
 
 use super::*;
 use crate::error::DeviceError;

@@ -44,7 +44,10 @@ impl Resets {
         }
         self.answered.insert(connection, now);
         let closed = self.closed.iter().find(|packet| packet.extension.connection == connection);
-        Some(closed.copied().unwrap_or_else(|| reset(connection)))
+        let mut answer = closed.copied().unwrap_or_else(|| reset(connection));
+        // Whoever sends checksums takes nothing without.
+        answer.extension.checked = packet.extension.checked;
+        Some(answer)
     }
 
     /// This connection is not driven any more. If it has closed well, and its peer did not hear that, the peer will be told
@@ -66,6 +69,14 @@ mod tests {
 
     fn packet(connection: u32) -> Packet {
         Packet { extension: Extension::new(connection, 0), ..Packet::default() }
+    }
+
+    #[test]
+    fn an_answer_has_a_checksum_where_the_packet_has_one() {
+        let mut checked = packet(7);
+        checked.extension.checked = true;
+        let answer = Resets::new().answer(0, &checked).expect("an answer");
+        assert!(answer.extension.rst && answer.extension.checked, "{answer:?}");
     }
 
     /// One answer in 100 ms for each, none to an answer, and no memory without bound.

@@ -184,7 +184,8 @@ impl Settings {
     }
 
     /// Octets of blocks and user data in one packet.
-    pub(super) const fn room(&self) -> usize {
+    #[must_use]
+    pub const fn room(&self) -> usize {
         self.datagram_len_max - FIXED_LEN - if self.checked { TRAILER_LEN } else { 0 }
     }
 

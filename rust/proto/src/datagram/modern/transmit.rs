@@ -232,7 +232,9 @@ impl Connection {
 
     /// There is nobody here any more; named by the number that we have given this connection.
     fn reset(&mut self) -> Transmit {
-        Transmit { packet: reset(self.settings.ours), body: None }
+        let mut packet = reset(self.settings.ours);
+        packet.extension.checked = self.settings.checked;
+        Transmit { packet, body: None }
     }
 
     /// What whoever still sends to this connection has to know, if it has closed well.

@@ -19,7 +19,12 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
         rank,
         sockets,
         address: (Ipv4Addr::LOCALHOST, 0).into(),
-        terms: Terms { datagram_len_max: 8968 - 8 * rank as usize, ..Terms::default() },
+        // One of them wants checksums.
+        terms: Terms {
+            datagram_len_max: 8968 - 8 * rank as usize,
+            is_checked: rank == 1,
+            ..Terms::default()
+        },
         path: Path::UNKNOWN,
         deadline: Instant::now() + after,
     }
@@ -40,6 +45,7 @@ fn introduction() -> Introduction {
         datagram_len_max: 1472,
         window: 9,
         max_ack_delay: 25_000_000,
+        wants_checksums: true,
     }
 }
 
@@ -54,6 +60,7 @@ fn an_introduction_is_these_octets() {
         &[0, 0, 5, 0xc0],
         &[0, 0, 0, 9],
         &[0, 0, 0x61, 0xa8],
+        &[0, 0, 0, 1],
     ]
     .concat();
     assert_eq!(introduction().emit()[..], octets);
@@ -86,6 +93,7 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
             assert_eq!(to.send_window, other.receive_window);
             assert_eq!(to.datagram_len_max, 8968 - 8 * rank.max(peer), "what both take");
             assert_eq!(to.path, LOOPBACK);
+            assert_eq!(to.is_checked, rank == 1 || peer == 1, "where one of both wants them");
         }
     }
     let numbers: std::collections::HashSet<u32> =
@@ -108,6 +116,11 @@ fn what_a_peer_cannot_say_is_named() {
     assert_eq!(value(Introduction { window: 8193, ..sound }), ("the window", 8193));
     let delay = ("the longest wait of an acknowledgment", 1_000_001);
     assert_eq!(value(Introduction { max_ack_delay: 1_000_001_000, ..sound }), delay);
+    let mut octets = sound.emit();
+    octets[35] = 2;
+    let error = met(&octets).expect_err("no yes and no no");
+    let MeetingError::Value { field, value, .. } = error else { panic!("{error}") };
+    assert_eq!((field, value), ("whether packets have checksums", 2));
     let mut octets = sound.emit();
     octets[17] = 1;
     assert!(matches!(met(&octets), Err(MeetingError::Value { field: "the first sequence number", .. })));

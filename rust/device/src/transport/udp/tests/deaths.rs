@@ -9,6 +9,13 @@ use crate::transport::PeerState;
 /// Jobs of ranks with lines between them.
 fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
     let mut jobs = job::udp_jobs(count, terms).expect("sockets");
+    add_lines(&mut jobs);
+    jobs
+}
+
+/// Gives ranks lines to each other.
+pub(super) fn add_lines(jobs: &mut [Job]) {
+    let count = jobs.len();
     jobs.iter_mut().for_each(|job| job.lines = (0..count).map(|_| None).collect());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     for (low, high) in (0..count).flat_map(|high| (0..high).map(move |low| (low, high))) {
@@ -16,7 +23,6 @@ fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
         let (other, _) = listener.accept().expect("it has come");
         (jobs[low].lines[high], jobs[high].lines[low]) = (Some(one.into()), Some(other.into()));
     }
-    jobs
 }
 
 const ENDED: &str = "its connection has ended before it had finished";
