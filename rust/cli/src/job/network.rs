@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use mpjdev_device::job::world::{Carrier, Datagrams, World, WorldHost, address_octets};
 use mpjdev_device::transport::tcp::{Member, Terms, mesh};
+use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{MAXLINEAR_DEFAULT, TAG_UB_MAX, XSIZE_DEFAULT};
-use mpjdev_proto::impi::{Dialect, Proc, marker};
+use mpjdev_proto::impi::{Dialect, Proc};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -137,6 +138,15 @@ impl Network {
         addresses.map(|address| mesh::listen(*address, self.ports.clone())).collect()
     }
 
+    /// How its ranks send messages, as all of the job have to.
+    #[must_use]
+    pub const fn way(&self) -> Way {
+        match self.carrier {
+            Carrier::Tcp => Way::Packets,
+            Carrier::Udp(_) => Way::Datagrams,
+        }
+    }
+
     /// What the ranks of a job of one launcher are told, that have nothing in common but their connections.
     ///
     /// # Errors
@@ -145,7 +155,7 @@ impl Network {
         let (listeners, addresses): (Vec<_>, Vec<_>) =
             self.listen(pids.len(), 0, Ipv4Addr::LOCALHOST.into())?.into_iter().unzip();
         let member = |(pid, address, host): (&Pid, &SocketAddr, u32)| {
-            let proc = proc(self.terms.dialect, *pid, address.ip());
+            let proc = proc(self.terms.dialect, *pid, self.way(), address.ip());
             Member { proc, host, is_ours: true }
         };
         let pids_at = pids.iter().zip(&addresses).zip(0..);
@@ -170,9 +180,9 @@ impl Network {
 
 /// A process of ours as it is announced (IMPI 2.2).
 #[must_use]
-pub fn proc(dialect: Dialect, pid: Pid, address: IpAddr) -> Proc {
+pub fn proc(dialect: Dialect, pid: Pid, way: Way, address: IpAddr) -> Proc {
     let pid = pid.as_raw_nonzero().get().unsigned_abs();
-    Proc { host_id: address_octets(address), pid: marker::marked(dialect, pid) }
+    Proc { host_id: address_octets(address), pid: marker::marked(dialect, pid, way) }
 }
 
 /// Random octets of the system's.
@@ -378,7 +388,7 @@ mod tests {
             assert_eq!((world.base, world.count, world.shares_memory), (0, 2, false));
             assert_eq!((world.terms.maxdatalen, world.terms.ackmark), (99, 3));
             let pids: Vec<i64> = world.members.iter().map(|member| member.proc.pid).collect();
-            assert_eq!(pids, [77, 78].map(|pid| marker::marked(Dialect::Final, pid)));
+            assert_eq!(pids, [77, 78].map(|pid| marker::marked(Dialect::Final, pid, Way::Packets)));
             for (host, listener) in world.hosts.iter().zip(listeners) {
                 let at = rustix::net::getsockname(listener).expect("bound");
                 assert_eq!(SocketAddr::try_from(at).ok(), Some(host.address));

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_device::job::world::{World, WorldError, WorldHost, address_octets, address_of};
 use mpjdev_device::transport::tcp::{Member, Terms};
-use mpjdev_proto::impi::marker;
+use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
 use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings, Tables};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,6 +70,19 @@ pub enum SiteError {
         /// This site.
         client: u32,
     },
+    /// Ranks of ours that could not understand each other.
+    #[error(
+        "the ranks of client {client} send {} and those of this site {}: give all sites of the job --transport udp, or none",
+        words(*.way), words(*.own)
+    )]
+    Ways {
+        /// Whose they are.
+        client: u32,
+        /// How they send.
+        way: Way,
+        /// How this site's do.
+        own: Way,
+    },
     /// The tables make no world.
     #[error("the startup server's tables: {0}")]
     World(#[from] WorldError),
@@ -79,6 +92,13 @@ pub enum SiteError {
     /// The thread that connects is gone.
     #[error("cannot connect to the startup server: {0}")]
     Thread(io::Error),
+}
+
+fn words(way: Way) -> &'static str {
+    match way {
+        Way::Packets => "packets over TCP",
+        Way::Datagrams => "datagrams",
+    }
 }
 
 /// A job that has formed, as one site sees it.
@@ -258,7 +278,14 @@ impl Site {
         let auth =
             auth::allowed(reached_from_far.unwrap_or(local), self.plan.auth).map_err(SiteError::Auth)?;
         let member = |(pid, address): (&Pid, SocketAddr)| {
-            (Member { proc: proc(dialect, *pid, address.ip()), host: 0, is_ours: true }, address)
+            (
+                Member {
+                    proc: proc(dialect, *pid, self.network.way(), address.ip()),
+                    host: 0,
+                    is_ours: true,
+                },
+                address,
+            )
         };
         let announced: Vec<_> = pids.iter().zip(addresses).map(member).collect();
         let host = |(member, address): &(Member, SocketAddr)| HostSettings {
@@ -293,6 +320,7 @@ impl Site {
         announced: &[(Member, SocketAddr)],
         key: Vec<u8>,
     ) -> Result<Formed, SiteError> {
+        check_ways(tables, &self.network)?;
         let world = world(tables, &self.plan, &self.network, key);
         let own = world.members.get(world.base as usize..).unwrap_or_default().iter().take(announced.len());
         let is_said = |(member, said): (&Member, &(Member, SocketAddr))| {
@@ -323,6 +351,19 @@ fn connect(server: &str) -> Result<Link, JoinError> {
             result => return result,
         }
     }
+}
+
+/// All ranks of ours must send messages in the same way.
+fn check_ways(tables: &Tables, network: &Network) -> Result<(), SiteError> {
+    let own = network.way();
+    for proc in &tables.procs {
+        if let Some(way) = marker::way(network.terms.dialect, proc.proc.pid)
+            && way != own
+        {
+            return Err(SiteError::Ways { client: proc.client, way, own });
+        }
+    }
+    Ok(())
 }
 
 /// The world of a job's tables, as one site sees it.
@@ -408,7 +449,14 @@ mod tests {
         let of = |last, pid: u32, port| {
             let pid = Pid::from_raw(pid as i32).expect("a process");
             let address = SocketAddr::from(([127, 0, 0, last], port));
-            (Member { proc: proc(Dialect::Final, pid, address.ip()), host: 0, is_ours: true }, address)
+            (
+                Member {
+                    proc: proc(Dialect::Final, pid, Way::Packets, address.ip()),
+                    host: 0,
+                    is_ours: true,
+                },
+                address,
+            )
         };
         vec![of(2, 72, 5001), of(3, 73, 5002)]
     }

@@ -1,7 +1,16 @@
 //! Ranks that send each other datagrams.
 
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use mpjdev_cli::impi::client::join;
+use mpjdev_device::job::world::address_octets;
+use mpjdev_proto::impi::startup::layout::Version;
+use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings};
+use mpjdev_proto::impi::{Dialect, Proc};
 use serde_json::Value;
 
+use crate::sites::{KEY, NO_KEY, server, site};
 use crate::{Ended, job, lines};
 
 /// Runs a part as so many ranks over UDP.
@@ -140,6 +149,56 @@ fn datagrams_may_have_checksums() {
     }
 }
 
+/// Each launcher says it before any connection is made.
+fn sites_of_one_job_send_in_one_way() {
+    for dialect in ["final", "draft"] {
+        let (server, address) = server(2, &["--dialect", dialect], KEY);
+        let of = |client, transport| {
+            let options = ["--transport", transport, "--dialect", dialect];
+            site(client, &address, 2, &options, "once", KEY)
+        };
+        let sites = [of(0, "tcp"), of(1, "udp")];
+        let way = ["packets over TCP", "datagrams"];
+        for ((own, site), other) in way.into_iter().zip(sites).zip([1, 0]) {
+            let (status, out, err) = site.ended();
+            assert_eq!((status, out.as_str()), (1, ""), "{err}");
+            let why = format!(
+                "mpjrun: the ranks of client {other} send {} and those of this site {own}: give all sites of the job \
+                 --transport udp, or none; ending 2 ranks\n",
+                way[other]
+            );
+            assert_eq!(err, why, "{dialect}");
+        }
+        drop(server);
+    }
+}
+
+/// Another implementation's ranks know nothing of datagrams: ours say so, and do not wait for them.
+fn a_rank_of_another_implementation_is_sent_no_datagrams() {
+    let (server, address) = server(2, &[], NO_KEY);
+    let ours = site(0, &address, 2, &["--transport", "udp"], "once", NO_KEY);
+    let host_id = address_octets(Ipv4Addr::LOCALHOST.into());
+    let procs = vec![Proc { host_id, pid: 4711 }];
+    let foreign = Settings {
+        rank: 1,
+        dialect: Dialect::Final,
+        auth: Auth { none: true, key: None },
+        versions: vec![Version::V0_0],
+        hosts: vec![HostSettings { address: host_id, port: 9, procs, ackmark: 1, hiwater: 2 }],
+        datalen: 1000,
+        tag_ub: 40_000,
+        coll_xsize: None,
+        coll_maxlinear: None,
+        pipelines: false,
+    };
+    let joined = join(&address, foreign, Some(Instant::now() + Duration::from_secs(60))).expect("it joins");
+    let (status, out, err) = ours.ended();
+    assert_eq!((status, out.as_str()), (1, ""), "{err}");
+    let why = "rank 2 is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto";
+    assert!(err.contains(why), "{err}");
+    drop((joined, server));
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("messages_of_all_sizes_go_round_by_datagrams", messages_of_all_sizes_go_round_by_datagrams),
     ("all_exchange_with_all_by_datagrams", all_exchange_with_all_by_datagrams),
@@ -150,6 +209,11 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         an_exit_without_finish_is_a_failure_over_datagrams_too,
     ),
     ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
+    ("sites_of_one_job_send_in_one_way", sites_of_one_job_send_in_one_way),
+    (
+        "a_rank_of_another_implementation_is_sent_no_datagrams",
+        a_rank_of_another_implementation_is_sent_no_datagrams,
+    ),
     ("datagrams_may_be_of_any_length", datagrams_may_be_of_any_length),
     ("datagrams_may_have_checksums", datagrams_may_have_checksums),
     ("the_peers_of_a_killed_rank_see_its_line_end", the_peers_of_a_killed_rank_see_its_line_end),

@@ -19,7 +19,7 @@ use crate::{DEADLINE, Ended, job, lines, own};
 
 const VARIABLES: [&str; 3] = ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE"];
 pub(crate) const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "4711");
-const NO_KEY: (&str, &str) = ("IMPI_AUTH_NONE", "1");
+pub(crate) const NO_KEY: (&str, &str) = ("IMPI_AUTH_NONE", "1");
 
 /// A process that is killed with the value.
 pub(crate) struct Started {
@@ -78,7 +78,7 @@ impl Drop for Started {
 }
 
 /// A startup server, and where it is.
-fn server(sites: u32, options: &[&str], variable: (&str, &str)) -> (Started, String) {
+pub(crate) fn server(sites: u32, options: &[&str], variable: (&str, &str)) -> (Started, String) {
     let sites = sites.to_string();
     let words = [&["impi-server", "-server", &sites, "--grace", "5"], options].concat();
     let mut server = Started::new(&words, variable);
@@ -87,7 +87,14 @@ fn server(sites: u32, options: &[&str], variable: (&str, &str)) -> (Started, Str
 }
 
 /// A site of some ranks.
-fn site(client: u32, address: &str, ranks: u32, options: &[&str], part: &str, key: (&str, &str)) -> Started {
+pub(crate) fn site(
+    client: u32,
+    address: &str,
+    ranks: u32,
+    options: &[&str],
+    part: &str,
+    key: (&str, &str),
+) -> Started {
     let (client, ranks, own) = (client.to_string(), ranks.to_string(), own());
     let words = ["run", "-client", &client, address, "-n", &ranks, "--timeout", DEADLINE];
     Started::new(&[&words, options, &[own.to_str().expect("UTF-8"), part]].concat(), key)

@@ -10,33 +10,48 @@ use super::Dialect;
 const PID_BITS: u32 = 22;
 /// Where the marker begins in 8 octets.
 const FINAL_SHIFT: u32 = 40;
-/// "mpj".
-const FINAL_MARKER: i64 = 0x6d_706a;
-/// In the draft's 4 octets there are ten bits above a process id: the upper ten of "mpj".
-const DRAFT_MARKER: i64 = 0x36b;
+/// "mpj", and "mpu".
+const FINAL_MARKERS: [i64; 2] = [0x6d_706a, 0x6d_7075];
+/// In the draft's 4 octets there are ten bits above a process id: the upper ten of "mpj", and the next number.
+const DRAFT_MARKERS: [i64; 2] = [0x36b, 0x36c];
+
+/// How processes of ours send each other messages. All of a job do so in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By packets of IMPI, as with all others.
+    Packets,
+    /// By datagrams.
+    Datagrams,
+}
 
 /// The process id that a process of ours announces.
 ///
 /// A process id of more than 22 bits, which Linux does not have, is announced as it is: then it is taken for a foreign one,
-/// with whom everything works as well.
+/// with whom everything works as well, but for datagrams.
 #[must_use]
-pub fn marked(dialect: Dialect, pid: u32) -> i64 {
+pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     let plain = i64::from(pid);
     match dialect {
         _ if pid >> PID_BITS != 0 => plain,
-        Dialect::Final => FINAL_MARKER << FINAL_SHIFT | plain,
-        Dialect::Draft => DRAFT_MARKER << PID_BITS | plain,
+        Dialect::Final => FINAL_MARKERS[way as usize] << FINAL_SHIFT | plain,
+        Dialect::Draft => DRAFT_MARKERS[way as usize] << PID_BITS | plain,
     }
 }
 
-/// Whether a process that has announced this id is one of ours. It may still be none, which the proof on its connection
-/// shows.
+/// How a process of ours that has announced this id sends messages; none of another's. It may still be another's, which the proof on
+/// its connection shows.
+#[must_use]
+pub fn way(dialect: Dialect, pid: i64) -> Option<Way> {
+    [Way::Packets, Way::Datagrams].into_iter().find(|way| match dialect {
+        Dialect::Final => pid >> PID_BITS == FINAL_MARKERS[*way as usize] << (FINAL_SHIFT - PID_BITS),
+        Dialect::Draft => pid >> PID_BITS == DRAFT_MARKERS[*way as usize],
+    })
+}
+
+/// Whether a process that has announced this id is one of ours.
 #[must_use]
 pub fn is_marked(dialect: Dialect, pid: i64) -> bool {
-    match dialect {
-        Dialect::Final => pid >> PID_BITS == FINAL_MARKER << (FINAL_SHIFT - PID_BITS),
-        Dialect::Draft => pid >> PID_BITS == DRAFT_MARKER,
-    }
+    way(dialect, pid).is_some()
 }
 
 /// The id that a process of ours has where it runs; none of a process that has announced another.
@@ -53,16 +68,22 @@ mod tests {
     const BOTH: [Dialect; 2] = [Dialect::Final, Dialect::Draft];
     const PID_MAX: u32 = (1 << 22) - 1;
 
+    const WAYS: [Way; 2] = [Way::Packets, Way::Datagrams];
+
     #[test]
     fn what_a_process_of_ours_announces_is_known_and_differs_by_process() {
-        for dialect in BOTH {
+        for (dialect, announced) in BOTH.into_iter().flat_map(|dialect| WAYS.map(|way| (dialect, way))) {
             for pid in [1, 2, 4711, 65_535, PID_MAX] {
-                assert!(is_marked(dialect, marked(dialect, pid)), "{dialect:?} {pid}");
-                assert_eq!(unmarked(dialect, marked(dialect, pid)), Some(pid), "{dialect:?}");
+                let marked = marked(dialect, pid, announced);
+                assert!(is_marked(dialect, marked), "{dialect:?} {pid}");
+                assert_eq!(way(dialect, marked), Some(announced), "{dialect:?} {pid}");
+                assert_eq!(unmarked(dialect, marked), Some(pid), "{dialect:?}");
             }
         }
-        assert_eq!(marked(Dialect::Final, 0x1234), 0x6d70_6a00_0000_1234);
-        assert_eq!(marked(Dialect::Draft, 0x1234), 0xdac0_1234);
+        assert_eq!(marked(Dialect::Final, 0x1234, Way::Packets), 0x6d70_6a00_0000_1234);
+        assert_eq!(marked(Dialect::Draft, 0x1234, Way::Packets), 0xdac0_1234);
+        assert_eq!(marked(Dialect::Final, 0x1234, Way::Datagrams), 0x6d70_7500_0000_1234);
+        assert_eq!(marked(Dialect::Draft, 0x1234, Way::Datagrams), 0xdb00_1234);
     }
 
     #[test]
@@ -79,15 +100,17 @@ mod tests {
 
     #[test]
     fn what_the_draft_announces_fits_into_4_octets() {
-        assert!(u32::try_from(marked(Dialect::Draft, PID_MAX)).is_ok());
-        assert!(marked(Dialect::Final, PID_MAX) > 0);
+        for way in WAYS {
+            assert!(u32::try_from(marked(Dialect::Draft, PID_MAX, way)).is_ok());
+            assert!(marked(Dialect::Final, PID_MAX, way) > 0);
+        }
     }
 
     #[test]
     fn a_process_id_that_linux_does_not_have_is_announced_as_it_is() {
-        for dialect in BOTH {
-            assert_eq!(marked(dialect, PID_MAX + 1), i64::from(PID_MAX) + 1);
-            assert!(!is_marked(dialect, marked(dialect, u32::MAX)), "{dialect:?}");
+        for (dialect, way) in BOTH.into_iter().flat_map(|dialect| WAYS.map(|way| (dialect, way))) {
+            assert_eq!(marked(dialect, PID_MAX + 1, way), i64::from(PID_MAX) + 1);
+            assert!(!is_marked(dialect, marked(dialect, u32::MAX, way)), "{dialect:?}");
         }
     }
 }

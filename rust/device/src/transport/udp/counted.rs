@@ -51,7 +51,7 @@ impl Side {
             violations: counters.violations + counters.bad_acks,
             send_calls: left.calls,
             data_sent: self.tally.data_sent,
-            data_copied_before: self.store.copied(),
+            data_copied_before: self.store.copied() + left.copied,
             data_copied_to_system: left.data,
             data_received: self.tally.data_received,
             data_copied_after: self.tally.copied,

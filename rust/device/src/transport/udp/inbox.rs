@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, PoisonError};
 
 use super::handling::Reader;
+use super::lines::Ended;
 use super::looking::Told;
 use super::wire::UdpWire;
 use crate::transport::{Each, Inbox, Wire};
@@ -31,7 +32,8 @@ impl Inbox for UdpInbox {
         let mut stage = wire.stage.lock().unwrap_or_else(PoisonError::into_inner);
         wire.is_staged.store(false, Relaxed);
         let now = wire.timers.now();
-        let ended = wire.lines.take_ended();
+        let (ended, later): (Vec<_>, _) = wire.lines.take_ended().into_iter().partition(Ended::is_certain);
+        wire.lines.put_back(later);
         let mut is_drained = false;
         let mut may_have_more = !ended.is_empty() || stage.is_empty() || stage.may_have_more(now);
         loop {

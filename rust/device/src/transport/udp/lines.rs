@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -18,6 +19,9 @@ use rustix::net::{RecvFlags, recv};
 /// Lines that are looked at a time; of the others the system tells again.
 const EVENTS: usize = 16;
 
+/// By how much the end of a line may overtake what had left before, also within a machine.
+const OVERTAKEN: Duration = Duration::from_millis(20);
+
 /// What has become of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
@@ -25,6 +29,15 @@ pub(super) struct Ended {
     pub(super) rank: u32,
     /// What that says of it, unless it had finished.
     pub(super) why: String,
+    /// When it was seen.
+    at: Instant,
+}
+
+impl Ended {
+    /// Whether what had left before is here as well: the end of a connection may overtake datagrams.
+    pub(super) fn is_certain(&self) -> bool {
+        self.at.elapsed() >= OVERTAKEN
+    }
 }
 
 /// The lines of a rank.
@@ -118,7 +131,7 @@ impl State {
         };
         let _ = epoll::delete(epoll, &*socket);
         *place = None;
-        self.ended.push(Ended { rank: rank as u32, why });
+        self.ended.push(Ended { rank: rank as u32, why, at: Instant::now() });
     }
 }
 
@@ -126,7 +139,6 @@ impl State {
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -151,7 +163,7 @@ mod tests {
         assert!(!lines.have_ended() && !lines.look(), "it is told once");
         lines.put_back(ended.clone());
         assert_eq!((lines.have_ended(), lines.take_ended()), (true, ended.clone()));
-        let [Ended { rank: 2, why }] = &ended[..] else { panic!("{ended:?}") };
+        let [Ended { rank: 2, why, .. }] = &ended[..] else { panic!("{ended:?}") };
         why.clone()
     }
 

@@ -71,6 +71,8 @@ pub(super) struct Left {
     pub(super) octets: u64,
     /// Those of them that are user data.
     pub(super) data: u64,
+    /// Those of these that were copied to be summed.
+    pub(super) copied: u64,
     /// System calls.
     pub(super) calls: u64,
 }
@@ -116,6 +118,7 @@ impl Outgoing {
             let mut octets = piece.octets(store);
             octets.extend(checksum([&octets[..]]).to_be_bytes());
             piece.whole = Some(octets);
+            self.left.copied += piece.body_len() as u64;
         }
         self.left.octets += piece.len() as u64;
         self.left.data += piece.body_len() as u64;

@@ -182,7 +182,7 @@ impl UdpWire {
 
     /// These lines have ended, and everything that had come before was taken.
     pub(super) fn judge(&self, ended: Vec<Ended>) {
-        for Ended { rank, why } in ended {
+        for Ended { rank, why, .. } in ended {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
                 // Nothing is expected of it, and nobody is there to take anything.
