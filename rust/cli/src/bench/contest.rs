@@ -22,15 +22,25 @@ pub struct Pace {
     pub time: Duration,
     /// At least so many turns, however long one takes.
     pub turns: usize,
+    /// Whether people are told every few seconds how far it is.
+    pub tells: bool,
 }
 
 impl Pace {
     /// For so much time per entry.
     pub fn of(time: Duration) -> Pace {
-        Pace { warm_up: time, turn: time.mul_f64(0.02).min(Duration::from_millis(10)), time, turns: 7 }
+        Pace {
+            warm_up: time,
+            turn: time.mul_f64(0.02).min(Duration::from_millis(10)),
+            time,
+            turns: 7,
+            tells: false,
+        }
     }
 }
 
+/// How often people are told.
+const TELL_AFTER: Duration = Duration::from_secs(5);
 /// Turns of one entry at most.
 const TURNS_MAX: usize = 200;
 /// Times of one order at most.
@@ -70,9 +80,14 @@ pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -
     let deadline = Instant::now() + pace.time * entries.len() as u32;
     let watch = Watch::begin();
     let mut before = line::one_way();
+    let mut told = Instant::now();
     for turn in 0..TURNS_MAX {
         if turn >= pace.turns && Instant::now() > deadline {
             break;
+        }
+        if pace.tells && told.elapsed() > TELL_AFTER {
+            told = Instant::now();
+            eprintln!("mpjdev: {turn} of {} turns at least are done", pace.turns);
         }
         for at in 0..entries.len() {
             // Everybody comes first at times.

@@ -26,18 +26,59 @@ pub struct Told {
     pub extra: f64,
 }
 
+/// Contents by which messages of two ranks are told from one another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contents {
+    /// Messages that were written, and that were read.
+    written: u64,
+    read: u64,
+}
+
+/// What element `at` of a message is, the `number`-th that `rank` has written: whole numbers, so that they compare.
+fn element(rank: u32, number: u64, at: usize) -> f64 {
+    (number * 1_000_003 % (1 << 40) + 7 * at as u64 + u64::from(rank)) as f64
+}
+
+impl Contents {
+    /// The next message of `me`.
+    fn fill(&mut self, me: u32, array: &mut [f64]) {
+        let number = self.written;
+        array.iter_mut().enumerate().for_each(|(at, place)| *place = element(me, number, at));
+        self.written += 1;
+    }
+
+    /// Whether the next message of `peer` has come.
+    fn check(&mut self, peer: u32, array: &[f64]) -> Done {
+        let number = self.read;
+        self.read += 1;
+        // Two that are the same are equal.
+        let wrong = array.iter().enumerate().find(|(at, found)| **found != element(peer, number, *at));
+        match wrong {
+            None => Ok(()),
+            Some((at, found)) => Err(RankError::Content(format!(
+                "message {number} of rank {peer} has come as another one: element {at} of {} is {found}, not {}",
+                array.len(),
+                element(peer, number, at)
+            ))),
+        }
+    }
+}
+
 /// One rank with its array and its buffers, which stay from order to order.
 pub struct Party {
     world: Comm,
     source: Arc<dyn SlabSource>,
     array: Vec<f64>,
     buffers: Option<(WriteBuffer, ReadBuffer)>,
+    /// Where each message has a content of its own.
+    contents: Option<Contents>,
 }
 
 impl Party {
-    /// A rank without buffers.
-    pub fn new(world: Comm, source: Arc<dyn SlabSource>) -> Party {
-        Party { world, source, array: Vec::new(), buffers: None }
+    /// A rank without buffers. `checks`: each message has a content of its own, which is looked at.
+    pub fn new(world: Comm, source: Arc<dyn SlabSource>, checks: bool) -> Party {
+        let contents = checks.then(Contents::default);
+        Party { world, source, array: Vec::new(), buffers: None, contents }
     }
 
     /// The communicator of all ranks.
@@ -68,6 +109,9 @@ impl Party {
     /// # Errors
     /// Messages do not go, or this contestant does not know the case.
     pub fn run(&mut self, case: Case, times: u64) -> Result<Told, RankError> {
+        if self.contents.is_some() && !matches!(case, Case::Arrays | Case::RateArrays) {
+            return Err(RankError::Order(format!("{case} is not checked")));
+        }
         match case {
             Case::Arrays => self.arrays(times)?,
             Case::Buffers => self.buffers(times)?,
@@ -125,6 +169,10 @@ impl Party {
     }
 
     fn write(&mut self) -> Done {
+        let (me, other) = (self.world.rank(), self.other());
+        if let Some(contents) = self.contents.as_mut().filter(|_| other.is_some()) {
+            contents.fill(me, &mut self.array);
+        }
         let Some((out, _)) = &mut self.buffers else { return Ok(()) };
         out.clear();
         Ok(out.write(&self.array)?)
@@ -132,7 +180,11 @@ impl Party {
 
     fn read(&mut self) -> Done {
         let Some((_, input)) = &mut self.buffers else { return Ok(()) };
-        Ok(input.read(&mut self.array)?)
+        input.read(&mut self.array)?;
+        match (&mut self.contents, self.world.rank()) {
+            (Some(contents), me @ 0..2) => contents.check(1 - me, &self.array),
+            _ => Ok(()),
+        }
     }
 
     fn arrays(&mut self, times: u64) -> Done {
@@ -186,9 +238,22 @@ impl Party {
                     }
                 }
             }
-            if self.me() == 0 { self.recv(other)? } else { self.send(other)? }
+            self.answer(other)?;
         }
         Ok(())
+    }
+
+    /// The answer of the receiver of a window.
+    fn answer(&mut self, other: i32) -> Done {
+        let checks = self.contents.is_some();
+        if self.me() != 0 {
+            if checks {
+                self.write()?;
+            }
+            return self.send(other);
+        }
+        self.recv(other)?;
+        if checks { self.read() } else { Ok(()) }
     }
 
     /// The receiver of a window computes while it is sent, without calling us. Only the sending counts; told is how often
@@ -257,5 +322,29 @@ impl Party {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_known_by_its_content() {
+        let (mut sent, mut got) = (Contents::default(), Contents::default());
+        let mut array = [0.0; 3];
+        for _ in 0..3 {
+            sent.fill(1, &mut array);
+            got.check(1, &array).expect("the same");
+        }
+        sent.fill(1, &mut array);
+        array[2] += 1.0;
+        let error = got.check(1, &array).expect_err("another one");
+        assert!(
+            error.to_string().contains("message 3 of rank 1") && error.to_string().contains("element 2 of 3")
+        );
+        got.check(1, &array).expect_err("an old one");
+        sent.fill(1, &mut array);
+        got.check(0, &array).expect_err("of somebody else");
     }
 }

@@ -33,27 +33,30 @@ pub enum RankError {
     /// Whoever gives orders is gone.
     #[error("the socket of the orders: {0}")]
     Socket(#[from] io::Error),
+    /// A message is another one than was sent.
+    #[error("{0}")]
+    Content(String),
     /// Or asks for what this contestant does not do.
     #[error("{0}")]
     Order(String),
 }
 
 /// Follows the orders that come through a socket to their end: as the rank that a launcher has started this process as, or,
-/// with a number of threads, as that many ranks.
+/// with a number of threads, as that many ranks. `checks`: each message has a content of its own, which is looked at.
 ///
 /// # Errors
 /// The orders cannot be read or followed.
-pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
+pub fn serve(socket: &Path, threads: Option<u32>, checks: bool) -> Result<(), RankError> {
     let pool = HeapPool::new(LIMIT);
     let Some(threads) = threads else {
         let joined = job::join(Config::default(), &pool, &mut Patient)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
-        return serve_rank(socket, joined.world, joined.source);
+        return serve_rank(socket, joined.world, joined.source, checks);
     };
     let private: Arc<dyn SlabSource> = pool;
     let worlds = job::local(threads as usize, Config::default(), &private);
     std::thread::scope(|scope| {
-        let follow_one = |world| scope.spawn(|| serve_rank(socket, world, private.clone()));
+        let follow_one = |world| scope.spawn(|| serve_rank(socket, world, private.clone(), checks));
         let ranks: Vec<_> = worlds.into_iter().map(follow_one).collect();
         let gone = || RankError::Order("a rank panicked".into());
         ranks.into_iter().try_for_each(|rank| rank.join().unwrap_or_else(|_| Err(gone())))
@@ -61,9 +64,14 @@ pub fn serve(socket: &Path, threads: Option<u32>) -> Result<(), RankError> {
 }
 
 /// One rank of a job. When it fails, the others learn it from the orders, which end.
-fn serve_rank(socket: &Path, world: Comm, source: Arc<dyn SlabSource>) -> Result<(), RankError> {
+fn serve_rank(
+    socket: &Path,
+    world: Comm,
+    source: Arc<dyn SlabSource>,
+    checks: bool,
+) -> Result<(), RankError> {
     let rank = world.rank();
-    let mut party = Party::new(world, source);
+    let mut party = Party::new(world, source, checks);
     follow(socket, rank, |order| answer(&mut party, order))?;
     Ok(party.world().endpoint().finish(&mut Patient)?)
 }

@@ -89,6 +89,14 @@ impl Relay {
         Relay::start(vec![Port::Interface(one), Port::Interface(other)], Vec::new(), impairment, seed)
     }
 
+    /// Stands between sockets, of which each two are a pair and hear nobody but their peers; somebody connects them.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn of_sockets(sockets: Vec<UdpSocket>, impairment: Impairment, seed: u64) -> io::Result<Relay> {
+        Relay::start(sockets.into_iter().map(Port::Socket).collect(), Vec::new(), impairment, seed)
+    }
+
     fn start(
         ports: Vec<Port>,
         fronts: Vec<SocketAddr>,
@@ -126,6 +134,14 @@ fn front(peer: SocketAddr) -> io::Result<UdpSocket> {
     };
     let socket = UdpSocket::bind(any)?;
     socket.connect(peer)?;
+    socket.set_nonblocking(true)?;
+    options::set_buffers(socket.as_fd(), QUEUE_LEN, QUEUE_LEN)?;
+    Ok(socket)
+}
+
+/// A socket for a peer that is not known yet, on the loopback interface.
+pub(super) fn front_of_nobody() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_nonblocking(true)?;
     options::set_buffers(socket.as_fd(), QUEUE_LEN, QUEUE_LEN)?;
     Ok(socket)
@@ -259,6 +275,20 @@ impl Port {
 fn is_of_network(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
+impl Totals {
+    /// All ports together.
+    pub fn sum(&self) -> Counts {
+        self.counts.iter().fold(Counts::default(), |sum, one| Counts {
+            sent: sum.sent + one.sent,
+            delivered: sum.delivered + one.delivered,
+            lost: sum.lost + one.lost,
+            dropped: sum.dropped + one.dropped,
+            duplicated: sum.duplicated + one.duplicated,
+            reordered: sum.reordered + one.reordered,
+        })
+    }
 }
 
 /// For people: one line for each port.

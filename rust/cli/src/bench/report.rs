@@ -79,7 +79,11 @@ impl Unit {
     fn show(self, octets: u64, nanos: f64) -> String {
         match self {
             Unit::Time => time(nanos),
+            Unit::Bandwidth if octets as f64 / nanos < 0.1 => {
+                format!("{:.2} MB/s", 1000.0 * octets as f64 / nanos)
+            }
             Unit::Bandwidth => format!("{:.2} GB/s", octets as f64 / nanos),
+            Unit::Rate if nanos > 10_000.0 => format!("{:.2} k/s", 1e6 / nanos),
             Unit::Rate => format!("{:.2} M/s", 1000.0 / nanos),
         }
     }
@@ -177,7 +181,8 @@ mod tests {
             ["0.50 ns", "93.2 ns", "999 ns", "1.50 us", "2.50 ms", "3.00 s"]
         );
         assert_eq!(Unit::Bandwidth.show(1 << 20, 1e5), "10.49 GB/s");
-        assert_eq!(Unit::Rate.show(8, 50.0), "20.00 M/s");
+        assert_eq!(Unit::Bandwidth.show(1 << 16, 1e7), "6.55 MB/s");
+        assert_eq!([50.0, 20_000.0].map(|nanos| Unit::Rate.show(8, nanos)), ["20.00 M/s", "50.00 k/s"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
+use std::num::NonZeroU32;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use mpjdev_device::transport::udp::meeting::relay;
 
 use super::BenchError;
 use super::order::{Answer, END, Order};
@@ -19,6 +21,8 @@ use super::peer::Program;
 
 /// How long ranks may take to come, and to follow one order.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The same through a bad network.
+const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 /// And to end.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a process.
@@ -114,6 +118,17 @@ pub enum Contestant {
     Sockets,
     /// Plain UDP sockets, as processes.
     Datagrams,
+    /// Our own ranks in Rust over datagrams, through a relay; they check what they get.
+    Relayed(Passage),
+}
+
+/// What datagrams go through.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    /// Where ranks ask for it, as it stands in their environment.
+    pub relay: String,
+    /// The rate at which they send, where it is known: thousands of bits in a second.
+    pub link_rate: Option<NonZeroU32>,
 }
 
 impl Contestant {
@@ -125,6 +140,7 @@ impl Contestant {
             Contestant::C(program) => program.name(),
             Contestant::Sockets => "plain TCP sockets".to_owned(),
             Contestant::Datagrams => "plain UDP sockets".to_owned(),
+            Contestant::Relayed(_) => "Rust udp".to_owned(),
         }
     }
 
@@ -140,6 +156,15 @@ impl Contestant {
                 let is_tcp = matches!(self, Contestant::Sockets);
                 let mut words = Vec::from(rank());
                 words.extend([if is_tcp { "--sockets" } else { "--datagrams" }.into(), number()]);
+                return words;
+            }
+            Contestant::Relayed(passage) => {
+                let mut words = vec![own(), "run".into(), "-n".into(), number()];
+                words.extend(["--transport".into(), "udp".into(), "-x".into()]);
+                words.push(format!("{}={}", relay::VARIABLE, passage.relay).into());
+                words.extend(passage.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
+                words.extend(rank());
+                words.push("--check".into());
                 return words;
             }
             Contestant::Rust(transport) | Contestant::Java(transport) => *transport,
@@ -186,6 +211,7 @@ pub struct Side {
     ranks: Vec<BufReader<UnixStream>>,
     child: Child,
     ended: bool,
+    patience: Duration,
 }
 
 impl Side {
@@ -203,7 +229,8 @@ impl Side {
         // Standard output is for what was measured.
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
-        let mut side = Side { name, ranks: Vec::new(), child, ended: false };
+        let patience = if matches!(contestant, Contestant::Relayed(_)) { LONG_PATIENCE } else { PATIENCE };
+        let mut side = Side { name, ranks: Vec::new(), child, ended: false, patience };
         let accepted = side.accept(&listener, ranks);
         // Nobody else is to come.
         let _ = fs::remove_file(&socket);
@@ -218,7 +245,7 @@ impl Side {
         while come.iter().any(Option::is_none) {
             match listener.accept() {
                 Ok((stream, _)) => {
-                    let mut reader = self.checked(patient(stream))?;
+                    let mut reader = self.checked(patient(stream, self.patience))?;
                     let line = self.line(&mut reader)?;
                     let place = line.trim().parse().ok().and_then(|rank: usize| come.get_mut(rank));
                     let place = place.ok_or_else(|| self.wrong(format!("{line:?} is no rank of it")))?;
@@ -342,8 +369,8 @@ impl Drop for Side {
 }
 
 /// A stream that blocks, but not for ever.
-fn patient(stream: UnixStream) -> io::Result<BufReader<UnixStream>> {
+fn patient(stream: UnixStream, patience: Duration) -> io::Result<BufReader<UnixStream>> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
     Ok(BufReader::new(stream))
 }

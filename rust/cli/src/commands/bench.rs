@@ -3,12 +3,14 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use mpjdev_proto::datagram::network::Impairment;
 use serde::Serialize;
 
 use crate::bench::BenchError;
@@ -16,12 +18,14 @@ use crate::bench::chart;
 use crate::bench::contest::{self, Entry, Pace, Stop};
 use crate::bench::counters;
 use crate::bench::figures::{self, Held};
+use crate::bench::impaired::{self, BadNetwork, Conditions, Fate};
 use crate::bench::order::Case;
 use crate::bench::outcome::compare;
 use crate::bench::peer::{Peer, Program};
-use crate::bench::report::{Absent, Row, Unit, table};
+use crate::bench::report::{Absent, Row, Unit, size, table};
 use crate::bench::side::{Contestant, Folder, Side, Tools, Transport};
 use crate::bench::trial::{Course, Outcome};
+use crate::job::network;
 
 /// Arguments of `mpjdev bench`.
 #[derive(Args, Debug)]
@@ -36,6 +40,21 @@ about 0, ranks had to wait for a processor, and the times say little.
   mpjdev bench figures --time 2
   mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
   mpjdev bench pingpong --transport tcp
+  mpjdev bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
+
+Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all their datagrams go \
+through a relay, which is not fast, and does to them each way what is asked for, in parts with commas between:
+  loss=P         each dies with this chance, such as 1%
+  burst=P/Q      a burst begins with chance P and ends with chance Q, at each; in it all die, such as 0.1%/30%
+  dup=P          one comes twice
+  reorder=N[/P]  up to N later ones overtake one, with chance P, 10% if not said
+  delay=T        how long it takes, such as 5ms or 100us
+  jitter=T       up to so much longer
+  rate=R         bits per second, such as 100mbit
+  queue=N        so many wait for the rate at most, 256 if not said; more are lost
+  partition=T/U  from T on nothing passes, for U, such as 1s/500ms
+Every message is checked then, and filling and checking is part of its time. With a rate, a delay or --link-rate ranks take the way for \
+one between machines: with congestion control, or at the rate of the link. Else they send as within a machine.
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Bench {
@@ -54,6 +73,18 @@ pub struct Bench {
     /// Measure the Java counterpart too
     #[arg(long)]
     java: bool,
+
+    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate
+    #[arg(long, value_name = "PARTS", conflicts_with_all = ["java", "peer"])]
+    impair: Option<Impairment>,
+
+    /// Which numbers are drawn for --impair
+    #[arg(long, value_name = "N", requires = "impair", default_value_t = 1)]
+    seed: u64,
+
+    /// With --impair: the rate at which datagrams leave, as mpjrun has it
+    #[arg(long, value_name = "RATE", requires = "impair", value_parser = network::rate)]
+    link_rate: Option<NonZeroU32>,
 
     /// Where the Java counterpart is [default: lib/mpjdev.jar beside the folder of this command]
     #[arg(long, value_name = "PATH")]
@@ -168,6 +199,9 @@ struct Whole {
     /// Contestants that could not be started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<Absent>,
+    /// What has become of datagrams where they went through a bad network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<Fate>,
     /// What went wrong without keeping the others from being measured.
     #[serde(skip)]
     complaints: Vec<BenchError>,
@@ -204,13 +238,18 @@ impl Bench {
         let text = match self.what {
             _ if self.json => json,
             What::Figures => figures::table(&whole.figures),
-            _ => table(&whole.rows, &whole.absent, self.what.unit()) + &counters::table(&whole.rows),
+            _ => self.text(whole),
         };
         match io::stdout().write_all(text.as_bytes()) {
             // Whoever reads has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(BenchError::system("standard output")),
         }
+    }
+
+    fn text(&self, whole: &Whole) -> String {
+        let fate = whole.network.as_ref().map_or_else(String::new, |fate| format!("\n{fate}"));
+        table(&whole.rows, &whole.absent, self.what.unit()) + &counters::table(&whole.rows) + &fate
     }
 
     fn measure(&self) -> Result<Whole, BenchError> {
@@ -230,17 +269,42 @@ impl Bench {
         if self.what == What::Figures {
             return self.figures(&tools, &stop);
         }
-        let contestants = self.contestants(&tools)?;
         let ranks = self.ranks.unwrap_or(self.what.ranks());
+        let network = self.network(ranks)?;
+        let contestants = match &network {
+            Some(network) => vec![Contestant::Relayed(network.passage())],
+            None => self.contestants(&tools)?,
+        };
         let (mut sides, mut whole) = self.start(&contestants, ranks, &tools)?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
-        for case in self.what.cases() {
+        // Only what goes from array to array is checked.
+        let is_asked = |case: &&Case| network.is_none() || matches!(case, Case::Arrays | Case::RateArrays);
+        for case in self.what.cases().iter().filter(is_asked) {
             for octets in sizes {
+                if network.is_some() {
+                    eprintln!("mpjdev: measuring {} of {}", case.title(), size(*octets));
+                }
                 whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
             }
         }
         whole.complaints.extend(Side::end_all(sides));
+        whole.network = network.map(BadNetwork::end).transpose()?;
         Ok(whole)
+    }
+
+    /// The bad network that is asked for.
+    fn network(&self, ranks: u32) -> Result<Option<BadNetwork>, BenchError> {
+        let Some(impairment) = self.impair else { return Ok(None) };
+        if !self.what.is_of_two() || self.transport[..] != [Transport::Udp] {
+            let why = "--impair is for pingpong, bandwidth and rate with --transport udp alone";
+            return Err(BenchError::Missing(why.into()));
+        }
+        if ranks > impaired::RANKS_MAX {
+            let why = format!("through a bad network go {} ranks at most", impaired::RANKS_MAX);
+            return Err(BenchError::Missing(why));
+        }
+        let conditions = Conditions { impairment, seed: self.seed, link_rate: self.link_rate };
+        BadNetwork::new(conditions, ranks).map(Some)
     }
 
     /// Starts contestants. Those that are not there are named, and the others are measured without them.
@@ -276,12 +340,13 @@ impl Bench {
         let course = Course { tools, transports, peer: programs.first(), pace: Pace::of(self.time), stop };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
-        Ok(Whole { rows, figures: held, absent, complaints })
+        Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })
     }
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
         let entries: Vec<Entry> = (0..sides.len()).map(|side| Entry { side, case, octets }).collect();
-        let turns = contest::contest(sides, &entries, Pace::of(self.time), stop)?;
+        let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time) };
+        let turns = contest::contest(sides, &entries, pace, stop)?;
         let names: Vec<String> = sides.iter().map(|side| side.name().to_owned()).collect();
         let ranks = sides.first().map_or(0, Side::size);
         Ok(Row::new(case, octets, ranks, &names, compare(&turns.samples)).beside(turns.others))

@@ -17,6 +17,10 @@ pub struct BenchRank {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
+    /// Give each message a content of its own, and check what has come
+    #[arg(long, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
+    check: bool,
+
     /// Be so many ranks as processes with plain TCP sockets
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with = "threads")]
     sockets: Option<u32>,
@@ -42,7 +46,7 @@ impl BenchRank {
             (None, Some(ranks), _) => datagrams::serve(&self.socket, ranks),
             (None, None, Some(rank)) if self.udp => datagrams::serve_other(&self.socket, rank),
             (None, None, Some(rank)) => sockets::serve_other(&self.socket, rank),
-            (None, None, None) => rank::serve(&self.socket, self.threads),
+            (None, None, None) => rank::serve(&self.socket, self.threads, self.check),
         };
         match served {
             Ok(()) => ExitCode::SUCCESS,

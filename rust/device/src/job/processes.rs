@@ -64,7 +64,7 @@ fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// A variable that the launcher sets is damaged.
-    #[error("the environment variable {name} is {value:?}, not a number that the launcher sets")]
+    #[error("the environment variable {name} is {value:?}, which no launcher sets")]
     Variable {
         /// Its name.
         name: &'static str,

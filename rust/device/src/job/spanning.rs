@@ -21,6 +21,7 @@ use crate::transport::sites;
 use crate::transport::tcp::mesh::{Mesh, MeshError, Warning};
 use crate::transport::tcp::{self, mesh};
 use crate::transport::udp;
+use crate::transport::udp::meeting::relay::{self, Relay};
 use crate::transport::udp::meeting::{self, Meeting, MeetingError};
 use crate::transport::{Inbox, Wire};
 use crate::waiting::Patience;
@@ -104,7 +105,8 @@ fn connect_by_datagrams(
     let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
     let terms = terms(&datagrams, dead_after);
-    let meeting = Meeting { rank, sockets: &sockets, address, terms, path, deadline };
+    let relay = relay()?;
+    let meeting = Meeting { rank, sockets: &sockets, address, terms, path, relay, deadline };
     let job = meeting::meet(&meeting, patience).map_err(|error| match error {
         MeetingError::Interrupted => JoinError::Interrupted,
         error => {
@@ -127,6 +129,13 @@ fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
     let default = udp::Terms { dead_after, ..udp::Terms::default() };
     let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
     udp::Terms { datagram_len_max, is_checked: datagrams.are_checked, ..default }
+}
+
+/// What datagrams are to go through, if somebody wants to see what becomes of them.
+fn relay() -> Result<Option<Relay>, JoinError> {
+    let Some(value) = std::env::var_os(relay::VARIABLE) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    value.parse().map(Some).map_err(|()| JoinError::Variable { name: relay::VARIABLE, value })
 }
 
 /// Connects this rank to all others that it does not share memory with; the sockets are by host.

@@ -11,6 +11,8 @@
 //!
 //! All are big-endian, 32 bits each.
 
+pub mod relay;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +28,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use self::relay::Relay;
 use super::{INDEX_BITS, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
@@ -57,6 +60,8 @@ pub struct Meeting<'a> {
     pub terms: Terms,
     /// The path to ranks that are not on this machine.
     pub path: Path,
+    /// What all datagrams go through, if not straight to the others.
+    pub relay: Option<Relay>,
     /// When all must have said what they have to.
     pub deadline: Instant,
 }
@@ -229,9 +234,12 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     let peers = meeting.sockets.iter().flatten().count();
     let terms = meeting.fitting(&socket, peers)?;
     let receive_window = prepare(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
+    let asked = meeting.relay.map(|relay| relay.ports(meeting.rank, ranks, port, meeting.deadline));
+    let relayed = asked.transpose().map_err(system("the relay of datagrams"))?;
     let mut others = Vec::with_capacity(peers);
     for (rank, connection) in (0..).zip(meeting.sockets) {
         let Some(connection) = connection else { continue };
+        let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
         let own = Own { port, window: receive_window };
         others.push(introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?);
     }
@@ -296,7 +304,8 @@ fn introduce<'a>(
     socket: &'a OwnedFd,
 ) -> Result<Other<'a>, MeetingError> {
     let (here, address) = ends(socket).map_err(system("a connection"))?;
-    let is_here = is_same_machine(here, address);
+    let is_far = meeting.relay.is_some_and(|relay| relay.is_far);
+    let is_here = is_same_machine(here, address) && !is_far;
     let path = if is_here { LOOPBACK } else { meeting.path };
     let longest = if is_here {
         meeting.terms.datagram_len_max

@@ -1,3 +1,4 @@
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use super::*;
@@ -26,6 +27,7 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
             ..Terms::default()
         },
         path: Path::UNKNOWN,
+        relay: None,
         deadline: Instant::now() + after,
     }
 }
@@ -152,4 +154,45 @@ fn a_port_that_is_taken_is_another_one_then() {
     let address = taken.local_addr().expect("bound");
     let socket = bind(address).expect("another one");
     assert_ne!(socket.local_addr().expect("bound").port(), address.port());
+}
+
+/// Proves that ranks tell the ports that a relay has for them, and use each other's; and that nonsense of a relay is named.
+#[test]
+fn with_a_relay_each_tells_the_port_that_it_has_there() {
+    let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
+    assert!(relay.is_far);
+    // A rank that meets rank 1, and what it asks the desk, which gives this answer.
+    let met_by = |own: OwnedFd, answer: &'static str| {
+        let desk = desk.try_clone().expect("a socket");
+        let desk = std::thread::spawn(move || {
+            let (mut stream, _) = desk.accept().expect("a rank");
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).expect("a line");
+            stream.write_all(answer.as_bytes()).expect("sent");
+            line
+        });
+        let sockets = [None, Some(own)];
+        let meeting = Meeting { relay: Some(relay), ..meeting(0, &sockets, Duration::from_secs(60)) };
+        (meet(&meeting, &mut Patient), desk.join().expect("no panic"))
+    };
+    let [own, theirs] = pair();
+    rustix::io::write(&theirs, &introduction().emit()).expect("sent");
+    let (job, asked) = met_by(own, "0 4000\n");
+    let job = job.expect("met");
+    let port = job.socket.local_addr().expect("bound").port();
+    assert_eq!(asked, format!("0 2 {port}\n"));
+    let mut said = [0; LEN];
+    assert_eq!(rustix::io::read(&theirs, &mut said), Ok(LEN));
+    assert_eq!(Introduction::parse(&said, 1, 0).map(|said| said.port).ok(), Some(4000));
+    let member = job.members[1].expect("a member");
+    assert_eq!((member.address.port(), member.path), (4711, Path::UNKNOWN));
+    for nonsense in ["", "0\n", "4000 0\n", "0 0\n", "0 4000 4001\n", "0 70000\n", "0 x\n"] {
+        let [own, _theirs] = pair();
+        let error = met_by(own, nonsense).0.expect_err("no answer");
+        assert!(error.to_string().contains("the relay answers"), "{nonsense:?}: {error}");
+    }
+    for nonsense in ["", "far", "127.0.0.1", "127.0.0.1:x", "192.0.2.1:4000", "127.0.0.1:4000,near"] {
+        assert_eq!(nonsense.parse::<Relay>(), Err(()), "{nonsense}");
+    }
 }

@@ -1,0 +1,175 @@
+//! A relay between all ranks of a job over datagrams, and the desk at which they ask for it (`mpjdev_device`, `meeting::relay`).
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mpjdev_device::transport::udp::meeting::relay::FAR;
+use mpjdev_proto::datagram::network::Impairment;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::relay::{Relay, Totals, front_of_nobody};
+
+/// How long somebody at the desk may take to say what it has to.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Octets of that.
+const ASKED_MAX: u64 = 64;
+
+/// A relay between each two of a number of ranks.
+#[derive(Debug)]
+pub struct Desk {
+    address: SocketAddr,
+    relay: Relay,
+    /// Its other end is the thread's; it ends with this one.
+    stop: UnixStream,
+    thread: JoinHandle<()>,
+}
+
+impl Desk {
+    /// Opens it for so many ranks, on the loopback interface.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn open(ranks: u32, impairment: Impairment, seed: u64) -> io::Result<Desk> {
+        let mut fronts =
+            Fronts { ranks: ranks as usize, sockets: Vec::new(), known: vec![false; ranks as usize] };
+        let count = fronts.ranks * fronts.ranks.saturating_sub(1);
+        let sockets = (0..count).map(|_| front_of_nobody()).collect::<io::Result<Vec<_>>>()?;
+        fronts.sockets = sockets.iter().map(UdpSocket::try_clone).collect::<io::Result<_>>()?;
+        let relay = Relay::of_sockets(sockets, impairment, seed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = UnixStream::pair()?;
+        let thread = std::thread::Builder::new().name("mpjdev-desk".into());
+        let thread = thread.spawn(move || fronts.serve(&listener, &stopped))?;
+        Ok(Desk { address, relay, stop, thread })
+    }
+
+    /// What ranks have to find in their environment.
+    pub fn variable(&self, is_far: bool) -> String {
+        format!("{}{}", self.address, if is_far { FAR } else { "" })
+    }
+
+    /// Ends it, and tells what has become of the datagrams.
+    ///
+    /// # Errors
+    /// The relay has ended before, and why.
+    pub fn end(self) -> io::Result<Totals> {
+        drop(self.stop);
+        let _ = self.thread.join();
+        self.relay.end()
+    }
+}
+
+/// The sockets that ranks see as one another: those of each pair stand side by side, that which its lower rank sees first.
+#[derive(Debug)]
+struct Fronts {
+    ranks: usize,
+    sockets: Vec<UdpSocket>,
+    /// Ranks that have asked.
+    known: Vec<bool>,
+}
+
+impl Fronts {
+    /// The place of the socket that `rank` sees as `peer`.
+    fn place(&self, rank: usize, peer: usize) -> usize {
+        let (low, high) = (rank.min(peer), rank.max(peer));
+        // Pairs of lower ranks come first: n-1 with rank 0, n-2 with rank 1, and so on.
+        let before = low * (2 * self.ranks - low - 1) / 2;
+        2 * (before + high - low - 1) + usize::from(rank > peer)
+    }
+
+    fn serve(&mut self, listener: &TcpListener, stopped: &UnixStream) {
+        loop {
+            let mut ready =
+                [listener.as_fd(), stopped.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let _ = poll(&mut ready, None);
+            if !ready[1].revents().is_empty() {
+                return;
+            }
+            if let Ok((stream, _)) = listener.accept() {
+                // Who says nonsense, or goes, gets no answer, and says so itself.
+                let _ = self.answer(&stream);
+            }
+        }
+    }
+
+    /// Tells a rank the ports at which the others find it.
+    fn answer(&mut self, mut stream: &TcpStream) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = String::new();
+        BufReader::new(stream.take(ASKED_MAX)).read_line(&mut line)?;
+        let ports = self.ports(&line)?;
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        writeln!(stream, "{}", ports.join(" "))
+    }
+
+    fn ports(&mut self, asked: &str) -> io::Result<Vec<u16>> {
+        let numbers: Option<Vec<usize>> = asked.split_whitespace().map(|word| word.parse().ok()).collect();
+        let nonsense = || io::Error::other(format!("{asked:?}"));
+        let Some(&[rank, ranks, port]) = numbers.as_deref() else { return Err(nonsense()) };
+        if rank >= self.ranks || ranks != self.ranks || std::mem::replace(&mut self.known[rank], true) {
+            return Err(nonsense());
+        }
+        let port = u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(nonsense)?;
+        let one = |peer: usize| {
+            if peer == rank {
+                return Ok(0);
+            }
+            // What it gets comes from there from now on, and what it sends there is taken.
+            self.sockets[self.place(rank, peer)].connect((Ipv4Addr::LOCALHOST, port))?;
+            Ok(self.sockets[self.place(peer, rank)].local_addr()?.port())
+        };
+        (0..self.ranks).map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(desk: &Desk, rank: u32, ranks: u32, socket: &UdpSocket) -> Vec<u16> {
+        let mut stream = TcpStream::connect(desk.address).expect("a desk");
+        let port = socket.local_addr().expect("bound").port();
+        writeln!(stream, "{rank} {ranks} {port}").expect("sent");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("an answer");
+        line.split_whitespace().map(|word| word.parse().expect("a port")).collect()
+    }
+
+    /// Proves that each rank sees each other one at a port of its own, through which datagrams go there and back.
+    #[test]
+    fn each_pair_has_its_own_way() {
+        const RANKS: u32 = 4;
+        let desk = Desk::open(RANKS, Impairment::NONE, 1).expect("a desk");
+        let socket = |_| {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+            socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            socket
+        };
+        let sockets: Vec<UdpSocket> = (0..RANKS).map(socket).collect();
+        let told: Vec<_> =
+            (0..).zip(&sockets).map(|(rank, socket)| ask(&desk, rank, RANKS, socket)).collect();
+        for (rank, one) in sockets.iter().enumerate() {
+            assert_eq!(told[rank][rank], 0);
+            for (peer, other) in sockets.iter().enumerate().filter(|(peer, _)| *peer != rank) {
+                // A rank says to its peer what it was told for that one.
+                let octets = [rank as u8, peer as u8];
+                one.send_to(&octets, (Ipv4Addr::LOCALHOST, told[peer][rank])).expect("sent");
+                let mut got = [0; 3];
+                let (len, from) = other.recv_from(&mut got).expect("it comes");
+                assert_eq!((len, got[..2].to_vec(), from.port()), (2, octets.to_vec(), told[rank][peer]));
+            }
+        }
+        assert_eq!(ask(&desk, 0, RANKS, &sockets[0]), Vec::<u16>::new(), "a rank asks once");
+        assert_eq!(ask(&desk, 4, RANKS, &sockets[0]), Vec::<u16>::new(), "there is no such rank");
+        let totals = desk.end().expect("totals");
+        assert_eq!(totals.counts.iter().map(|counts| counts.delivered).sum::<u64>(), 12);
+    }
+}
