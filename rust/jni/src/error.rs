@@ -124,6 +124,8 @@ fn join_class(error: &JoinError) -> JavaClass {
         | JoinError::Refused { .. }
         | JoinError::Launcher(_)
         | JoinError::Mesh { .. }
+        | JoinError::Meeting { .. }
+        | JoinError::Foreign { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,
     }
 }
