@@ -21,7 +21,7 @@ use crate::endpoint::Endpoint;
 use crate::transport::local;
 
 #[cfg(not(loom))]
-pub use datagrams::{udp, udp_jobs, udp_rank};
+pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
 #[cfg(all(test, not(loom)))]

@@ -1,22 +1,21 @@
 //! The hidden command behind measurements through a bad network: a relay, the two ends of a stream, and all of it together.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ExitCode, Stdio};
+use std::num::NonZeroU64;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::network::Impairment;
 
 use crate::bench::BenchError;
-use crate::bench::netem::{self, ADDRESSES, Maker, Way};
+use crate::bench::goodput::{Pair, Tcp};
+use crate::bench::messages::{self, Order, Task};
+use crate::bench::netem::{Maker, Way};
 use crate::bench::relay::Relay;
 use crate::bench::stream::{self, Goodput};
-
-/// How long a stream may take beyond its time.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Where a stream goes to.
-const PORT: u16 = 4000;
 
 /// Its arguments.
 #[derive(Args, Debug)]
@@ -50,11 +49,40 @@ enum What {
         /// Its address
         to: SocketAddr,
         /// For how long
-        #[arg(long, default_value_t = 20)]
-        seconds: u64,
+        #[arg(long, default_value_t = 20.0, value_parser = seconds)]
+        seconds: f64,
         /// By which congestion control
         #[arg(long, default_value = "cubic")]
         congestion: String,
+    },
+    /// Be one of two ranks of ours behind UDP sockets. Says how many packets it takes ahead, reads that of the other one, says that it
+    /// is ready, reads a line, and tells in the end
+    Rank {
+        /// Which one
+        #[arg(value_parser = clap::value_parser!(u32).range(..2))]
+        rank: u32,
+        /// Its address
+        at: SocketAddr,
+        /// That of the other one
+        peer: SocketAddr,
+        /// What both make the numbers of their connection of
+        number: u32,
+        #[command(flatten)]
+        what: Messages,
+    },
+    /// Measure messages of ours through a bad network
+    Messages {
+        /// How bad it is each way, such as loss=1%,delay=5ms,rate=100mbit
+        #[arg(long, default_value = "")]
+        impair: Impairment,
+        /// Which numbers are drawn
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[command(flatten)]
+        what: Messages,
+        /// With a stream of the system's TCP beside them
+        #[arg(long)]
+        beside_tcp: bool,
     },
     /// Measure a stream of the system's TCP through a bad network
     Stream {
@@ -65,8 +93,8 @@ enum What {
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// For how long
-        #[arg(long, default_value_t = 20)]
-        seconds: u64,
+        #[arg(long, default_value_t = 20.0, value_parser = seconds)]
+        seconds: f64,
         /// By which congestion control
         #[arg(long, default_value = "cubic")]
         congestion: String,
@@ -74,6 +102,23 @@ enum What {
         #[arg(long, value_enum)]
         by: Option<By>,
     },
+}
+
+/// What two ranks of ours do, and what they know of the way.
+#[derive(Args, Clone, Copy, Debug)]
+struct Messages {
+    /// Stream for so long
+    #[arg(long, default_value_t = 20.0, value_parser = seconds)]
+    seconds: f64,
+    /// Send a message there and back so often instead
+    #[arg(long)]
+    times: Option<u64>,
+    /// Octets of a message
+    #[arg(long, default_value_t = 65_536)]
+    octets: u64,
+    /// The way is a private link of so many bits in a second, instead of one that nothing is known of
+    #[arg(long)]
+    private: Option<NonZeroU64>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -88,8 +133,18 @@ impl BenchNet {
         let done = match &self.what {
             What::Relay { impair, seed, pairs } => relay(pairs, *impair, *seed),
             What::Take { at } => take(*at).map_err(BenchError::system("a stream")),
+            What::Rank { rank, at, peer, number, what } => {
+                let order = what.order(*rank, [*at, *peer], *number);
+                messages::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| BenchError::Side {
+                    side: format!("rank {rank}"),
+                    why: error.to_string(),
+                })
+            }
+            What::Messages { impair, seed, what, beside_tcp } => {
+                Way::new(*impair, *seed, None).and_then(|way| measure_ours(way, what, *beside_tcp))
+            }
             What::Give { to, seconds, congestion } => {
-                let given = stream::give(*to, Duration::from_secs(*seconds), congestion);
+                let given = stream::give(*to, Duration::from_secs_f64(*seconds), congestion);
                 given.map_err(BenchError::system(format!("a stream to {to} by {congestion}")))
             }
             What::Stream { impair, seed, seconds, congestion, by } => {
@@ -128,11 +183,12 @@ fn take(at: SocketAddr) -> io::Result<()> {
     writeln!(out, "{octets} {nanos}")
 }
 
-fn measure(way: Way, impair: Impairment, seconds: u64, congestion: &str) -> Result<(), BenchError> {
+fn measure(way: Way, impair: Impairment, seconds: f64, congestion: &str) -> Result<(), BenchError> {
     if let Some(why) = way.why_no_netem() {
         eprintln!("mpjdev: a relay of ours is the network, since {why}");
     }
-    let goodput = goodput(&way, seconds, congestion)?;
+    let time = Duration::from_secs_f64(seconds);
+    let goodput = Tcp::prepare(&way, time, congestion)?.start()?.tcp(time)?;
     let mut out = io::stdout();
     let maker = way.maker();
     let totals = way.end()?;
@@ -146,50 +202,48 @@ fn measure(way: Way, impair: Impairment, seconds: u64, congestion: &str) -> Resu
     writeln!(out, "{lines}").map_err(BenchError::system("standard output"))
 }
 
-/// What one connection from side 0 to side 1 carries.
-fn goodput(way: &Way, seconds: u64, congestion: &str) -> Result<Goodput, BenchError> {
-    let own = std::env::current_exe().map_err(BenchError::system("this command"))?;
-    let wrong = |why: &str| BenchError::Side { side: format!("TCP by {congestion}"), why: why.into() };
-    let at = SocketAddr::from((ADDRESSES[1], PORT)).to_string();
-    let start = |side: usize, words: &[&str]| {
-        let mut command = way.command(side);
-        command.arg(&own).arg("bench-net").args(words).stdout(Stdio::piped());
-        command.spawn().map(Ended).map_err(BenchError::system("one end of a stream"))
-    };
-    let mut taker = start(1, &["take", &at])?;
-    let mut told = BufReader::new(taker.0.stdout.take().ok_or_else(|| wrong("it has no output"))?);
-    let mut line = String::new();
-    let mut next = || -> Result<String, BenchError> {
-        line.clear();
-        told.read_line(&mut line).map_err(BenchError::system("one end of a stream"))?;
-        Ok(line.trim().to_owned())
-    };
-    if next()? != at {
-        return Err(wrong("who takes the stream cannot"));
+fn measure_ours(way: Way, what: &Messages, beside_tcp: bool) -> Result<(), BenchError> {
+    let time = Duration::from_secs_f64(what.seconds);
+    let mut ours = Pair::of_ranks(&way, &what.words())?;
+    let tcp = beside_tcp.then(|| Tcp::prepare(&way, time, "cubic")).transpose()?;
+    let tcp = tcp.map(Tcp::start).transpose()?;
+    ours.begin()?;
+    let told = ours.told(time)?;
+    let mut text = format!("{:.2} Mbit/s of messages\n{told:#?}\n", told[1].goodput().mbit());
+    if let Some(tcp) = tcp {
+        text += &format!("{:.2} Mbit/s by TCP beside them\n", tcp.tcp(time)?.mbit());
     }
-    let mut giver = start(0, &["give", &at, "--seconds", &seconds.to_string(), "--congestion", congestion])?;
-    let patience = Duration::from_secs(seconds) + PATIENCE;
-    for child in [&mut giver.0, &mut taker.0] {
-        let status = netem::ended(child, patience).map_err(BenchError::system("one end of a stream"))?;
-        if !status.is_some_and(|status| status.success()) {
-            return Err(wrong("one end of the stream has failed"));
-        }
+    if let Some(totals) = way.end()? {
+        text += &totals.to_string();
     }
-    let line = next()?;
-    let numbers =
-        line.split_once(' ').and_then(|(octets, nanos)| Some((octets.parse().ok()?, nanos.parse().ok()?)));
-    let (octets, nanos) = numbers.ok_or_else(|| wrong("it says nothing of what has come"))?;
-    Ok(Goodput { octets, nanos })
+    writeln!(io::stdout(), "{text}").map_err(BenchError::system("standard output"))
 }
 
-/// A process that does not outlive this.
-struct Ended(Child);
+impl Messages {
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![format!("--seconds={}", self.seconds), format!("--octets={}", self.octets)];
+        words.extend(self.times.map(|times| format!("--times={times}")));
+        words.extend(self.private.map(|rate| format!("--private={rate}")));
+        words
+    }
 
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // One that has ended already needs neither.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+    fn order(&self, rank: u32, [at, peer]: [SocketAddr; 2], number: u32) -> Order {
+        let path = match self.private {
+            Some(rate) => Path { rate: Some(rate.get() / 8), ..Path::PRIVATE },
+            None => Path::UNKNOWN,
+        };
+        let task = match self.times {
+            Some(times) => Task::PingPong(times),
+            None => Task::Stream(Duration::from_secs_f64(self.seconds)),
+        };
+        Order { rank, at, peer, number, path, octets: self.octets, task }
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0 to 3600".to_owned()),
     }
 }
 

@@ -11,8 +11,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::remote::pump;
-
-use crate::transport::udp::{self, INDEX_BITS, Member, Terms, meeting};
+use crate::transport::udp::{self, INDEX_BITS, Member, Terms, UdpWire, meeting};
 use crate::transport::{Inbox, Wire};
 
 /// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
@@ -89,10 +88,22 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
 /// # Errors
 /// The system refuses; the terms contradict each other.
 pub fn udp_rank(job: udp::Job, config: Config, source: &Arc<dyn SlabSource>) -> io::Result<Comm> {
+    udp_rank_and_wire(job, config, source).map(|(world, _)| world)
+}
+
+/// As [`udp_rank`], with the wire, which says what it has counted.
+///
+/// # Errors
+/// As [`udp_rank`].
+pub fn udp_rank_and_wire(
+    job: udp::Job,
+    config: Config,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<(Comm, Arc<UdpWire>)> {
     let (rank, size) = (job.rank, job.members.len() as u32);
     let (wire, inbox) = udp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
     pump::start("udp", &endpoint, &wire)?;
-    Ok(Comm::world(endpoint))
+    Ok((Comm::world(endpoint), wire))
 }
