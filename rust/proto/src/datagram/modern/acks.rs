@@ -6,9 +6,12 @@
 //! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ, with a mark of congestion | now | 5.6 |
 //! | a quarter of the window has come since the last one | now | 5.6 |
 //! | every n packets, where the driver wants that | now | 5.6, eager mode |
-//! | the socket is drained, and the oldest has waited for 50 us | now | 5.6 |
+//! | the socket is drained, and the oldest has waited for 50 us, and as long as between two questions, twice | now | 5.6; the latter a choice of ours |
 //! | the oldest has waited for max_ack_delay | now | 5.6 |
 //! | the window has opened again that was closed | now | 5.4 |
+//!
+//! On a link that is slower than one packet in 50 us the socket is drained behind each packet of a stream. Its sender asks four times
+//! in a window, so it need not be told in between; one that has not asked for twice as long as before has stopped.
 
 use super::time::{MICROSECOND, Nanos};
 
@@ -37,6 +40,9 @@ pub(super) struct Acks {
     /// When the first of them came.
     oldest: Nanos,
     is_urgent: bool,
+    /// When the peer asked last, and how long after the time before.
+    asked_at: Option<Nanos>,
+    between: Nanos,
 }
 
 impl Acks {
@@ -44,7 +50,7 @@ impl Acks {
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
         let every = if every == 0 || every as u32 > quarter { quarter } else { every as u32 };
-        Self { max_delay, every, count: 0, oldest: 0, is_urgent: false }
+        Self { max_delay, every, count: 0, oldest: 0, is_urgent: false, asked_at: None, between: 0 }
     }
 
     /// A packet that is to be acknowledged has come; at once, if it is of those that may not wait.
@@ -63,12 +69,19 @@ impl Acks {
         self.is_urgent = true;
     }
 
+    /// The peer has asked: then it is told, and will ask again.
+    #[inline]
+    pub(super) const fn asked(&mut self, now: Nanos) {
+        if let Some(before) = self.asked_at.replace(now) {
+            self.between = now.saturating_sub(before);
+        }
+    }
+
     /// There is nothing left in the socket.
     #[inline]
-    pub(super) const fn drained(&mut self, now: Nanos) {
-        if self.count > 0 && now.saturating_sub(self.oldest) >= REPLY_WAIT {
-            self.is_urgent = true;
-        }
+    pub(super) fn drained(&mut self, now: Nanos) {
+        let wait = REPLY_WAIT.max(self.between.saturating_mul(2));
+        self.is_urgent |= self.count > 0 && now.saturating_sub(self.oldest) >= wait;
     }
 
     /// Time has passed.
@@ -150,5 +163,28 @@ mod tests {
         spinning.drained(1 + REPLY_WAIT);
         acks.expire(1 + MILLISECOND);
         assert!(spinning.is_urgent() && acks.is_urgent());
+    }
+
+    /// Who asks now and then is told then; who has asked before and does not any more is told soon all the same.
+    #[test]
+    fn a_stream_that_asks_is_told_when_it_asks() {
+        let mut acks = Acks::new(100 * MILLISECOND, 1000, 0);
+        for packet in 1..100 {
+            let now = packet * MILLISECOND;
+            let asks = packet % 10 == 0;
+            acks.came(now, asks);
+            if asks {
+                acks.asked(now);
+            }
+            acks.drained(now);
+            assert_eq!(acks.is_urgent(), asks || (packet < 20 && packet % 2 == 0), "packet {packet}");
+            if acks.is_urgent() {
+                acks.left();
+            }
+        }
+        acks.drained(91 * MILLISECOND + 20 * MILLISECOND - 1);
+        assert!(!acks.is_urgent());
+        acks.drained(91 * MILLISECOND + 20 * MILLISECOND);
+        assert!(acks.is_urgent());
     }
 }

@@ -29,6 +29,9 @@ impl Connection {
             }
             Place::Next => {
                 let at_once = extension.ack_req || extension.fin || self.receiver.has_gap();
+                if extension.ack_req {
+                    self.acks.asked(now);
+                }
                 self.receiver.take_next(now);
                 self.acks.came(now, at_once);
                 match self.read(packet).and_then(|content| self.understand(&content)) {

@@ -218,6 +218,28 @@ fn a_declared_rate_fills_its_link_without_loss() {
     assert_eq!((flows.there.counts().dropped, flows.senders[0].counters().retransmitted), (0, 0));
 }
 
+/// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though its packets come one by one,
+/// and that nothing leaves again (5.12, 5).
+#[test]
+fn a_stream_is_acknowledged_four_times_in_a_window() {
+    for (path, impairment) in [
+        (Path { window_max: 128, ..Path::UNKNOWN }, "delay=5ms,rate=100mbit"),
+        (Path { window_max: 64, ..Path::UNKNOWN }, "delay=5ms,rate=10mbit"),
+        (Path { window: 24, window_max: 24, ..Path::PRIVATE }, "delay=500us,rate=100mbit"),
+    ] {
+        let mut flows = Flows::new(&[path], settings(), impairment, 7);
+        flows.run_until(5 * SECOND);
+        let (sender, receiver) = (flows.senders[0].counters(), flows.receivers[0].counters());
+        assert_eq!((sender.retransmitted, sender.timeouts), (0, 0), "{impairment}: {sender:?}");
+        let windows = sender.sent / u64::from(path.window_max);
+        assert!(
+            receiver.pure_acks <= 5 * windows,
+            "{impairment}: {} in {windows} windows",
+            receiver.pure_acks
+        );
+    }
+}
+
 /// Proves that the default socket buffer never overflows, however many send to it at once, while its owner does not look for
 /// nearly as long as the timers wait: all windows together are half of what it holds (5.12, 8).
 #[test]
