@@ -5,6 +5,9 @@
 //! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acknowledged | 5.7 |
 //! | any other | CUBIC, or NewReno | RFC 9438; RFC 9002, 7 |
 //!
+//! A private link whose rate was declared has a least window, which fills it: nobody else is there, and its pace never fills a queue, so
+//! losses say nothing of congestion (a choice of ours).
+//!
 //! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
 //! something is acknowledged, or lost, that left after the cut. A mark of congestion is a loss. A cut that turns out to
 //! have had no reason is undone. A timer that expires cuts nothing.
@@ -45,6 +48,10 @@ pub(super) struct Congestion {
     before: Option<State>,
     /// The first transmission behind the last cut: earlier ones neither cut nor add.
     epoch: u64,
+    /// What fills the link whose rate was declared, as far as the round trip is known.
+    declared: f64,
+    /// The path is not what it was: so many packets have to come until it is believed that the link is.
+    doubted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,13 +96,19 @@ impl Congestion {
         // A private path begins where others arrive: there is nothing to find out slowly.
         let threshold = if algorithm == Algorithm::Private { window } else { max };
         let state = State { window, threshold, cubic: Cubic::default() };
-        Self { algorithm, max, state, before: None, epoch: 0 }
+        Self { algorithm, max, state, before: None, epoch: 0, declared: 0.0, doubted: 0 }
     }
 
     /// Packets that may be under way, at least 2.
     #[inline]
-    pub(super) const fn window(&self) -> u32 {
-        self.state.window as u32
+    pub(super) fn window(&self) -> u32 {
+        let window = self.state.window;
+        if self.doubted > 0 { window as u32 } else { window.max(self.declared) as u32 }
+    }
+
+    /// So many packets fill the link, which nobody else uses: the window is not below that, whatever is lost.
+    pub(super) fn declare(&mut self, packets: u64) {
+        self.declared = (packets as f64).min(self.max);
     }
 
     /// The first transmission whose acknowledgment adds to the window.
@@ -111,6 +124,7 @@ impl Congestion {
         if acked.count == 0 {
             return;
         }
+        self.doubted = self.doubted.saturating_sub(u64::from(acked.count));
         if !acked.is_limited {
             // Time in which the window was not used does not count (RFC 9438, 5.8).
             if let Some(began) = &mut self.state.cubic.began {
@@ -187,9 +201,10 @@ impl Congestion {
         let window = f64::from(WINDOW_MIN);
         if self.algorithm == Algorithm::Private {
             // Back to where it was in doublings: nobody else is on the path.
-            self.state.threshold = self.state.threshold.max(self.state.window);
+            self.state.threshold = self.state.threshold.max(f64::from(self.window()));
         }
         self.state.window = window;
+        self.doubted = self.declared as u64;
     }
 
     /// The last cut had no reason; whether there was one to be undone.
@@ -320,6 +335,26 @@ mod tests {
         congestion.collapse(70);
         assert_eq!(congestion.window(), WINDOW_MIN);
         assert!(!congestion.undo());
+    }
+
+    /// A declared link is filled whatever is lost, until the path is not what it was; then only when as much has come through again.
+    #[test]
+    fn a_declared_link_stays_filled() {
+        let mut congestion = Congestion::new(Algorithm::Private, 64, 1024);
+        congestion.declare(170);
+        for loss in 0..10 {
+            assert!(congestion.lost(loss * 100, loss * 100 + 50));
+            assert_eq!(congestion.window(), 170);
+        }
+        congestion.collapse(2000);
+        assert_eq!(congestion.window(), WINDOW_MIN);
+        let mut now = 0;
+        run(&mut congestion, &mut now, 1);
+        assert_eq!(congestion.window(), 2 * WINDOW_MIN);
+        run(&mut congestion, &mut now, 10);
+        assert!((170..180).contains(&congestion.window()), "{congestion:?}");
+        congestion.declare(5000);
+        assert_eq!(congestion.window(), 1024, "the limit holds");
     }
 
     /// A sender that has nothing to send learns nothing, and does not earn a cubic's time.

@@ -148,7 +148,7 @@ impl Connection {
         if let Some(first_rtt) = settings.first_rtt {
             rtt.sample(first_rtt, 0);
         }
-        Ok(Self {
+        let mut connection = Self {
             rtt,
             sender: Sender::new(first_ours),
             receiver: Receiver::new(first_theirs, settings.receive_window),
@@ -173,7 +173,9 @@ impl Connection {
             waiting_since: None,
             paced_until: None,
             settings,
-        })
+        };
+        connection.declare();
+        Ok(connection)
     }
 
     /// As given.
@@ -194,7 +196,7 @@ impl Connection {
 
     /// Packets that may be under way, by the rule of congestion alone.
     #[must_use]
-    pub const fn congestion_window(&self) -> u32 {
+    pub fn congestion_window(&self) -> u32 {
         self.congestion.window()
     }
 

@@ -2,12 +2,12 @@
 
 use super::super::packet::Packet;
 use super::super::sequence::Sequence;
-use super::congestion::Acked;
+use super::congestion::{Acked, Algorithm};
 use super::connection::{Connection, Event};
 use super::content::Content;
 use super::loss::Cause;
 use super::sender::{Progress, Report, SACK_REACH};
-use super::time::{MICROSECOND, Nanos};
+use super::time::{MICROSECOND, Nanos, SECOND};
 
 impl Connection {
     /// What the peer says has come.
@@ -31,7 +31,11 @@ impl Connection {
             self.handle_twice(now);
         }
         if let (Some(elapsed), Some(delay_us)) = (progress.sample, extension.delay_us) {
+            let min = self.rtt.min();
             self.rtt.sample(elapsed, u64::from(delay_us) * MICROSECOND);
+            if self.rtt.min() != min {
+                self.declare();
+            }
         }
         if progress.count > 0 {
             self.rtt.progressed();
@@ -49,6 +53,16 @@ impl Connection {
         }
         if self.sender.is_empty() {
             self.waiting_since = None;
+        }
+    }
+
+    /// The shortest round trip says what a private link takes whose rate was declared.
+    pub(super) fn declare(&mut self) {
+        let (path, len) = (&self.settings.path, self.settings.datagram_len_max);
+        if let (Algorithm::Private, Some(rate), Some(min)) = (path.algorithm, path.rate, self.rtt.min()) {
+            let octets = u128::from(rate) * u128::from(min) / u128::from(SECOND);
+            let packets = u64::try_from(octets / len as u128).unwrap_or(u64::MAX);
+            self.congestion.declare(packets.saturating_mul(ROUND_TRIPS));
         }
     }
 
@@ -99,3 +113,6 @@ impl Connection {
 
 /// After so many expiries in a row a loss is a sign that the path is not what it was (5.3).
 const PERSISTENT_EXPIRIES: u32 = 3;
+/// A private link has so many round trips of its rate under way: what was lost is sent again in the second one, and what was sent
+/// meanwhile may be behind what acknowledgments can name.
+const ROUND_TRIPS: u64 = 2;

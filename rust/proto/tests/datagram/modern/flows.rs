@@ -218,6 +218,24 @@ fn a_declared_rate_fills_its_link_without_loss() {
     assert_eq!((flows.there.counts().dropped, flows.senders[0].counters().retransmitted), (0, 0));
 }
 
+/// Proves that a declared rate is carried though packets die: on a link that nobody else uses that is no congestion.
+#[test]
+fn a_declared_rate_is_carried_under_loss() {
+    for (impairment, least) in [
+        ("delay=5ms,rate=100mbit,loss=0.1%", 0.9),
+        ("delay=5ms,rate=100mbit,loss=1%", 0.8),
+        ("delay=500us,rate=100mbit,loss=1%", 0.8),
+        ("delay=5ms,rate=30mbit,loss=1%", 0.8),
+    ] {
+        let rate = if impairment.contains("30mbit") { 30_000_000 / 8 } else { 100_000_000 / 8 };
+        let path = Path { rate: Some(rate), ..Path::PRIVATE };
+        let mut flows = Flows::new(&[path], Settings { first_rtt: None, ..settings() }, impairment, 6);
+        let goodput = flows.goodputs(SECOND, 6 * SECOND)[0];
+        let share = goodput / (rate as f64 * 1444.0 / 1500.0);
+        assert!(share > least, "{impairment}: {share}, {:?}", flows.senders[0].counters());
+    }
+}
+
 /// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though its packets come one by one,
 /// and that nothing leaves again (5.12, 5).
 #[test]
