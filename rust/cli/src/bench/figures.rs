@@ -438,6 +438,11 @@ pub fn table(held: &[Held]) -> String {
             figure.others.map_or(String::new(), |_| processors(figure.others)),
         ]);
     }
+    // A column that has nothing to say is none.
+    let says = |at: usize| at < 4 || lines[1..].iter().any(|line| !line[at].is_empty());
+    let said: Vec<usize> = (0..head.len()).filter(|at| says(*at)).collect();
+    let lines: Vec<Vec<String>> =
+        lines.iter().map(|line| said.iter().map(|at| line[*at].clone()).collect()).collect();
     let asked = || held.iter().filter(|figure| figure.asked != Limit::None);
     let count = |verdict| asked().filter(|figure| figure.verdict == verdict).count();
     let (reached, missed) = (count(Verdict::Reached), count(Verdict::Missed));

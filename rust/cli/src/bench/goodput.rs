@@ -1,187 +1,334 @@
-//! What streams get through a bad way: the system's TCP and messages of ours, alone and together.
+//! What streams and messages get through a bad network: the system's TCP, ours, and the protocol of 1997, all in one run.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::fmt::Write;
 use std::time::Duration;
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use mpjdev_proto::datagram::network::{Chance, Impairment};
+use serde::Serialize;
 
 use super::BenchError;
-use super::messages::Told;
-use super::netem::{self, ADDRESSES, Way};
+use super::contest::Stop;
+use super::ends::Told;
+use super::figures::{self, Asked, Held, Limit, Of};
+use super::netem::{Maker, Way};
+use super::pairs::{Pair, Tcp};
+use super::report::aligned;
 use super::stream::Goodput;
 
-/// How long a stream may take beyond its time.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Where a stream of TCP goes to.
-const PORT: u16 = 4000;
-/// Where our ranks are.
-const OUR_PORT: u16 = 4001;
-
-/// Two processes, one on each side of a way, that exchange octets.
+/// What is to be measured.
 #[derive(Debug)]
-pub struct Pair {
-    name: String,
-    sides: [Process; 2],
+pub struct Course<'a> {
+    /// How bad the network is each way.
+    pub impairment: Impairment,
+    /// Which numbers are drawn.
+    pub seed: u64,
+    /// What makes it bad.
+    pub maker: Maker,
+    /// How long each stream takes.
+    pub time: Duration,
+    /// Somebody wants all this to end.
+    pub stop: &'a Stop,
 }
 
-/// A process that does not outlive this, and what is said to it and by it.
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
+/// What was measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Measured {
+    /// What makes the network bad.
+    maker: String,
+    streams: Vec<Streams>,
+    messages: Vec<Messages>,
+    /// A stream of ours whose packets all come, by what its sender and its receiver tell.
+    lossless: [Told; 2],
+    figures: Vec<Held>,
 }
 
-impl Process {
-    /// Runs this program on one side of the way as `bench-net` with these words.
-    fn start(way: &Way, side: usize, words: &[String]) -> Result<Process, BenchError> {
-        let own: PathBuf = std::env::current_exe().map_err(BenchError::system("this command"))?;
-        let mut command = way.command(side);
-        command.arg(own).arg("bench-net").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(BenchError::system("one end of a stream"))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = output.ok_or_else(|| wrong("one end of a stream", "it has no output"))?;
-        Ok(Process { child, input, output: BufReader::new(output).lines() })
-    }
+/// Streams through one network, in millions of bits of messages in a second.
+#[derive(Debug, Serialize)]
+struct Streams {
+    network: String,
+    /// The system's TCP, alone.
+    tcp: f64,
+    /// Ours, alone, and what both ends tell.
+    ours: f64,
+    told: [Told; 2],
+    /// Both at once.
+    tcp_beside: f64,
+    ours_beside: f64,
+    /// Jain's index of them.
+    fairness: f64,
+    /// Ours where the rate is declared and nobody else is there.
+    private: Option<f64>,
+    /// That as a share of the rate.
+    private_share: Option<f64>,
+}
 
-    fn next(&mut self) -> Result<String, BenchError> {
-        let ended = || wrong("one end of a stream", "it has ended");
-        self.output.next().ok_or_else(ended)?.map_err(BenchError::system("one end of a stream"))
-    }
+/// Messages through one network by one machine.
+#[derive(Debug, Serialize)]
+struct Messages {
+    network: String,
+    machine: &'static str,
+    /// Microseconds of 8 octets there and back, the mean.
+    round_trip_us: f64,
+    /// Millions of bits in a second of messages that fill a datagram.
+    stream: f64,
+    /// Packets of that stream that left again, of all that left.
+    again: u64,
+    sent: u64,
+    /// Acknowledgments without a message.
+    pure_acks: u64,
+}
 
-    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
-        let Some(input) = &mut self.input else { return Ok(()) };
-        writeln!(input, "{line}").map_err(BenchError::system("one end of a stream"))
-    }
+/// Machines by their names and by the words that a pair is started with.
+const MACHINES: [(&str, &[&str]); 3] =
+    [("modern", &[]), ("classic", &["--classic"]), ("classic, eager acks", &["--classic", "--eager-acks"])];
+/// How likely a packet is lost where machines are compared, in billionths: 0 and 0.1 %.
+const LOSSES: [u32; 2] = [0, 1_000_000];
+/// Octets of a message that fits a datagram, by either machine.
+const FITS: u64 = 1400;
+/// Packets that may wait for the rate where none is to be lost: more than a window.
+const LONG_QUEUE: usize = 2048;
+/// Round trips of a ping-pong in a second of its time, at most.
+const TRIPS: f64 = 50.0;
+/// A part of the time is enough to compare machines.
+const PART: u32 = 2;
 
-    /// Waits for its end.
-    fn end(&mut self, patience: Duration) -> Result<(), BenchError> {
-        let status = netem::ended(&mut self.child, patience);
-        match status.map_err(BenchError::system("one end of a stream"))? {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => Err(wrong("one end of a stream", &status.to_string())),
-            None => Err(wrong("one end of a stream", "it has not ended in time")),
+impl Course<'_> {
+    /// Measures all of it; `tell` hears what is measured next.
+    ///
+    /// # Errors
+    /// [`BenchError::Missing`] when there can be no such network here, and why; an end has failed; somebody wants it to end.
+    pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Measured, BenchError> {
+        let mut measured = Measured { maker: self.maker.to_string(), ..Measured::default() };
+        let without = Impairment { loss: Chance::NEVER, ..self.impairment };
+        let mut networks = vec![without];
+        networks.extend((without != self.impairment).then_some(self.impairment));
+        for network in networks {
+            measured.streams.push(self.streams(network, tell)?);
         }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // One that has ended already needs neither.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn wrong(side: &str, why: &str) -> BenchError {
-    BenchError::Side { side: side.into(), why: why.into() }
-}
-
-/// A stream of TCP that is about to begin.
-#[derive(Debug)]
-pub struct Tcp<'a> {
-    way: &'a Way,
-    taker: Process,
-    time: Duration,
-    congestion: &'a str,
-}
-
-impl<'a> Tcp<'a> {
-    /// Whoever takes it is ready.
-    ///
-    /// # Errors
-    /// A side cannot be started.
-    pub fn prepare(way: &'a Way, time: Duration, congestion: &'a str) -> Result<Self, BenchError> {
-        let at = SocketAddr::from((ADDRESSES[1], PORT)).to_string();
-        let mut taker = Process::start(way, 1, &["take".into(), at.clone()])?;
-        if taker.next()? != at {
-            return Err(wrong("TCP", "who takes the stream cannot"));
-        }
-        Ok(Tcp { way, taker, time, congestion })
-    }
-
-    /// Lets it begin.
-    ///
-    /// # Errors
-    /// A side cannot be started.
-    pub fn start(self) -> Result<Pair, BenchError> {
-        let at = SocketAddr::from((ADDRESSES[1], PORT)).to_string();
-        let seconds = self.time.as_secs_f64().to_string();
-        let words = ["give".into(), at, "--seconds".into(), seconds, "--congestion".into()];
-        let giver = Process::start(self.way, 0, &[&words[..], &[self.congestion.into()]].concat())?;
-        Ok(Pair { name: format!("TCP by {}", self.congestion), sides: [giver, self.taker] })
-    }
-}
-
-impl Pair {
-    /// What a stream of TCP has carried; waits for its end.
-    ///
-    /// # Errors
-    /// It has failed.
-    pub fn tcp(mut self, time: Duration) -> Result<Goodput, BenchError> {
-        self.end(time)?;
-        let line = self.sides[1].next()?;
-        let numbers = line.split_once(' ');
-        let numbers = numbers.and_then(|(octets, nanos)| Some((octets.parse().ok()?, nanos.parse().ok()?)));
-        let nothing = || wrong(&self.name, "it says nothing of what has come");
-        let (octets, nanos) = numbers.ok_or_else(nothing)?;
-        Ok(Goodput { octets, nanos })
-    }
-
-    fn end(&mut self, time: Duration) -> Result<(), BenchError> {
-        self.sides.iter_mut().try_for_each(|side| side.end(time + PATIENCE))
-    }
-
-    /// Two ranks of ours that know each other; `words` say what they do, and what they know of the way.
-    ///
-    /// # Errors
-    /// A side cannot be started.
-    pub fn of_ranks(way: &Way, words: &[String]) -> Result<Pair, BenchError> {
-        let mut octets = [0; 4];
-        let drawn = rustix::io::retry_on_intr(|| getrandom(&mut octets, GetRandomFlags::empty()));
-        drawn.map_err(|error| BenchError::system("a random number")(error.into()))?;
-        let number = u32::from_ne_bytes(octets);
-        let address = |side: usize| SocketAddr::from((ADDRESSES[side], OUR_PORT)).to_string();
-        let start = |rank: usize| {
-            let own = ["rank".into(), rank.to_string(), address(rank), address(1 - rank), number.to_string()];
-            Process::start(way, rank, &[&own[..], words].concat())
-        };
-        let mut sides = [start(0)?, start(1)?];
-        let windows = [sides[0].next()?, sides[1].next()?];
-        for (side, window) in sides.iter_mut().zip(windows.iter().rev()) {
-            side.tell(window)?;
-        }
-        for side in &mut sides {
-            if side.next()? != "ready" {
-                return Err(wrong("a rank", "it is not ready"));
+        let long = Impairment { queue: LONG_QUEUE, ..without };
+        tell(&format!("a stream without loss, {}", name(long)));
+        measured.lossless = self.ends(long, self.time, &self.stream_words())?;
+        for billionths in LOSSES {
+            let loss = Chance::from_billionths(billionths).unwrap_or(Chance::NEVER);
+            for (machine, words) in MACHINES {
+                let network = Impairment { loss, ..self.impairment };
+                measured.messages.push(self.messages(network, machine, words, tell)?);
             }
         }
-        Ok(Pair { name: "messages of ours".into(), sides })
+        measured.figures = measured.held();
+        Ok(measured)
     }
 
-    /// Lets both begin; the one that receives first.
-    ///
-    /// # Errors
-    /// One has ended.
-    pub fn begin(&mut self) -> Result<(), BenchError> {
-        self.sides.iter_mut().rev().try_for_each(|side| side.tell("go"))
-    }
-
-    /// What our ranks tell, by rank; waits for their end.
-    ///
-    /// # Errors
-    /// One has failed.
-    pub fn told(mut self, time: Duration) -> Result<[Told; 2], BenchError> {
-        self.end(time)?;
-        let mut told = [Told::default(); 2];
-        for (told, side) in told.iter_mut().zip(&mut self.sides) {
-            let line = side.next()?;
-            let error = |error| BenchError::system(line.clone())(std::io::Error::from(error));
-            *told = serde_json::from_str(&line).map_err(error)?;
+    fn way(&self, network: Impairment) -> Result<Way, BenchError> {
+        if self.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(BenchError::Stopped);
         }
-        Ok(told)
+        Way::new(network, self.seed, Some(self.maker))
+    }
+
+    fn stream_words(&self) -> Vec<String> {
+        vec![format!("--seconds={}", self.time.as_secs_f64())]
+    }
+
+    fn ends(&self, network: Impairment, time: Duration, words: &[String]) -> Result<[Told; 2], BenchError> {
+        let way = self.way(network)?;
+        let mut ends = Pair::of_ends(&way, words)?;
+        ends.begin()?;
+        ends.told(time)
+    }
+
+    fn streams(&self, network: Impairment, tell: &dyn Fn(&str)) -> Result<Streams, BenchError> {
+        let of = |what: &str| tell(&format!("{what}, {}", name(network)));
+        of("a stream of TCP");
+        let way = self.way(network)?;
+        let tcp = Tcp::prepare(&way, self.time, "cubic")?.start()?.tcp(self.time)?;
+        drop(way);
+        of("a stream of ours");
+        let told = self.ends(network, self.time, &self.stream_words())?;
+        of("both at once");
+        let (tcp_beside, ours_beside) = self.both(network)?;
+        let private = match network.rate {
+            Some(rate) => {
+                of("a stream of ours over a private link");
+                let words = [self.stream_words(), vec![format!("--private={rate}")]].concat();
+                Some((self.ends(network, self.time, &words)?[1].goodput().mbit(), rate.get() as f64 / 1e6))
+            }
+            None => None,
+        };
+        Ok(Streams {
+            network: name(network),
+            tcp: tcp.mbit(),
+            ours: told[1].goodput().mbit(),
+            told,
+            tcp_beside: tcp_beside.mbit(),
+            ours_beside: ours_beside.mbit(),
+            fairness: fairness(tcp_beside.mbit(), ours_beside.mbit()),
+            private: private.map(|(goodput, _)| goodput),
+            private_share: private.map(|(goodput, rate)| goodput / rate),
+        })
+    }
+
+    /// A stream of TCP and one of ours through one way.
+    fn both(&self, network: Impairment) -> Result<(Goodput, Goodput), BenchError> {
+        let way = self.way(network)?;
+        let mut ours = Pair::of_ends(&way, &self.stream_words())?;
+        let tcp = Tcp::prepare(&way, self.time, "cubic")?.start()?;
+        ours.begin()?;
+        let told = ours.told(self.time)?;
+        Ok((tcp.tcp(self.time)?, told[1].goodput()))
+    }
+
+    fn messages(
+        &self,
+        network: Impairment,
+        machine: &'static str,
+        words: &[&str],
+        tell: &dyn Fn(&str),
+    ) -> Result<Messages, BenchError> {
+        tell(&format!("messages, {machine}, {}", name(network)));
+        let time = self.time / PART;
+        let of =
+            |own: [String; 2]| words.iter().map(|word| (*word).to_owned()).chain(own).collect::<Vec<_>>();
+        let times = (time.as_secs_f64() * TRIPS).ceil().max(1.0);
+        let words = of([format!("--times={times}"), "--octets=8".to_owned()]);
+        let trips = self.ends(network, time, &words)?[0];
+        let words = of([format!("--seconds={}", time.as_secs_f64()), format!("--octets={FITS}")]);
+        let [giver, taker] = self.ends(network, time, &words)?;
+        Ok(Messages {
+            network: name(network),
+            machine,
+            round_trip_us: trips.nanos as f64 / 1e3 / trips.done.max(1) as f64,
+            stream: taker.goodput().mbit(),
+            again: giver.retransmitted,
+            sent: giver.sent + giver.retransmitted,
+            pure_acks: taker.pure_acks,
+        })
+    }
+}
+
+/// How a network is called.
+fn name(network: Impairment) -> String {
+    let text = network.to_string();
+    if text.is_empty() { "nothing bad".to_owned() } else { text }
+}
+
+/// Jain's index of two: 1 when both have the same, one half when one has all.
+fn fairness(one: f64, other: f64) -> f64 {
+    let squares = 2.0 * (one * one + other * other);
+    if squares > 0.0 { (one + other).powi(2) / squares } else { 0.0 }
+}
+
+/// Windows that a stream has gone through, by its round trip.
+fn windows(giver: &Told, taker: &Told) -> f64 {
+    (taker.nanos as f64 / 1e3 / giver.rtt_us.max(1) as f64).max(1.0)
+}
+
+impl Measured {
+    /// What has to be reached.
+    fn held(&self) -> Vec<Held> {
+        let mut held = Vec::new();
+        let mut hold = |title: String, limit: Limit, measured: Option<f64>| {
+            held.push(Held { title, ..Asked { title: "", of: Of::Micros(0), limit }.value(measured) });
+        };
+        for streams in &self.streams {
+            let network = &streams.network;
+            hold(format!("ours by TCP, {network}"), Limit::Least(0.9), Some(streams.ours / streams.tcp));
+            hold(format!("fairness beside TCP, {network}"), Limit::Least(0.9), Some(streams.fairness));
+            if let Some(share) = streams.private_share {
+                hold(format!("share of a private link, {network}"), Limit::Least(0.7), Some(share));
+            }
+            let giver = &streams.told[0];
+            let by_timer = giver.timeouts as f64 / giver.retransmitted.max(1) as f64;
+            hold(format!("timers by packets sent again, {network}"), Limit::None, Some(by_timer));
+        }
+        let [giver, taker] = &self.lossless;
+        hold("packets sent again without loss".into(), Limit::Most(0.0), Some(giver.retransmitted as f64));
+        let acks = taker.pure_acks as f64 / windows(giver, taker);
+        hold("pure acknowledgments in a window, without loss".into(), Limit::Most(5.0), Some(acks));
+        held
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mbit = |value: f64| format!("{value:.1}");
+        let head =
+            ["Mbit/s", "TCP CUBIC", "ours", "ratio", "TCP beside", "ours beside", "Jain", "private link"];
+        let mut streams = vec![head.map(str::to_owned).to_vec()];
+        for row in &self.streams {
+            streams.push(vec![
+                row.network.clone(),
+                mbit(row.tcp),
+                mbit(row.ours),
+                format!("{:.2}", row.ours / row.tcp),
+                mbit(row.tcp_beside),
+                mbit(row.ours_beside),
+                format!("{:.3}", row.fairness),
+                row.private.map_or("-".to_owned(), mbit),
+            ]);
+        }
+        let head = [
+            "messages",
+            "machine",
+            "8 octets, there and back",
+            "stream, Mbit/s",
+            "again",
+            "sent",
+            "pure acks",
+        ];
+        let mut messages = vec![head.map(str::to_owned).to_vec()];
+        for row in &self.messages {
+            messages.push(vec![
+                row.network.clone(),
+                row.machine.to_owned(),
+                format!("{:.1} ms", row.round_trip_us / 1e3),
+                mbit(row.stream),
+                row.again.to_string(),
+                row.sent.to_string(),
+                row.pure_acks.to_string(),
+            ]);
+        }
+        let mut text = format!("Through {}, the same each way:\n\n", self.maker);
+        // A text takes any of this.
+        let _ =
+            write!(text, "{}\n{}\n{}", aligned(&streams), aligned(&messages), figures::table(&self.figures));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_as_fair_as_jain_says() {
+        assert_eq!(fairness(10.0, 10.0), 1.0);
+        assert_eq!(fairness(10.0, 0.0), 0.5);
+        assert!((fairness(3.0, 1.0) - 0.8).abs() < 1e-9);
+        assert_eq!(fairness(0.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn figures_are_of_what_was_measured() {
+        let giver = Told { sent: 1000, rtt_us: 10_000, timeouts: 1, retransmitted: 4, ..Told::default() };
+        let taker = Told { nanos: 1_000_000_000, pure_acks: 400, ..Told::default() };
+        let streams = Streams {
+            network: "loss=1%".into(),
+            tcp: 10.0,
+            ours: 8.0,
+            told: [giver, taker],
+            tcp_beside: 5.0,
+            ours_beside: 5.0,
+            fairness: 1.0,
+            private: Some(70.0),
+            private_share: Some(0.7),
+        };
+        let lossless = [Told { retransmitted: 0, ..giver }, taker];
+        let measured = Measured { streams: vec![streams], lossless, ..Measured::default() };
+        let held = measured.held();
+        let values: Vec<f64> = held.iter().filter_map(|held| held.measured).collect();
+        assert_eq!(values, [0.8, 1.0, 0.7, 0.25, 0.0, 4.0]);
+        let text = Measured { figures: held, ..measured }.table();
+        assert!(text.contains("Of 5 figures 4 are reached, 1 missed, 0 not measured."), "{text}");
+        assert!(text.contains("loss=1%       10.0   8.0   0.80"), "{text}");
     }
 }

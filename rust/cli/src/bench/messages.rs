@@ -1,11 +1,8 @@
 //! Messages between two ranks of ours behind UDP sockets, in two processes: what our own transport makes of a network.
-//!
-//! Each end says how many packets it takes ahead, hears that of the other one, says that it is ready, and begins when it is told to:
-//! a packet that comes before its receiver knows the connection would be refused.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{BufRead, Write};
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,118 +14,44 @@ use mpjdev_device::transport::udp::{self, INDEX_BITS, Member, Terms, UdpWire};
 use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::sequence::Sequence;
-use serde::{Deserialize, Serialize};
 
+use super::ends::{DATAGRAM_LEN, Line, Order, Task, Told};
 use super::rank::RankError;
-use super::stream::Goodput;
 
-/// Octets of a datagram: what an interface of 1500 octets takes.
-pub const DATAGRAM_LEN: usize = 1472;
-/// Messages of a stream that are under way.
-const DEPTH: usize = 16;
+/// Octets of messages of a stream that are under way, in so many messages at least and at most.
+const AHEAD_LEN: usize = 1 << 20;
+const DEPTH: [usize; 2] = [16, 1024];
+/// Octets that leave before they are matched: what a stream leaves behind its time takes a while to come.
+const CREDIT: u64 = 4 << 20;
 /// Octets that messages may take together.
 const LIMIT: u64 = 1 << 30;
 /// Of messages of the stream, and of those behind its end.
 const TAG: i32 = 1;
 const END: i32 = 2;
 
-/// What the two ends do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// Rank 0 sends for so long.
-    Stream(Duration),
-    /// A message there and back, so often.
-    PingPong(u64),
-}
-
-/// What an end is to do.
-#[derive(Clone, Copy, Debug)]
-pub struct Order {
-    /// Its rank, 0 or 1.
-    pub rank: u32,
-    /// Its address.
-    pub at: SocketAddr,
-    /// The other end's.
-    pub peer: SocketAddr,
-    /// What both make the numbers of their connection of.
-    pub number: u32,
-    /// What is known of the way.
-    pub path: Path,
-    /// Octets of a message's elements.
-    pub octets: u64,
-    /// What is done.
-    pub task: Task,
-}
-
-/// What an end tells when all is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// Octets of messages that have come behind the first one, or messages that went there and back.
-    pub done: u64,
-    /// In how many nanoseconds.
-    pub nanos: u64,
-    /// Packets with a sequence number that left.
-    pub sent: u64,
-    /// Of them, those that left again.
-    pub retransmitted: u64,
-    /// Of those, how many the other end had already.
-    pub spurious: u64,
-    /// Timers that expired in vain.
-    pub timeouts: u64,
-    /// Acknowledgments without a message that left.
-    pub pure_acks: u64,
-    /// Cuts of the congestion window.
-    pub cuts: u64,
-    /// Of them, those that were taken back.
-    pub undone_cuts: u64,
-    /// Datagrams that the system had no room for.
-    pub dropped: u64,
-    /// Microseconds of the smoothed round trip.
-    pub rtt_us: u64,
-    /// Packets that the other end may send ahead.
-    pub window: u64,
-}
-
-impl Told {
-    /// What a stream has carried.
-    pub fn goodput(&self) -> Goodput {
-        Goodput { octets: self.done, nanos: self.nanos }
-    }
-}
-
-/// Is one end: hears from `input`, tells to `output`.
-///
-/// # Errors
-/// The system refuses, messages do not go, or whoever has started this is gone.
-pub fn serve(order: &Order, input: impl BufRead, mut output: impl Write) -> Result<(), RankError> {
-    let mut lines = input.lines();
-    let mut next = || -> Result<String, RankError> {
-        let gone = || RankError::Order("whoever has started this end is gone".into());
-        Ok(lines.next().ok_or_else(gone)??)
-    };
-    let mut tell = |text: &str| -> io::Result<()> {
-        writeln!(output, "{text}")?;
-        output.flush()
-    };
-    let terms = Terms { datagram_len_max: DATAGRAM_LEN, path: order.path, ..Terms::default() };
+/// Does what is ordered; gives what is to be told.
+pub(super) fn run<I: BufRead, O: Write>(
+    order: &Order,
+    path: Path,
+    line: &mut Line<I, O>,
+) -> Result<Told, RankError> {
+    let terms = Terms { datagram_len_max: DATAGRAM_LEN, path, ..Terms::default() };
     let socket = UdpSocket::bind(order.at)?;
     let window = udp::prepare(socket.as_fd(), 1, &terms)?;
-    tell(&window.to_string())?;
-    let line = next()?;
-    let send_window = line.parse().map_err(|_| RankError::Order(format!("no window: {line}")))?;
+    let send_window = line.exchange(window)?;
     let mut end = End::new(order, terms, socket, window, send_window)?;
-    tell("ready")?;
-    next()?;
+    line.ready()?;
     let (done, nanos) = match (order.task, order.rank) {
         (Task::Stream(time), 0) => end.give(time)?,
         (Task::Stream(_), _) => end.take()?,
         (Task::PingPong(times), rank) => end.ping_pong(times, rank)?,
     };
+    end.world.endpoint().finish(&mut Patient)?;
     let counters = end.wire.counters(1 - order.rank).unwrap_or_default();
-    let told = Told {
+    Ok(Told {
         done,
         nanos,
-        sent: counters.sent + counters.retransmitted,
+        sent: counters.sent,
         retransmitted: counters.retransmitted,
         spurious: counters.spurious,
         timeouts: counters.timeouts,
@@ -138,10 +61,7 @@ pub fn serve(order: &Order, input: impl BufRead, mut output: impl Write) -> Resu
         dropped: end.wire.drops()?.into(),
         rtt_us: counters.smoothed_rtt / 1000,
         window: window.into(),
-    };
-    end.world.endpoint().finish(&mut Patient)?;
-    tell(&serde_json::to_string(&told).map_err(io::Error::from)?)?;
-    Ok(())
+    })
 }
 
 /// A rank with a message of its own.
@@ -151,6 +71,8 @@ struct End {
     message: Message,
     capacity: usize,
     peer: i32,
+    /// Messages that are under way.
+    depth: usize,
 }
 
 impl End {
@@ -181,27 +103,28 @@ impl End {
         members[rank as usize] = None;
         let job = udp::Job { rank, members, terms, socket, receive_window, lines: Vec::new() };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
-        let config = Config::default().for_ranks(2).bounded();
+        let config = Config { credit: CREDIT, ..Config::default() }.for_ranks(2).bounded();
         let (world, wire) = job::udp_rank_and_wire(job, config, &source)?;
         let count = (order.octets / 8) as usize;
         let capacity = SECTION_HEADER_LEN + 8 * count;
         let mut buffer = WriteBuffer::new(source, capacity as i64, Encoding::NATIVE)?;
         buffer.write(&vec![1.0; count])?;
         let message = buffer.finish()?.clone();
-        Ok(End { world, wire, message, capacity, peer: peer as i32 })
+        let depth = (AHEAD_LEN / capacity).clamp(DEPTH[0], DEPTH[1]);
+        Ok(End { world, wire, message, capacity, peer: peer as i32, depth })
     }
 
     /// Sends for so long, and then as many as the other end may still wait for.
     fn give(&mut self, time: Duration) -> Result<(u64, u64), RankError> {
         let begin = Instant::now();
         let mut pending = VecDeque::new();
-        let mut behind = DEPTH;
+        let mut behind = self.depth;
         let mut sent = 0;
         while behind > 0 {
             let is_over = begin.elapsed() >= time;
             behind -= usize::from(is_over);
             let tag = if is_over { END } else { TAG };
-            if pending.len() == DEPTH
+            if pending.len() == self.depth
                 && let Some(id) = pending.pop_front()
             {
                 self.world.wait(id, None, &mut Patient)?;
@@ -220,7 +143,7 @@ impl End {
         let from = From { source: Some(self.peer), tag: None };
         let post = |spare| self.world.irecv(from, self.capacity, spare);
         let mut pending = VecDeque::new();
-        for _ in 0..DEPTH {
+        for _ in 0..self.depth {
             pending.push_back(post(None)?);
         }
         let mut begin: Option<(Instant, u64)> = None;
@@ -254,67 +177,5 @@ impl End {
             }
         }
         Ok((times, begin.elapsed().as_nanos() as u64))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{BufReader, PipeReader, PipeWriter, pipe};
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    /// Two ends that hear of each other; what they tell.
-    fn run(task: Task, octets: u64) -> [Told; 2] {
-        // Nobody else takes ports of this address meanwhile.
-        let any = || UdpSocket::bind((Ipv4Addr::new(127, 6, 5, 3), 0)).expect("a socket");
-        let sockets = [any(), any()];
-        let addresses = sockets.map(|socket| socket.local_addr().expect("an address"));
-        let pipes: [_; 4] = std::array::from_fn(|_| pipe().expect("a pipe"));
-        let [(in0, to0), (in1, to1), (from0, out0), (from1, out1)] = pipes;
-        let order = |rank: u32| Order {
-            rank,
-            at: addresses[rank as usize],
-            peer: addresses[1 - rank as usize],
-            number: 77,
-            path: Path::PRIVATE,
-            octets,
-            task,
-        };
-        let serve = |rank, input: PipeReader, output: PipeWriter| {
-            serve(&order(rank), BufReader::new(input), output).expect("it is done");
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| serve(0, in0, out0));
-            scope.spawn(|| serve(1, in1, out1));
-            let mut from = [from0, from1].map(|from| BufReader::new(from).lines());
-            let mut next = |rank: usize| from[rank].next().expect("a line").expect("a line");
-            let mut to = [to0, to1];
-            let windows = [next(0), next(1)];
-            for (to, window) in to.iter_mut().zip(windows.iter().rev()) {
-                writeln!(to, "{window}").expect("told");
-            }
-            assert_eq!([next(0), next(1)], ["ready", "ready"]);
-            for to in to.iter_mut().rev() {
-                writeln!(to, "go").expect("told");
-            }
-            [0, 1].map(|rank| serde_json::from_str(&next(rank)).expect("what it tells"))
-        })
-    }
-
-    #[test]
-    fn what_a_stream_has_carried_is_told() {
-        let [giver, taker] = run(Task::Stream(Duration::from_millis(20)), 65_536);
-        assert!(giver.done >= DEPTH as u64, "{giver:?}");
-        let message = 65_536 + SECTION_HEADER_LEN as u64;
-        assert!(taker.done.is_multiple_of(message) && taker.done / message < giver.done, "{taker:?}");
-        assert!(giver.sent * DATAGRAM_LEN as u64 > taker.done && giver.window > 1, "{giver:?}");
-        assert_eq!((giver.dropped, taker.dropped), (0, 0));
-    }
-
-    #[test]
-    fn what_goes_there_and_back_is_told() {
-        let told = run(Task::PingPong(20), 8);
-        assert!(told.iter().all(|told| told.done == 20 && told.nanos > 0 && told.sent >= 20), "{told:?}");
     }
 }

@@ -7,14 +7,17 @@
 //! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
 //! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
 //! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
-//! protocols go through, and [`stream`] what TCP does there;
+//! protocols go through, [`stream`] what TCP does there and [`ends`] what messages over datagrams do, both as [`pairs`] of processes, which [`goodput`]
+//! compares;
 //! [`report`], [`counters`] and [`chart`] are for people.
 
 pub mod chart;
+mod classic;
 pub mod contest;
 pub mod counters;
 pub mod datagrams;
 pub mod desk;
+pub mod ends;
 pub mod figures;
 pub mod foreign;
 pub mod goodput;
@@ -22,10 +25,11 @@ pub mod impaired;
 pub mod line;
 pub mod loops;
 pub mod memory;
-pub mod messages;
+mod messages;
 pub mod netem;
 pub mod order;
 pub mod outcome;
+pub mod pairs;
 pub mod peer;
 mod plain;
 pub mod rank;

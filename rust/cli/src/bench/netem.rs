@@ -17,6 +17,7 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_sys::tunnel;
 
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What makes the way bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Maker {
     /// The kernel.
     Netem,

@@ -18,7 +18,9 @@ use crate::bench::chart;
 use crate::bench::contest::{self, Entry, Pace, Stop};
 use crate::bench::counters;
 use crate::bench::figures::{self, Held};
+use crate::bench::goodput;
 use crate::bench::impaired::{self, BadNetwork, Conditions, Fate};
+use crate::bench::netem::{Maker, Way};
 use crate::bench::order::Case;
 use crate::bench::outcome::compare;
 use crate::bench::peer::{Peer, Program};
@@ -41,6 +43,7 @@ about 0, ranks had to wait for a processor, and the times say little.
   mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
   mpjdev bench pingpong --transport tcp
   mpjdev bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
+  mpjdev bench goodput --impair loss=1%,delay=5ms,rate=100mbit
 
 Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all their datagrams go \
 through a relay, which is not fast, and does to them each way what is asked for, in parts with commas between:
@@ -55,6 +58,9 @@ through a relay, which is not fast, and does to them each way what is asked for,
   partition=T/U  from T on nothing passes, for U, such as 1s/500ms
 Every message is checked then, and filling and checking is part of its time. With a rate, a delay or --link-rate ranks take the way for \
 one between machines: with congestion control, or at the rate of the link. Else they send as within a machine.
+
+Goodput is measured between network namespaces, which this process must be allowed to make (root), through a network that is made bad \
+by the kernel (netem) or, where it cannot, by a relay of this process between two interfaces (/dev/net/tun).
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Bench {
@@ -74,7 +80,8 @@ pub struct Bench {
     #[arg(long)]
     java: bool,
 
-    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate
+    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate, and of goodput [default:
+    /// of goodput loss=1%,delay=5ms,rate=100mbit]
     #[arg(long, value_name = "PARTS", conflicts_with_all = ["java", "peer"])]
     impair: Option<Impairment>,
 
@@ -102,9 +109,13 @@ pub struct Bench {
     #[arg(long, value_delimiter = ',', value_parser = octets)]
     sizes: Vec<u64>,
 
-    /// Seconds for each contestant and size, and as many before to warm it up
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5")]
-    time: Duration,
+    /// Seconds for each contestant and size, and as many before to warm it up; of goodput for each stream [default: 0.5; of goodput 10]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time: Option<Duration>,
+
+    /// Of goodput: what makes the network bad [default: netem where the kernel has it, else relay]
+    #[arg(long, value_enum)]
+    by: Option<Maker>,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -133,6 +144,8 @@ enum What {
     Ring,
     /// What Java over shared memory and over TCP has to reach, most of it as a ratio to C under Open MPI and plain sockets
     Figures,
+    /// Streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
+    Goodput,
 }
 
 impl What {
@@ -143,7 +156,7 @@ impl What {
             What::Rate => &[Case::RateArrays, Case::RateBuffers],
             What::Alltoall => &[Case::Alltoall],
             What::Ring => &[Case::Ring],
-            What::Figures => &[],
+            What::Figures | What::Goodput => &[],
         }
     }
 
@@ -155,7 +168,7 @@ impl What {
             What::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
             What::Rate | What::Ring => &[8, 1 << 10],
             What::Alltoall => &[8, 1 << 10, 64 << 10],
-            What::Figures => &[],
+            What::Figures | What::Goodput => &[],
         }
     }
 
@@ -171,13 +184,14 @@ impl What {
             What::Alltoall => "A message from every rank to every other",
             What::Ring => "One hop round a ring of all ranks",
             What::Figures => "Figures",
+            What::Goodput => "Goodput",
         }
     }
 
     fn ranks(self) -> u32 {
         match self {
             What::Alltoall | What::Ring => 4,
-            What::Pingpong | What::Bandwidth | What::Rate | What::Figures => 2,
+            What::Pingpong | What::Bandwidth | What::Rate | What::Figures | What::Goodput => 2,
         }
     }
 
@@ -185,7 +199,7 @@ impl What {
         match self {
             What::Bandwidth => Unit::Bandwidth,
             What::Rate => Unit::Rate,
-            What::Pingpong | What::Alltoall | What::Ring | What::Figures => Unit::Time,
+            What::Pingpong | What::Alltoall | What::Ring | What::Figures | What::Goodput => Unit::Time,
         }
     }
 }
@@ -210,10 +224,9 @@ struct Whole {
 impl Bench {
     /// Measures and tells; gives the exit status.
     pub fn run(&self) -> ExitCode {
-        let told = self.measure().and_then(|whole| {
-            self.tell(&whole)?;
-            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev: {complaint}"));
-            Ok(whole.complaints.is_empty())
+        let told = self.check().and_then(|()| match self.what {
+            What::Goodput => self.goodput(),
+            _ => self.measure_and_tell(),
         });
         match told {
             Ok(well) => ExitCode::from(u8::from(!well)),
@@ -224,12 +237,63 @@ impl Bench {
         }
     }
 
-    fn tell(&self, whole: &Whole) -> Result<(), BenchError> {
-        let json = serde_json::to_string_pretty(whole).map_err(io::Error::from);
+    /// Whether all went well.
+    fn measure_and_tell(&self) -> Result<bool, BenchError> {
+        self.measure().and_then(|whole| {
+            self.tell(&whole)?;
+            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev: {complaint}"));
+            Ok(whole.complaints.is_empty())
+        })
+    }
+
+    /// What belongs together.
+    fn check(&self) -> Result<(), BenchError> {
+        if self.what != What::Goodput && self.by.is_some() {
+            return Err(BenchError::Missing("--by is of goodput".into()));
+        }
+        let is_of_others = self.ranks.is_some()
+            || self.link_rate.is_some()
+            || self.java
+            || self.no_peer
+            || self.svg.is_some()
+            || !(self.transport.is_empty() && self.peer.is_empty() && self.sizes.is_empty());
+        if self.what == What::Goodput && is_of_others {
+            let why = "goodput has contestants and sizes of its own: with --time, --impair, --seed, --by, --json, --save alone";
+            return Err(BenchError::Missing(why.into()));
+        }
+        Ok(())
+    }
+
+    fn goodput(&self) -> Result<bool, BenchError> {
+        let time = self.time.unwrap_or(STREAM);
+        let impairment = self.impair.map_or_else(|| BAD.parse(), Ok);
+        let impairment = impairment.map_err(|error| BenchError::Missing(format!("{error}")))?;
+        let (seed, stop) = (self.seed, stop_at_signals()?);
+        let trial = Way::new(impairment, seed, self.by)?;
+        if let Some(why) = trial.why_no_netem() {
+            eprintln!("mpjdev: a relay of this process makes the network bad, since {why}");
+        }
+        let maker = trial.maker();
+        drop(trial);
+        let course = goodput::Course { impairment, seed, maker, time, stop: &stop };
+        let measured = course.run(&|what| eprintln!("mpjdev: {what}"))?;
+        let json = self.save(&measured)?;
+        let text = if self.json { json } else { measured.table() };
+        print(&text).map(|()| true)
+    }
+
+    /// As JSON; to a file, too, if that is asked for.
+    fn save(&self, measured: &impl Serialize) -> Result<String, BenchError> {
+        let json = serde_json::to_string_pretty(measured).map_err(io::Error::from);
         let json = json.map_err(BenchError::system("JSON"))? + "\n";
         if let Some(file) = &self.save {
             std::fs::write(file, &json).map_err(BenchError::system(file.display().to_string()))?;
         }
+        Ok(json)
+    }
+
+    fn tell(&self, whole: &Whole) -> Result<(), BenchError> {
+        let json = self.save(whole)?;
         if let Some(file) = &self.svg
             && let Some(picture) = chart::draw(self.what.title(), &whole.rows)
         {
@@ -240,11 +304,7 @@ impl Bench {
             What::Figures => figures::table(&whole.figures),
             _ => self.text(whole),
         };
-        match io::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(BenchError::system("standard output")),
-        }
+        print(&text)
     }
 
     fn text(&self, whole: &Whole) -> String {
@@ -337,7 +397,13 @@ impl Bench {
         let programs = self.programs(tools, &[Peer::OpenMpi])?;
         let all = figures::GROUPS.map(|group| group.transport);
         let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
-        let course = Course { tools, transports, peer: programs.first(), pace: Pace::of(self.time), stop };
+        let course = Course {
+            tools,
+            transports,
+            peer: programs.first(),
+            pace: Pace::of(self.time.unwrap_or(TURNS)),
+            stop,
+        };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
         Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })
@@ -345,7 +411,7 @@ impl Bench {
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
         let entries: Vec<Entry> = (0..sides.len()).map(|side| Entry { side, case, octets }).collect();
-        let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time) };
+        let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time.unwrap_or(TURNS)) };
         let turns = contest::contest(sides, &entries, pace, stop)?;
         let names: Vec<String> = sides.iter().map(|side| side.name().to_owned()).collect();
         let ranks = sides.first().map_or(0, Side::size);
@@ -424,6 +490,14 @@ impl Bench {
     }
 }
 
+fn print(text: &str) -> Result<(), BenchError> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(BenchError::system("standard output")),
+    }
+}
+
 /// A signal that asks to end leaves time to end the contestants.
 fn stop_at_signals() -> Result<Arc<Stop>, BenchError> {
     let stop = Arc::new(Stop::new(false));
@@ -448,6 +522,13 @@ fn octets(text: &str) -> Result<u64, String> {
         _ => Err(format!("a multiple of 8 from 8 to {OCTETS_MAX} is needed")),
     }
 }
+
+/// How bad a network is where nobody says it.
+const BAD: &str = "loss=1%,delay=5ms,rate=100mbit";
+/// How long each contestant works.
+const TURNS: Duration = Duration::from_millis(500);
+/// How long a stream takes, which needs many round trips until it is what it stays.
+const STREAM: Duration = Duration::from_secs(10);
 
 /// Two of them have to fit what a contestant may take.
 const OCTETS_MAX: u64 = 256 << 20;

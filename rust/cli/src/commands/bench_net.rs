@@ -6,14 +6,14 @@ use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::network::Impairment;
 
 use crate::bench::BenchError;
-use crate::bench::goodput::{Pair, Tcp};
-use crate::bench::messages::{self, Order, Task};
+use crate::bench::ends::{self, Order, Protocol, Task};
 use crate::bench::netem::{Maker, Way};
+use crate::bench::pairs::{Pair, Tcp};
 use crate::bench::relay::Relay;
 use crate::bench::stream::{self, Goodput};
 
@@ -51,7 +51,7 @@ enum What {
         /// For how long
         #[arg(long, default_value_t = 20.0, value_parser = seconds)]
         seconds: f64,
-        /// By which congestion control
+        /// Maker which congestion control
         #[arg(long, default_value = "cubic")]
         congestion: String,
     },
@@ -95,12 +95,12 @@ enum What {
         /// For how long
         #[arg(long, default_value_t = 20.0, value_parser = seconds)]
         seconds: f64,
-        /// By which congestion control
+        /// Maker which congestion control
         #[arg(long, default_value = "cubic")]
         congestion: String,
         /// What makes the network bad [default: netem where the kernel has it, else relay]
         #[arg(long, value_enum)]
-        by: Option<By>,
+        by: Option<Maker>,
     },
 }
 
@@ -119,12 +119,12 @@ struct Messages {
     /// The way is a private link of so many bits in a second, instead of one that nothing is known of
     #[arg(long)]
     private: Option<NonZeroU64>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    Netem,
-    Relay,
+    /// Maker the protocol of 1997
+    #[arg(long, conflicts_with = "private")]
+    classic: bool,
+    /// Which acknowledges each message at once
+    #[arg(long, requires = "classic")]
+    eager_acks: bool,
 }
 
 impl BenchNet {
@@ -135,7 +135,7 @@ impl BenchNet {
             What::Take { at } => take(*at).map_err(BenchError::system("a stream")),
             What::Rank { rank, at, peer, number, what } => {
                 let order = what.order(*rank, [*at, *peer], *number);
-                messages::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| BenchError::Side {
+                ends::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| BenchError::Side {
                     side: format!("rank {rank}"),
                     why: error.to_string(),
                 })
@@ -148,8 +148,7 @@ impl BenchNet {
                 given.map_err(BenchError::system(format!("a stream to {to} by {congestion}")))
             }
             What::Stream { impair, seed, seconds, congestion, by } => {
-                let by = by.map(|by| if matches!(by, By::Netem) { Maker::Netem } else { Maker::Relay });
-                Way::new(*impair, *seed, by).and_then(|way| measure(way, *impair, *seconds, congestion))
+                Way::new(*impair, *seed, *by).and_then(|way| measure(way, *impair, *seconds, congestion))
             }
         };
         match done {
@@ -204,7 +203,7 @@ fn measure(way: Way, impair: Impairment, seconds: f64, congestion: &str) -> Resu
 
 fn measure_ours(way: Way, what: &Messages, beside_tcp: bool) -> Result<(), BenchError> {
     let time = Duration::from_secs_f64(what.seconds);
-    let mut ours = Pair::of_ranks(&way, &what.words())?;
+    let mut ours = Pair::of_ends(&way, &what.words())?;
     let tcp = beside_tcp.then(|| Tcp::prepare(&way, time, "cubic")).transpose()?;
     let tcp = tcp.map(Tcp::start).transpose()?;
     ours.begin()?;
@@ -223,6 +222,8 @@ impl Messages {
     fn words(&self) -> Vec<String> {
         let mut words = vec![format!("--seconds={}", self.seconds), format!("--octets={}", self.octets)];
         words.extend(self.times.map(|times| format!("--times={times}")));
+        words.extend(self.classic.then(|| "--classic".to_owned()));
+        words.extend(self.eager_acks.then(|| "--eager-acks".to_owned()));
         words.extend(self.private.map(|rate| format!("--private={rate}")));
         words
     }
@@ -236,7 +237,11 @@ impl Messages {
             Some(times) => Task::PingPong(times),
             None => Task::Stream(Duration::from_secs_f64(self.seconds)),
         };
-        Order { rank, at, peer, number, path, octets: self.octets, task }
+        let protocol = match self.classic {
+            true => Protocol::Classic { eager_acks: self.eager_acks },
+            false => Protocol::Modern(path),
+        };
+        Order { rank, at, peer, number, protocol, octets: self.octets, task }
     }
 }
 

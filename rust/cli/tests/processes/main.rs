@@ -3,6 +3,7 @@
 
 mod connected;
 mod datagrams;
+mod goodput;
 mod kills;
 mod namespaces;
 mod parts;
@@ -178,6 +179,7 @@ fn tests() -> Vec<(&'static str, fn())> {
         .chain(datagrams::TESTS)
         .chain(sites::TESTS)
         .chain(namespaces::TESTS)
+        .chain(goodput::TESTS)
         .copied()
         .collect()
 }

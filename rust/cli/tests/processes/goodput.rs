@@ -1,0 +1,46 @@
+//! `mpjdev bench goodput`, which needs network namespaces and a way between them; where these cannot be had the test is skipped.
+
+use std::process::{Command, Stdio};
+
+use crate::{ended, skip};
+
+pub(super) const TESTS: &[(&str, fn())] = &[
+    ("goodput_is_measured_by_all_machines_in_one_run", goodput_is_measured_by_all_machines_in_one_run),
+    ("goodput_refuses_what_is_of_other_measurements", goodput_refuses_what_is_of_other_measurements),
+];
+
+fn bench(words: &[&str]) -> crate::Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+    command.arg("bench").args(words).stdin(Stdio::null());
+    ended(command.output().expect("it starts"))
+}
+
+fn goodput_is_measured_by_all_machines_in_one_run() {
+    let words = ["goodput", "--time", "0.1", "--impair", "delay=1ms,rate=50mbit", "--by", "relay", "--json"];
+    let (status, said, why) = bench(&words);
+    if status == 2 {
+        skip(why.trim().to_owned());
+    }
+    assert_eq!(status, 0, "{why}");
+    let measured: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let list = |name: &str| measured[name].as_array().expect("a list").clone();
+    let (streams, messages) = (list("streams"), list("messages"));
+    // One network, since there is no loss to be left out, and two machines, one of them in two ways, with and without loss.
+    assert_eq!((streams.len(), messages.len()), (1, 6), "{said}");
+    let is_positive = |value: &serde_json::Value| value.as_f64().is_some_and(|value| value > 0.0);
+    let all = ["tcp", "ours", "tcp_beside", "ours_beside", "fairness", "private", "private_share"];
+    assert!(all.iter().all(|name| is_positive(&streams[0][name])), "{said}");
+    assert!(messages.iter().all(|row| is_positive(&row["round_trip_us"])), "{said}");
+    let figures = list("figures");
+    assert!(figures.len() >= 5 && figures.iter().all(|figure| !figure["measured"].is_null()), "{said}");
+}
+
+fn goodput_refuses_what_is_of_other_measurements() {
+    for words in [&["goodput", "--sizes", "8"][..], &["goodput", "--java"], &["rate", "--by", "relay"]] {
+        let (status, said, why) = bench(words);
+        assert_eq!((status, said.as_str()), (2, ""), "{words:?}: {why}");
+        assert!(why.contains("goodput"), "{words:?}: {why}");
+    }
+    let (status, _, why) = bench(&["goodput", "--impair", "loss=many"]);
+    assert!(status == 2 && why.contains("loss=many"), "{why}");
+}
