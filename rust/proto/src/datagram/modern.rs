@@ -35,6 +35,7 @@ pub mod rtt;
 mod sender;
 pub mod sending;
 pub mod settings;
+mod slow_start;
 pub mod time;
 mod transmit;
 pub mod windows;

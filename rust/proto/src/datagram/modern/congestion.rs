@@ -8,10 +8,13 @@
 //! A private link whose rate was declared has a least window, which fills it: nobody else is there, and its pace never fills a queue, so
 //! losses say nothing of congestion (a choice of ours).
 //!
+//! The first slow start ends when the round trip grows ([`super::slow_start`]).
+//!
 //! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
 //! something is acknowledged, or lost, that left after the cut. A mark of congestion is a loss. A cut that turns out to
 //! have had no reason is undone. A timer that expires cuts nothing.
 
+use super::slow_start::SlowStart;
 use super::time::{Nanos, SECOND};
 
 /// Which rule the window follows.
@@ -52,6 +55,8 @@ pub(super) struct Congestion {
     declared: f64,
     /// The path is not what it was: so many packets have to come until it is believed that the link is.
     doubted: u64,
+    /// The first slow start, until something has ended it.
+    slow_start: Option<SlowStart>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +101,8 @@ impl Congestion {
         // A private path begins where others arrive: there is nothing to find out slowly.
         let threshold = if algorithm == Algorithm::Private { window } else { max };
         let state = State { window, threshold, cubic: Cubic::default() };
-        Self { algorithm, max, state, before: None, epoch: 0, declared: 0.0, doubted: 0 }
+        let slow_start = (algorithm != Algorithm::Private).then(SlowStart::new);
+        Self { algorithm, max, state, before: None, epoch: 0, declared: 0.0, doubted: 0, slow_start }
     }
 
     /// Packets that may be under way, at least 2.
@@ -109,6 +115,31 @@ impl Congestion {
     /// So many packets fill the link, which nobody else uses: the window is not below that, whatever is lost.
     pub(super) fn declare(&mut self, packets: u64) {
         self.declared = (packets as f64).min(self.max);
+    }
+
+    /// Whether the window grows by what comes.
+    #[inline]
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.state.window < self.state.threshold
+    }
+
+    /// A round trip was measured.
+    #[inline]
+    pub(super) fn sampled(&mut self, sample: Nanos) {
+        if let Some(slow_start) = &mut self.slow_start {
+            slow_start.sample(sample);
+        }
+    }
+
+    /// The transmission `come` is the latest that has come, `next` the one that leaves next.
+    #[inline]
+    pub(super) fn come(&mut self, come: u64, next: u64) {
+        if let Some(slow_start) = &mut self.slow_start
+            && slow_start.come(come, next)
+        {
+            self.slow_start = None;
+            self.state.threshold = self.state.window;
+        }
     }
 
     /// The first transmission whose acknowledgment adds to the window.
@@ -135,6 +166,7 @@ impl Congestion {
         let count = f64::from(acked.count);
         let window = self.state.window;
         let grown = if window < self.state.threshold {
+            let count = self.slow_start.map_or(count, |slow_start| slow_start.growth(count));
             (window + count).min(self.state.threshold.max(window))
         } else if self.algorithm == Algorithm::Cubic {
             self.cubic(now, acked)
@@ -178,6 +210,7 @@ impl Congestion {
         }
         self.before = Some(self.state);
         self.epoch = next;
+        self.slow_start = None;
         let State { window, .. } = self.state;
         let left = match self.algorithm {
             Algorithm::Private | Algorithm::NewReno => window / 2.0,

@@ -36,6 +36,7 @@ impl Connection {
             if self.rtt.min() != min {
                 self.declare();
             }
+            self.congestion.sampled(self.rtt.latest().unwrap_or(0));
         }
         if progress.count > 0 {
             self.rtt.progressed();
@@ -43,6 +44,7 @@ impl Connection {
             // What may leave in a burst is not under way yet.
             let is_limited = in_flight * 5 >= window * 4;
             let smoothed = self.rtt.smoothed().unwrap_or(0);
+            self.congestion.come(self.sender.latest_come(), self.sender.next_transmission());
             self.congestion.acked(now, &Acked { count: progress.since_epoch, smoothed, is_limited });
         }
         if progress.count > 0 || is_missing {

@@ -106,6 +106,7 @@ impl Connection {
             advertised: self.send_window.size(self.sender.una()),
             smoothed: self.rtt.smoothed(),
             len: self.settings.datagram_len_max,
+            gain: if self.congestion.is_in_slow_start() { 200 } else { 125 },
         }
     }
 

@@ -174,6 +174,24 @@ fn a_link_is_filled() {
     }
 }
 
+/// Proves that slow start ends when the queue of the path grows, and does not lose a whole window there (RFC 9406): that would be more
+/// than acknowledgments can name. The window is doubled each round trip until then.
+#[test]
+fn slow_start_ends_before_the_queue_is_full_for_long() {
+    for (impairment, round_trip, dropped_max) in
+        [("delay=5ms,rate=100mbit", 10, 100), ("delay=20ms,rate=100mbit", 40, 150)]
+    {
+        let settings = Settings { first_rtt: Some(round_trip * MILLISECOND), ..settings() };
+        let mut flows = Flows::new(&[path(Algorithm::Cubic)], settings, impairment, 1);
+        // 10, 20, 40, 80 and 160 packets.
+        flows.run_until(6 * round_trip * MILLISECOND);
+        assert!(flows.octets[0] > 160 * MESSAGE_LEN, "{impairment}: {:?}", flows.octets);
+        flows.run_until(2 * SECOND);
+        let dropped = flows.there.counts().dropped;
+        assert!(dropped <= dropped_max, "{impairment}: {dropped}");
+    }
+}
+
 /// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided by the root of
 /// the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
 #[test]
@@ -191,6 +209,32 @@ fn losses_cost_no_more_than_their_cuts() {
         let counters = flows.senders[0].counters();
         assert!(counters.timeouts <= 5, "{counters:?}");
         assert!(counters.spurious * 20 <= counters.retransmitted, "{counters:?}");
+    }
+}
+
+/// Proves that one loss in a full window is repaired within two round trips and without the timer, also where the window is several times
+/// as long as what acknowledgments can name (5.12, 10).
+#[test]
+fn a_single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
+    for window in [40, 85, 250] {
+        let path = Path { window_max: window, ..Path::UNKNOWN };
+        let mut flows = Flows::new(&[path], settings(), "delay=5ms,rate=100mbit", 8);
+        flows.run_until(2 * SECOND);
+        let round_trip = flows.senders[0].counters().smoothed_rtt;
+        let next = flows.there.counts().sent;
+        flows.there.set_filter(move |number, _| number == next);
+        while flows.there.counts().lost == 0 {
+            flows.run_until(flows.now + 1);
+        }
+        let (begin, left) = (flows.now, flows.senders[0].counters().sent * MESSAGE_LEN);
+        while flows.octets[0] < left {
+            flows.run_until(flows.now + 1);
+        }
+        let late = flows.now - begin;
+        assert!(late <= 2 * round_trip, "window {window}: {late} ns, a round trip has {round_trip}");
+        flows.run_until(flows.now + 2 * round_trip);
+        let counters = flows.senders[0].counters();
+        assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (1, 0, 1), "window {window}");
     }
 }
 

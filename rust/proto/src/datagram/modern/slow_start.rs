@@ -1,0 +1,138 @@
+//! When slow start has filled the path: HyStart++ (RFC 9406).
+//!
+//! A window that doubles until something is lost loses a whole one, and most of that is more than acknowledgments can name. The round
+//! trip grows before, since packets wait in the queue of the path.
+//!
+//! | state | event | action | next |
+//! |---|---|---|---|
+//! | fast | the shortest round trip of this round is longer than that of the round before, by an eighth, 4 ms at least and 16 at most | | careful |
+//! | careful | an acknowledgment | a quarter of the growth | careful |
+//! | careful | it is shorter than when this began | | fast |
+//! | careful | 5 rounds | slow start is over | |
+//!
+//! RFC 9406 wants 8 samples in a round. Here a round has four acknowledgments, so two are enough (a choice of ours); a mistake costs no
+//! more than some rounds of slower growth.
+
+use super::time::{MILLISECOND, Nanos};
+
+/// Samples of a round that are enough (`N_RTT_SAMPLE`).
+const SAMPLES_MIN: u32 = 2;
+/// Bounds of what counts as longer (`MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
+const LONGER_MIN: Nanos = 4 * MILLISECOND;
+const LONGER_MAX: Nanos = 16 * MILLISECOND;
+/// Such a part of the round trip does (`MIN_RTT_DIVISOR`).
+const LONGER_PART: u64 = 8;
+/// Such a part of the growth is left (`CSS_GROWTH_DIVISOR`).
+const CAREFUL_PART: f64 = 4.0;
+/// Careful rounds until it is over (`CSS_ROUNDS`).
+const CAREFUL_ROUNDS: u32 = 5;
+
+/// The first slow start of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowStart {
+    /// The first transmission of the next round.
+    end: u64,
+    /// The shortest round trips of this round and of the one before.
+    shortest: Option<Nanos>,
+    before: Option<Nanos>,
+    samples: u32,
+    careful: Option<Careful>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Careful {
+    /// The shortest round trip with which it began.
+    shortest: Nanos,
+    rounds: u32,
+}
+
+impl SlowStart {
+    pub(super) const fn new() -> Self {
+        Self { end: 0, shortest: None, before: None, samples: 0, careful: None }
+    }
+
+    /// A round trip was measured.
+    pub(super) fn sample(&mut self, sample: Nanos) {
+        self.samples += 1;
+        let shortest = self.shortest.map_or(sample, |shortest| shortest.min(sample));
+        self.shortest = Some(shortest);
+        if self.samples < SAMPLES_MIN {
+            return;
+        }
+        match (self.careful, self.before) {
+            (Some(careful), _) if shortest < careful.shortest => self.careful = None,
+            (None, Some(before)) => {
+                let longer = (before / LONGER_PART).clamp(LONGER_MIN, LONGER_MAX);
+                if shortest >= before.saturating_add(longer) {
+                    self.careful = Some(Careful { shortest, rounds: 0 });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The transmission `come` has come, `next` is the one that leaves next: whether slow start is over.
+    pub(super) fn come(&mut self, come: u64, next: u64) -> bool {
+        if come < self.end {
+            return false;
+        }
+        self.end = next;
+        (self.before, self.shortest, self.samples) = (self.shortest.or(self.before), None, 0);
+        let Some(careful) = &mut self.careful else { return false };
+        careful.rounds += 1;
+        careful.rounds > CAREFUL_ROUNDS
+    }
+
+    /// What is left of so much growth.
+    pub(super) fn growth(&self, count: f64) -> f64 {
+        if self.careful.is_some() { count / CAREFUL_PART } else { count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND: u64 = 100;
+
+    /// Rounds with these round trips, in milliseconds; whether slow start is over behind each, and what is left of the growth.
+    fn run(round_trips: &[u64]) -> Vec<(bool, f64)> {
+        let mut slow_start = SlowStart::new();
+        let mut told = Vec::new();
+        for (round, round_trip) in (1..).zip(round_trips) {
+            for _ in 0..SAMPLES_MIN {
+                slow_start.sample(round_trip * MILLISECOND);
+            }
+            let is_over = slow_start.come(round * ROUND, (round + 1) * ROUND);
+            told.push((is_over, slow_start.growth(1.0)));
+        }
+        told
+    }
+
+    #[test]
+    fn a_round_trip_that_grows_ends_slow_start_with_care() {
+        let told = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
+        let careful = told.iter().position(|(_, growth)| *growth < 1.0);
+        assert_eq!(careful, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
+        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(8), "{told:?}");
+    }
+
+    #[test]
+    fn a_round_trip_that_was_long_once_ends_nothing() {
+        let told = run(&[10, 20, 10, 10, 10, 10, 10, 10, 10]);
+        assert_eq!(told.iter().filter(|(_, growth)| *growth < 1.0).count(), 1, "{told:?}");
+        assert!(told.iter().all(|(is_over, _)| !is_over), "{told:?}");
+    }
+
+    #[test]
+    fn one_sample_says_nothing_and_a_round_without_any_does_not_forget() {
+        let mut slow_start = SlowStart::new();
+        slow_start.sample(10 * MILLISECOND);
+        slow_start.come(1, 2);
+        slow_start.come(2, 3);
+        slow_start.sample(30 * MILLISECOND);
+        assert_eq!(slow_start.growth(1.0), 1.0);
+        slow_start.sample(31 * MILLISECOND);
+        assert_eq!(slow_start.growth(1.0), 0.25);
+    }
+}
