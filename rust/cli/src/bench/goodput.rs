@@ -39,6 +39,8 @@ pub struct Measured {
     messages: Vec<Messages>,
     /// A stream of ours whose packets all come, by what its sender and its receiver tell.
     lossless: [Told; 2],
+    /// One of whose packets some are lost, far apart.
+    repaired: [Told; 2],
     figures: Vec<Held>,
 }
 
@@ -85,6 +87,10 @@ const MACHINES: [(&str, &[&str]); 3] =
 const LOSSES: [u32; 2] = [0, 1_000_000];
 /// Octets of a message that fits a datagram, by either machine.
 const FITS: u64 = 1400;
+/// Packets of a stream that are lost where they are to be few, and what its packets and its rate are taken for.
+const FEW_LOSSES: f64 = 6.0;
+const FEW_RATE: f64 = 1e9;
+const PACKET_BITS: f64 = 12_000.0;
 /// Packets that may wait for the rate where none is to be lost: more than a window.
 const LONG_QUEUE: usize = 2048;
 /// Round trips of a ping-pong in a second of its time, at most.
@@ -108,6 +114,9 @@ impl Course<'_> {
         let long = Impairment { queue: LONG_QUEUE, ..without };
         tell(&format!("a stream without loss, {}", name(long)));
         measured.lossless = self.ends(long, self.time, &self.stream_words())?;
+        let few = Impairment { loss: self.few_losses(), ..long };
+        tell(&format!("a stream with few losses, {}", name(few)));
+        measured.repaired = self.ends(few, self.time, &self.stream_words())?;
         for billionths in LOSSES {
             let loss = Chance::from_billionths(billionths).unwrap_or(Chance::NEVER);
             for (machine, words) in MACHINES {
@@ -117,6 +126,13 @@ impl Course<'_> {
         }
         measured.figures = measured.held();
         Ok(measured)
+    }
+
+    /// How likely each packet is lost if a stream is to lose some, far apart.
+    fn few_losses(&self) -> Chance {
+        let rate = self.impairment.rate.map_or(FEW_RATE, |rate| rate.get() as f64);
+        let packets = (rate * self.time.as_secs_f64() / PACKET_BITS).max(FEW_LOSSES);
+        Chance::from_billionths((1e9 * FEW_LOSSES / packets) as u32).unwrap_or(Chance::NEVER)
     }
 
     fn way(&self, network: Impairment) -> Result<Way, BenchError> {
@@ -245,6 +261,9 @@ impl Measured {
         hold("packets sent again without loss".into(), Limit::Most(0.0), Some(giver.retransmitted as f64));
         let acks = taker.pure_acks as f64 / windows(giver, taker);
         hold("pure acknowledgments in a window, without loss".into(), Limit::Most(5.0), Some(acks));
+        let giver = &self.repaired[0];
+        let timers = (giver.retransmitted > 0).then_some(giver.timeouts as f64);
+        hold("timers that expired where few packets are lost".into(), Limit::Most(0.0), timers);
         held
     }
 
@@ -323,12 +342,13 @@ mod tests {
             private_share: Some(0.7),
         };
         let lossless = [Told { retransmitted: 0, ..giver }, taker];
-        let measured = Measured { streams: vec![streams], lossless, ..Measured::default() };
+        let measured =
+            Measured { streams: vec![streams], lossless, repaired: [giver, taker], ..Measured::default() };
         let held = measured.held();
         let values: Vec<f64> = held.iter().filter_map(|held| held.measured).collect();
-        assert_eq!(values, [0.8, 1.0, 0.7, 0.25, 0.0, 4.0]);
+        assert_eq!(values, [0.8, 1.0, 0.7, 0.25, 0.0, 4.0, 1.0]);
         let text = Measured { figures: held, ..measured }.table();
-        assert!(text.contains("Of 5 figures 4 are reached, 1 missed, 0 not measured."), "{text}");
+        assert!(text.contains("Of 6 figures 4 are reached, 2 missed, 0 not measured."), "{text}");
         assert!(text.contains("loss=1%       10.0   8.0   0.80"), "{text}");
     }
 }

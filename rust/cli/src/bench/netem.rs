@@ -198,7 +198,9 @@ impl Space {
     fn up(&self, name: &str, own: Ipv4Addr) -> Result<(), BenchError> {
         let address = format!("{own}/24");
         run(self.command().args(["ip", "address", "add", &address, "dev", name]), "an address")?;
-        run(self.command().args(["ip", "link", "set", name, "up"]), "an interface")
+        // A relay that has to wait for a processor loses nothing.
+        let queue = NETEM_LIMIT.to_string();
+        run(self.command().args(["ip", "link", "set", name, "txqueuelen", &queue, "up"]), "an interface")
     }
 }
 
