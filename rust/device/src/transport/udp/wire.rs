@@ -84,8 +84,6 @@ impl UdpWire {
         let Job { rank, members, terms, socket, receive_window, lines } = job;
         let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
-        poller.add(0, socket.as_fd())?;
-        watch.poller.add(0, socket.as_fd())?;
         let lines = Lines::new(lines)?;
         poller.add_aside(lines.as_fd())?;
         watch.poller.add_aside(lines.as_fd())?;
@@ -237,6 +235,13 @@ impl UdpWire {
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
     }
 
+    /// Has the socket end a sleep from now on, also by what has come before. While nobody sleeps, telling of each datagram would take
+    /// its sender as long as a tenth of a send.
+    fn listen(&self, poller: &Poller) {
+        // Whom the system does not tell looks again soon, since sleeps are short.
+        let _ = poller.add(0, self.socket());
+    }
+
     /// How long nothing is to be done.
     fn begin_sleep(&self, sleeper: Sleeper, most: Duration) -> Duration {
         self.timers.begin_sleep(sleeper).min(most)
@@ -249,10 +254,15 @@ impl Pumped for UdpWire {
     }
 
     fn begin_watch(&self) -> bool {
-        !self.look()
+        let is_idle = !self.look();
+        if is_idle {
+            self.listen(&self.watch.poller);
+        }
+        is_idle
     }
 
     fn end_watch(&self) {
+        self.watch.poller.remove(self.socket());
         self.timers.end_sleep(Sleeper::Pump);
     }
 
@@ -341,8 +351,10 @@ impl Wire for UdpWire {
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.watch.is_asleep.store(true, SeqCst);
         if !ready() && !self.look() {
+            self.listen(&self.poller);
             let most = self.begin_sleep(Sleeper::Program, most);
             self.poller.wait(most, |_| ());
+            self.poller.remove(self.socket());
             self.timers.end_sleep(Sleeper::Program);
         }
         self.watch.is_asleep.store(false, SeqCst);
