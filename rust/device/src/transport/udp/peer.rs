@@ -23,6 +23,8 @@ use crate::transport::remote::arriving::Arriving;
 const BURST: u32 = 1;
 /// Octets that leave at once, whatever may come.
 const TOGETHER_LEN: usize = 4 << 10;
+/// Messages that do: their receiver is to take them while the next ones are sent.
+const TOGETHER: u32 = 16;
 
 /// One peer.
 #[derive(Debug)]
@@ -66,8 +68,8 @@ pub(super) struct Side {
     pub(super) failure: Option<String>,
     /// How often the program has called in, if the peer has asked.
     pub(super) alive: Option<u64>,
-    /// Octets of the messages that wait for more to leave with them.
-    pub(super) waiting: usize,
+    /// Octets of the messages that wait for more to leave with them, and how many messages.
+    pub(super) waiting: (usize, u32),
     /// The rank's turn in which messages were sent last, and how many.
     burst: (u32, u32),
     /// That nothing more comes has left.
@@ -128,7 +130,7 @@ impl Peer {
             owed: None,
             failure: None,
             alive: None,
-            waiting: 0,
+            waiting: (0, 0),
             burst: (0, 0),
             has_fin_left: false,
             is_gone: false,
@@ -159,7 +161,7 @@ impl Side {
     pub(super) fn may_wait(&mut self, turn: u32) -> bool {
         let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
         self.burst = (turn, before.saturating_add(1));
-        before >= BURST && self.waiting < TOGETHER_LEN
+        before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
     }
 
     /// A receive has matched a message that was numbered; of a long one so many octets are wanted. Datagrams have `len_max` octets

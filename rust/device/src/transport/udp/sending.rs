@@ -124,7 +124,7 @@ impl UdpWire {
 
     /// Sends what may leave now, and notes when something is to be done; whether more leaves as soon as somebody has looked what has come.
     pub(super) fn transmit(&self, peer: &Peer, side: &mut Side, now: Nanos) -> bool {
-        side.waiting = 0;
+        side.waiting = (0, 0);
         if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
             self.waiting_count.fetch_sub(1, SeqCst);
         }

@@ -319,7 +319,8 @@ impl Wire for UdpWire {
             peer.has_refused.store(true, SeqCst);
         } else if header.kind == Kind::Eager && side.may_wait(self.turns.load(Relaxed)) {
             // A rank that waits, looks or receives sends what waits.
-            side.waiting += octets_len;
+            side.waiting.0 += octets_len;
+            side.waiting.1 += 1;
             self.note_waiting(peer);
             self.watch.call();
             return true;
