@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
+use mpjdev_proto::datagram::modern::rtt::Timing;
 use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
@@ -72,7 +73,9 @@ pub struct Terms {
 
 /// Within this machine nothing is to be spread over time: the windows alone keep the sockets from being full. An estimate of the
 /// round trip is as long as somebody has waited for a processor, and a pace by it would make everybody wait for longer.
-pub const LOOPBACK: Path = Path { rate: Some(1_000_000_000_000), ..Path::PRIVATE };
+/// For the same reason nothing is sent again soon: where windows keep sockets from being full, nothing is lost.
+pub const LOOPBACK: Path =
+    Path { rate: Some(1_000_000_000_000), timing: Timing::NO_PROGRESS, ..Path::PRIVATE };
 
 impl Default for Terms {
     fn default() -> Self {
@@ -141,7 +144,7 @@ pub struct Job {
 /// in a train.
 const LENS: [usize; 3] = [65504, 8968, 1472];
 /// Packets that each peer is to be able to send ahead: with fewer, short messages wait for acknowledgments.
-const WINDOW_WANTED: u16 = 16;
+const WINDOW_WANTED: u16 = 12;
 
 /// The longest datagrams of which each of the peers may send enough ahead, whatever the socket is granted; no longer than in the
 /// terms. A job takes the least that a rank of it says, for all of them.
