@@ -286,3 +286,24 @@ fn lengths_that_no_datagram_can_have_are_refused() {
         assert!(refused.to_string().contains(&datagram_len_max.to_string()), "{refused}");
     }
 }
+
+/// The longest of which each peer may send enough ahead; where no length is short enough for that, the shortest, and never more than
+/// was asked for.
+#[test]
+fn datagrams_are_as_long_as_enough_of_them_fit() {
+    const MIB: usize = 1 << 20;
+    let cases = [
+        (8 * MIB, 1, 65504, 65504),
+        (8 * MIB, 5, 65504, 65504),
+        (8 * MIB, 6, 65504, 8968),
+        (8 * MIB, 200, 65504, 1472),
+        (425_984, 1, 65504, 8968),
+        (212_992, 8, 65504, 1472),
+        (8 * MIB, 1, 1200, 1200),
+        (8 * MIB, 1, 9000, 9000),
+        (8 * MIB, 30, 9000, 1472),
+    ];
+    for (granted, peers, len_max, expected) in cases {
+        assert_eq!(fitting(granted, peers, len_max), expected, "{granted} octets, {peers} peers, {len_max}");
+    }
+}
