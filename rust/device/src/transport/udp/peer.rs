@@ -176,7 +176,11 @@ impl Side {
             return;
         }
         arriving.make_room(wanted, source);
-        let ids = [self.connection.settings().ours, token as u32];
+        let settings = self.connection.settings();
+        if settings.checked {
+            return;
+        }
+        let ids = [settings.ours, token as u32];
         let (at, len_max) = (*end, len_max.saturating_sub(HEAD_LEN));
         self.expected =
             arriving.room().and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
