@@ -121,8 +121,10 @@ fn messages_are_whole_whatever_comes_where_their_octets_are_expected() {
         reorder: Some(Reorder { distance: 3, chance: Chance::percent(5) }),
         ..Impairment::NONE
     };
-    for (len, impairment) in [(8968, None), (8968, Some((disorder, 3))), (65504, Some((disorder, 4)))] {
-        let terms = Terms { datagram_len_max: len, impairment, path, ..Terms::default() };
+    let disorders =
+        [(8968, None, false), (8968, Some((disorder, 3)), false), (65504, Some((disorder, 4)), false)];
+    for (len, impairment, is_checked) in disorders.into_iter().chain([(65504, Some((disorder, 5)), true)]) {
+        let terms = Terms { datagram_len_max: len, impairment, path, is_checked, ..Terms::default() };
         let ranks = ranks(2, terms);
         scope(|threads| {
             for (at, rank) in ranks.iter().enumerate() {
