@@ -121,6 +121,14 @@ impl Machines {
         (0..SITES.len()).map(of).sum()
     }
 
+    /// The interfaces of both sites take packets of so many octets at most from now on.
+    fn narrow(&self, mtu: u32) {
+        for site in 0..SITES.len() {
+            let words = ["-n", &self.site(site), "link", "set", "eth", "mtu", &mtu.to_string()];
+            run("ip", &words).expect("it is there");
+        }
+    }
+
     /// Nothing comes through to, or from, this site from now on.
     fn cut(&self, site: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
@@ -215,6 +223,30 @@ fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
+/// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less: also those that were
+/// cut before come, and nobody waits for a time-out.
+fn datagrams_become_as_short_as_the_way_does() {
+    let machines = Machines::new();
+    for options in [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]] {
+        machines.narrow(1500);
+        let (server, address) = machines.server("final");
+        let mut sites = machines.sites(&address, options, "narrows");
+        for site in &mut sites {
+            assert_eq!([site.line(), site.line()], ["met", "met"]);
+        }
+        machines.narrow(1280);
+        for (site, started) in (0..).zip(sites) {
+            let (status, out, err) = started.ended();
+            let expected: Vec<String> =
+                (site * RANKS..(site + 1) * RANKS).map(|rank| format!("{rank}: done")).collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            assert_eq!((status, lines(&out), err.as_str()), (0, expected, ""), "{options:?}");
+        }
+        let (status, _, err) = server.ended();
+        assert_eq!((status, err.as_str()), (0, ""));
+    }
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     (
         "sites_on_machines_of_their_own_exchange_messages_of_all_sizes",
@@ -224,6 +256,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "messages_arrive_over_a_network_that_delays_and_loses",
         messages_arrive_over_a_network_that_delays_and_loses,
     ),
+    ("datagrams_become_as_short_as_the_way_does", datagrams_become_as_short_as_the_way_does),
     (
         "a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost",
         a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost,

@@ -64,6 +64,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "computes-far" => party.computes(party.world.size() as i32 - 1),
         "killed" => party.killed(),
         "killed-beside-traffic" => party.killed_beside_traffic(),
+        "narrows" => party.sends_while_the_way_narrows(),
         "sends-while-stopped" => party.sends_while_stopped(),
         "stopped" => return party.stopped(),
         "outlives" | "outlives-and-exits-7" => party.outlives(),

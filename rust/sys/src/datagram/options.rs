@@ -53,13 +53,27 @@ pub fn buffers(socket: BorrowedFd<'_>) -> io::Result<Buffers> {
 /// # Errors
 /// The system refuses.
 pub fn never_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
+    discover(socket, libc::IP_PMTUDISC_DO, libc::IPV6_PMTUDISC_DO)
+}
+
+/// Has the system cut datagrams into fragments that are longer than the way takes as far as it knows; others leave whole or not at
+/// all.
+///
+/// # Errors
+/// The system refuses.
+pub fn fragment_where_needed(socket: BorrowedFd<'_>) -> io::Result<()> {
+    discover(socket, libc::IP_PMTUDISC_WANT, libc::IPV6_PMTUDISC_WANT)
+}
+
+/// What the system does about the lengths that ways take (ip(7)).
+fn discover(socket: BorrowedFd<'_>, how: libc::c_int, how_v6: libc::c_int) -> io::Result<()> {
     if get(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6 {
-        set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how_v6)?;
         // For addresses of IPv4 within IPv6. A socket without them may refuse.
-        let _ = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO);
+        let _ = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how);
         return Ok(());
     }
-    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
 }
 
 /// Octets of an IP packet that the way of a connected socket takes, as far as the system knows.

@@ -88,4 +88,32 @@ impl Party {
         sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
         println!("0: all has left");
     }
+
+    /// Messages of many datagrams go round all the time, while the interface of this machine begins to take shorter ones only.
+    pub(super) fn sends_while_the_way_narrows(&self) {
+        let (me, all) = (self.world.rank() as i32, self.world.size() as i32);
+        let from = From { source: Some((me + all - 1) % all), tag: None };
+        let mtu = || std::fs::read_to_string("/sys/class/net/eth/mtu").expect("an interface");
+        let before = mtu();
+        let (mut left, mut round) = (None, 0);
+        self.world.barrier(&mut Patient).expect("barrier");
+        println!("met");
+        while left != Some(0) {
+            let sent = self
+                .world
+                .isend(&self.write(200_000, round), (me + 1) % all, i32::from(left.is_some()), Mode::Standard)
+                .expect("isend");
+            let (status, message) = self.world.recv(from, 200_000, None, &mut Patient).expect("recv");
+            Self::check(&message, 200_000, round);
+            sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+            round += 1;
+            // All go on for as many rounds behind the first one in which somebody says so as it takes to hear of it.
+            left = match left {
+                None if me == 0 && mtu() != before => Some(20 * all),
+                None if me != 0 && status.tag == 1 => Some(20 * all - me),
+                left => left.map(|left| left - 1),
+            };
+        }
+        println!("{me}: done");
+    }
 }

@@ -180,8 +180,8 @@ fn take_packet(
                 None => Data { words: stage.words(), at, len },
             };
             let what = side.resolve(peer, &*wire.source, delivery, data)?;
-            // What has a checksum is looked at as a whole first.
-            let expected = side.expected.take().filter(|_| !packet.extension.checked);
+            // A checksum is looked at before octets go where they belong.
+            let expected = side.expected.take().filter(|_| !peer.is_checked);
             drop(side);
             let was_expected = landed.is_some();
             // Whoever takes the message may want to be the only one who holds its memory.
@@ -208,7 +208,7 @@ fn take_packet(
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
         let what = side.resolve(peer, &*wire.source, delivery, data)?;
-        let expected = side.expected.take();
+        let expected = side.expected.take().filter(|_| !peer.is_checked);
         drop(side);
         hand_over(wire, peer, what, data, each)?;
         stage.go_on(rank, &delivery, false, expected);

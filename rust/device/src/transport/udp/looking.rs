@@ -141,6 +141,7 @@ impl Side {
 
     /// Takes what the machine has to tell.
     fn take_events(&mut self, told: &mut Told) {
+        told.failure = self.fault.take();
         while let Some(event) = self.connection.poll_event() {
             match event {
                 Event::Released { token } => {

@@ -347,8 +347,13 @@ fn ends(socket: &OwnedFd) -> io::Result<(IpAddr, IpAddr)> {
 fn longest(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mtu = options::path_mtu(socket)?;
     let there = SocketAddr::try_from(getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?;
-    let headers = HEADERS_LEN[usize::from(there.ip().to_canonical().is_ipv6())];
-    Ok(mtu.saturating_sub(headers) / 8 * 8)
+    Ok(len_within(mtu, there.ip()))
+}
+
+/// The same of a way to an address that takes packets of `mtu` octets.
+pub(super) fn len_within(mtu: usize, address: IpAddr) -> usize {
+    let headers = HEADERS_LEN[usize::from(address.to_canonical().is_ipv6())];
+    mtu.saturating_sub(headers) / 8 * 8
 }
 
 /// A number that nobody can guess for what comes from a peer, with its rank in it, and the number of the first packet to it.

@@ -22,6 +22,7 @@ pub mod meeting;
 mod outgoing;
 mod peer;
 mod sending;
+mod shortening;
 mod stage;
 mod store;
 #[cfg(test)]

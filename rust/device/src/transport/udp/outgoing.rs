@@ -57,8 +57,15 @@ pub(super) struct Outgoing {
     /// None where the socket has no other peer, and knows.
     address: Option<Address>,
     pieces: Vec<Piece>,
-    /// Whether the kernel cuts trains.
+    /// Whether the kernel cuts trains, and whether it did at first.
     cuts: bool,
+    cut: bool,
+    /// Octets of a datagram that the way takes whole, as far as that was found out.
+    way_len: usize,
+    /// The next datagram is longer than that.
+    is_too_long: bool,
+    /// The system is to cut those into fragments.
+    fragments: bool,
     /// For tests: what stands between this and the socket.
     network: Option<Box<Network<Vec<u8>>>>,
     left: Left,
@@ -85,7 +92,36 @@ impl Outgoing {
     ) -> Outgoing {
         let pieces = Vec::with_capacity(DATAGRAMS_MAX);
         let (address, network) = (address.map(Address::from), network.map(Box::new));
-        Outgoing { address, pieces, cuts, network, left: Left::default() }
+        Outgoing {
+            address,
+            pieces,
+            cuts,
+            cut: cuts,
+            way_len: usize::MAX,
+            is_too_long: false,
+            fragments: false,
+            network,
+            left: Left::default(),
+        }
+    }
+
+    /// Whether the next datagram is longer than the way takes.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.is_too_long
+    }
+
+    /// The way takes datagrams of so many octets from now on.
+    pub(super) fn shorten(&mut self, len: usize) {
+        self.way_len = len;
+        // A kernel may have refused a train only because of that.
+        self.cuts = self.cut;
+    }
+
+    /// As [`flush`](Self::flush), where the system has been told to cut into fragments what the way does not take whole.
+    pub(super) fn flush_in_fragments(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
+        self.fragments = true;
+        self.flush(now, socket, store);
+        self.fragments = false;
     }
 
     pub(super) fn left(&self) -> Left {
@@ -142,12 +178,19 @@ impl Outgoing {
             return self.play(now, socket, store);
         }
         let mut vain = 0;
+        self.is_too_long = false;
         while !self.pieces.is_empty() {
             self.left.calls += 1;
             match self.send(socket, store) {
                 Ok(count) => drop(self.pieces.drain(..count)),
                 Err((_, Obstacle::Later)) => return,
                 Err((_, Obstacle::NotInTrains)) => self.cuts = false,
+                // An earlier datagram may have been too long, and a router has said so.
+                Err((_, Obstacle::TooLong)) if self.fragments && vain < VAIN_MAX => vain += 1,
+                Err((_, Obstacle::TooLong)) => {
+                    self.is_too_long = true;
+                    return;
+                }
                 Err((_, Obstacle::Refused)) if vain < VAIN_MAX => vain += 1,
                 Err((count, _)) => drop(self.pieces.drain(..count)),
             }
@@ -200,7 +243,7 @@ impl Outgoing {
     /// How many datagrams from there on go as one train: of one length, but for the last, which may be shorter.
     fn train_len(&self, at: usize) -> usize {
         let segment_len = self.pieces[at].len();
-        if !self.cuts {
+        if !self.cuts || self.fragments || segment_len > self.way_len {
             return 1;
         }
         let mut total = segment_len;

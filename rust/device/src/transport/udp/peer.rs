@@ -74,6 +74,8 @@ pub(super) struct Side {
     burst: (u32, u32),
     /// That nothing more comes has left.
     pub(super) has_fin_left: bool,
+    /// Why nothing can be sent to it, if that has turned out.
+    pub(super) fault: Option<String>,
     /// Nothing leaves to it any more, whatever is sent.
     pub(super) is_gone: bool,
     pub(super) tally: Tally,
@@ -133,6 +135,7 @@ impl Peer {
             waiting: (0, 0),
             burst: (0, 0),
             has_fin_left: false,
+            fault: None,
             is_gone: false,
             tally: Tally::default(),
         };
@@ -182,8 +185,10 @@ impl Side {
         }
         let ids = [settings.ours, token as u32];
         let (at, len_max) = (*end, len_max.saturating_sub(HEAD_LEN));
-        self.expected =
-            arriving.room().and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
+        self.expected = arriving
+            .room()
+            .filter(|_| !self.connection.settings().checked)
+            .and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
     }
 
     /// Takes no more messages, and takes those back that nobody has matched: nobody waits for them any more.

@@ -138,6 +138,9 @@ impl UdpWire {
             }
             let was_full = side.outgoing.is_full();
             side.outgoing.flush(now, self.socket(), &side.store);
+            if side.outgoing.is_too_long() {
+                self.send_in_fragments(peer, side, now);
+            }
             if !was_full || side.outgoing.is_blocked() {
                 break;
             }
@@ -170,7 +173,8 @@ impl UdpWire {
         let machine = side.connection.next_timeout().unwrap_or(NEVER);
         let network = side.outgoing.next_time().unwrap_or(NEVER);
         let blocked = if side.outgoing.is_blocked() { now + BLOCKED } else { NEVER };
-        let at = machine.min(network).min(blocked);
+        let fault = if side.fault.is_some() { now } else { NEVER };
+        let at = machine.min(network).min(blocked).min(fault);
         peer.next_timeout.store(at, SeqCst);
         for sleeper in self.timers.arm(at) {
             match sleeper {

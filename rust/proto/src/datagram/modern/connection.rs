@@ -28,14 +28,14 @@ use super::receiving::{ArrivalId, Delivery, Receiving};
 use super::rtt::{Rtt, Timing};
 use super::sender::Sender;
 use super::sending::{Cancel, Send, Sending};
-use super::settings::{Settings, SettingsError};
+use super::settings::{DATAGRAM_LEN_MIN, Settings, SettingsError};
 use super::time::{Nanos, earlier};
 use super::windows::SendWindow;
 
 /// The state between two ranks. It has no clock: times that go back are taken as they are, and only delay things.
 ///
 /// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard), [`cancel`](Self::cancel),
-/// [`forget`](Self::forget), [`hold`](Self::hold), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
+/// [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
 /// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_congestion_mark`](Self::handle_congestion_mark),
 /// [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
 /// [`poll_kept`](Self::poll_kept), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
@@ -221,6 +221,14 @@ impl Connection {
             return Err(SendError::Finished);
         }
         self.sending.push(send)
+    }
+
+    /// Cuts what leaves from now on into datagrams of so many octets at most, or of as many as before where that is less: the way takes
+    /// no longer ones any more. What was cut before keeps its length, and its number, when it leaves again.
+    pub fn shorten(&mut self, datagram_len_max: usize) {
+        let len = datagram_len_max.max(DATAGRAM_LEN_MIN).min(self.settings.datagram_len_max);
+        self.settings.datagram_len_max = len;
+        self.sending.set_room(self.settings.room());
     }
 
     /// A receive has taken this message, whether or not it has room for all of it. Its sender is told if it waits for that. The id

@@ -149,6 +149,11 @@ impl Sending {
         }
     }
 
+    /// So many octets of blocks and user data fit a packet from now on.
+    pub(super) const fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
     /// Whether a packet waits for the window.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {

@@ -179,7 +179,8 @@ impl Connection {
         let mut packet = self.packet(Some(Sequence::of(number)));
         content.fill(&mut packet);
         packet.extension.ack_req = asks;
-        let room = self.settings.room() - content.octets_len();
+        // What was cut when datagrams were longer has no room for more.
+        let room = self.settings.room().saturating_sub(content.octets_len());
         self.counters.piggy_backed += u64::from(self.acks.is_owed());
         self.acknowledge(now, &mut packet, room);
         Transmit { packet, body: content.body() }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path, Settings};
 use mpjdev_proto::datagram::modern::time::SECOND;
 use mpjdev_proto::datagram::packet::Packet;
 
@@ -153,8 +153,7 @@ fn the_smallest_windows_and_datagrams_do() {
     for window in [1, 2, 3, 5] {
         for_seeds(0..scaled(50, 100), |seed| {
             let settings = Settings {
-                datagram_len_max: mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN
-                    + seed as usize % 3,
+                datagram_len_max: DATAGRAM_LEN_MIN + seed as usize % 3,
                 receive_window: window,
                 send_window: window,
                 arrivals_max: 1 + usize::from(window),
@@ -170,6 +169,31 @@ fn the_smallest_windows_and_datagrams_do() {
                 (end.dawdles, end.cancels) = (4, 3);
             }
             world.run_to_completion(END_LIMIT);
+        });
+    }
+}
+
+/// Proves that datagrams may become shorter while messages of all kinds are under way: what was cut before comes as it is, and what is
+/// cut from then on is as short as it must be.
+#[test]
+fn datagrams_become_shorter_under_way() {
+    for shorter in [DATAGRAM_LEN_MIN, 300, 1199] {
+        for_seeds(0..scaled(2, 1000), |seed| {
+            let settings = Settings { checked: seed % 2 == 0, ..Settings::new(PATHS[seed as usize % 2]) };
+            let mut world = world(seed, settings, "delay=50us,loss=5%,dup=2%,reorder=8");
+            for end in &mut world.ends {
+                end.streams(66);
+                end.plan.message = mixed;
+                (end.dawdles, end.cancels) = (4, 3);
+            }
+            world.run_until(END_LIMIT, |world| world.ends[0].connection.counters().sent > 40 + seed);
+            world.ends[0].connection.shorten(shorter);
+            world.run_to_completion(END_LIMIT);
+            world.ends[0].longest = shorter;
+            world.ends.iter_mut().for_each(|end| end.streams(132));
+            world.run_to_completion(END_LIMIT);
+            world.ends[0].connection.shorten(9000);
+            assert_eq!(world.ends[0].connection.settings().datagram_len_max, shorter, "never longer again");
         });
     }
 }

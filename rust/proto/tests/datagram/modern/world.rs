@@ -68,6 +68,8 @@ pub(crate) struct End {
     resets: Resets,
     /// Messages that may be sent in a ping-pong.
     pub(crate) answers: u64,
+    /// Octets of a datagram at most.
+    pub(crate) longest: usize,
 }
 
 struct Inbound {
@@ -143,6 +145,7 @@ impl End {
             octets: 0,
             resets: Resets::new(),
             answers: 0,
+            longest: settings.datagram_len_max,
         }
     }
 
@@ -412,7 +415,7 @@ impl End {
         };
         let mut octets = vec![0; packet.head_len() + data.len() + packet.trailer_len()];
         let len = packet.emit(&data, &mut octets).expect("a packet");
-        assert!(len == octets.len() && len <= self.connection.settings().datagram_len_max, "{len}");
+        assert!(len == octets.len() && len <= self.longest, "{len}");
         octets
     }
 }
