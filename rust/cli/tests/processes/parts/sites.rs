@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{From, Patient};
+use mpjdev_device::{From, Mode, Patient};
 
 use super::kills::until;
 use super::{Party, join, kill_myself};
@@ -18,10 +18,17 @@ impl Party {
     /// Rank 1 is killed while ranks of the other site wait for it, who do not finish then.
     pub(super) fn needs_rank_1(&self) -> ExitCode {
         self.world.barrier(&mut Patient).expect("barrier");
-        match self.world.rank() {
-            0 => until("the job is ended", || false),
-            1 => kill_myself(),
-            _ => {}
+        // Who has left a barrier does not know that the others have.
+        if self.world.rank() == 1 {
+            for rank in (0..self.world.size() as i32).filter(|rank| *rank != 1) {
+                let from = From { source: Some(rank), tag: Some(1) };
+                self.world.recv(from, 8, None, &mut Patient).expect("it has left the barrier");
+            }
+            kill_myself();
+        }
+        self.world.send(&self.write(8, 0), 1, 1, Mode::Standard, &mut Patient).expect("send");
+        if self.world.rank() == 0 {
+            until("the job is ended", || false);
         }
         let from = From { source: Some(1), tag: None };
         println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
