@@ -1,8 +1,12 @@
 //! The figures that messages between processes have to reach, for each transport: all of them, and only here.
 
+mod datagrams;
+
 use std::fmt;
 
 use serde::Serialize;
+
+pub use datagrams::Count;
 
 use super::order::Case;
 use super::outcome::{Compared, Mode, Sample, Summary};
@@ -16,8 +20,10 @@ pub enum Who {
     Ours,
     /// The C program under Open MPI, over the same transport.
     Theirs,
-    /// Plain TCP sockets.
+    /// Plain sockets, of the same transport.
     Plain,
+    /// Our ranks in Java, as processes over TCP.
+    OverTcp,
 }
 
 /// One that takes turns with the others of its trial.
@@ -85,6 +91,8 @@ pub enum Of {
     Millis(usize),
     /// What else the case tells.
     Extra(usize),
+    /// What ranks over datagrams have counted.
+    Counted(usize, Count),
 }
 
 const fn ratio(title: &'static str, most: f64, ours: usize, theirs: usize) -> Asked {
@@ -104,8 +112,11 @@ use Case::{
 use Who::{Ours, Plain, Theirs};
 
 /// All groups.
-pub const GROUPS: [Group; 2] =
-    [Group { transport: Transport::Shm, trials: SHM }, Group { transport: Transport::Tcp, trials: TCP }];
+pub const GROUPS: [Group; 3] = [
+    Group { transport: Transport::Shm, trials: SHM },
+    Group { transport: Transport::Tcp, trials: TCP },
+    Group { transport: Transport::Udp, trials: datagrams::UDP },
+];
 
 const SHM: &[Trial] = &[
     Trial {
@@ -377,6 +388,7 @@ impl Asked {
                 (turns.map(most), None)
             }
             Of::Micros(at) | Of::Millis(at) | Of::Extra(at) => (nanos(at), None),
+            Of::Counted(..) => (None, None),
         };
         let measured = match self.of {
             Of::Ratio(..) | Of::Flat(..) | Of::Slowest(..) => ours.zip(against).map(|(o, a)| o / a),
@@ -384,6 +396,7 @@ impl Asked {
             Of::WorstMicros(_) | Of::Micros(_) => ours.map(|nanos| nanos / 1000.0),
             Of::Millis(_) => ours.map(|nanos| nanos / 1e6),
             Of::Extra(at) => summary(at).map(|s| s.extra),
+            Of::Counted(at, count) => samples.get(at).and_then(|turns| count.of(turns)),
         };
         Held { ours, against, line: compared.line, mode: compared.mode, ..self.value(measured) }
     }
@@ -545,7 +558,8 @@ mod tests {
                 let last = match asked.of {
                     Of::Ratio(a, b) | Of::Speed(a, b) | Of::Flat(a, b) => a.max(b),
                     Of::Slowest(a, b, c) => a.max(b).max(c),
-                    Of::WorstMicros(a) | Of::Micros(a) | Of::Millis(a) | Of::Extra(a) => a,
+                    Of::WorstMicros(a) | Of::Micros(a) | Of::Millis(a) => a,
+                    Of::Extra(a) | Of::Counted(a, _) => a,
                 };
                 assert!(last < trial.parts.len(), "{}", asked.title);
             }

@@ -112,10 +112,17 @@ impl Course<'_> {
     /// Starts those who take part. Whoever is not there is named, and the others are measured without.
     fn cast(&self, transport: Transport, ranks: u32, outcome: &mut Outcome) -> Cast {
         let mut contestants = vec![(Who::Ours, Contestant::Java(transport))];
-        if transport == Transport::Tcp {
-            contestants.push((Who::Plain, Contestant::Sockets));
+        match transport {
+            Transport::Tcp => contestants.push((Who::Plain, Contestant::Sockets)),
+            Transport::Udp => {
+                contestants.push((Who::Plain, Contestant::Datagrams));
+                contestants.push((Who::OverTcp, Contestant::Java(Transport::Tcp)));
+            }
+            Transport::Local | Transport::Shm => {}
         }
-        let peer = self.peer.and_then(|program| program.over(transport));
+        // Its MPI knows no datagrams.
+        let over_other = self.peer.filter(|_| transport != Transport::Udp);
+        let peer = over_other.and_then(|program| program.over(transport));
         contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));
         let mut cast = Cast { parts: Vec::new(), sides: Vec::new() };
         for (who, contestant) in contestants {

@@ -72,7 +72,7 @@ pub struct Bench {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// How our ranks reach each other [default: local,shm; of figures shm,tcp]
+    /// How our ranks reach each other [default: local,shm; of figures shm,tcp,udp]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -142,7 +142,7 @@ enum What {
     Alltoall,
     /// Time of one hop round a ring of all ranks
     Ring,
-    /// What Java over shared memory and over TCP has to reach, most of it as a ratio to C under Open MPI and plain sockets
+    /// What Java over shared memory, TCP and UDP has to reach, most of it as a ratio to C under Open MPI and plain sockets
     Figures,
     /// Streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
     Goodput,
@@ -322,7 +322,7 @@ impl Bench {
             return Err(BenchError::Missing(why.into()));
         }
         if self.what == What::Figures && self.transport.contains(&Transport::Local) {
-            return Err(BenchError::Missing("figures are of ranks over shm and over tcp".into()));
+            return Err(BenchError::Missing("figures are of ranks over shm, over tcp and over udp".into()));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
@@ -394,16 +394,13 @@ impl Bench {
     }
 
     fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
-        let programs = self.programs(tools, &[Peer::OpenMpi])?;
         let all = figures::GROUPS.map(|group| group.transport);
         let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
-        let course = Course {
-            tools,
-            transports,
-            peer: programs.first(),
-            pace: Pace::of(self.time.unwrap_or(TURNS)),
-            stop,
-        };
+        // Open MPI has no part over datagrams.
+        let theirs = if *transports == [Transport::Udp] { &[][..] } else { &[Peer::OpenMpi] };
+        let programs = self.programs(tools, theirs)?;
+        let pace = Pace::of(self.time.unwrap_or(TURNS));
+        let course = Course { tools, transports, peer: programs.first(), pace, stop };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
         Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })

@@ -1,0 +1,134 @@
+//! The figures of ranks over datagrams, and those of what they have counted.
+
+use super::super::counters::Counted;
+use super::super::outcome::{Sample, median};
+use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
+use super::Who::{Ours, OverTcp, Plain};
+use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
+
+/// What is made of the numbers that ranks over datagrams have counted in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Acknowledgments that left alone.
+    PureAcks,
+    /// The same, by windows of packets that left.
+    PureAcksOfWindow,
+    /// Packets that left again.
+    Retransmitted,
+    /// System calls that sent, by message.
+    SendCalls,
+    /// Copies of user data to send, the system's among them.
+    CopiesSent,
+    /// Copies of user data to receive, behind the system's.
+    CopiesReceived,
+}
+
+impl Count {
+    /// In the turn in the middle: a turn in which a rank had to wait for a processor is no figure of the protocol.
+    pub(super) fn of(self, turns: &[Sample]) -> Option<f64> {
+        median(turns.iter().filter_map(|turn| self.of_turn(&turn.counted?)).collect())
+    }
+
+    fn of_turn(self, counted: &Counted) -> Option<f64> {
+        let numbers = &counted.numbers;
+        match self {
+            Count::PureAcks => Some(numbers.pure_acks as f64),
+            Count::PureAcksOfWindow => {
+                let windows = numbers.packets_sent as f64 / numbers.window as f64;
+                Some(numbers.pure_acks as f64 / windows).filter(|acks| acks.is_finite())
+            }
+            Count::Retransmitted => Some(numbers.retransmitted as f64),
+            Count::SendCalls => Some(counted.per_message(numbers.send_calls)),
+            Count::CopiesSent => numbers.copies_sent(),
+            Count::CopiesReceived => numbers.copies_received(),
+        }
+    }
+}
+
+const fn counted(title: &'static str, most: f64, of: usize, count: Count) -> Asked {
+    Asked { title, of: Of::Counted(of, count), limit: Limit::Most(most) }
+}
+
+const fn reported(title: &'static str, of: Of) -> Asked {
+    Asked { title, of, limit: Limit::None }
+}
+
+/// What a few messages of our own ranks and what is written before messages add to a copy.
+const ONE_COPY: f64 = 1.01;
+
+pub(super) const UDP: &[Trial] = &[
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8)],
+        asked: &[
+            ratio("udp, 8 B, array to array, plain sockets", 1.2, 0, 2),
+            ratio("udp, 8 B, buffer to buffer, plain sockets", 1.2, 1, 2),
+            counted("udp, 8 B there and back, acks alone", 0.0, 1, Count::PureAcks),
+            counted("udp, 8 B there and back, sent again", 0.0, 1, Count::Retransmitted),
+            counted("udp, 8 B there and back, calls by send", 1.0, 1, Count::SendCalls),
+        ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, RateBuffers, MIB), (Plain, RateArrays, MIB), (Ours, RateArrays, MIB)],
+        asked: &[
+            speed("udp, bandwidth of 1 MiB, buffers, plain sockets", 0.8, 0, 1),
+            reported("udp, bandwidth of 1 MiB, arrays, plain sockets", Of::Speed(2, 1)),
+            counted("udp, stream of 1 MiB, sent again", 0.0, 0, Count::Retransmitted),
+            counted("udp, stream of 1 MiB, acks alone by window", 5.0, 0, Count::PureAcksOfWindow),
+            counted("udp, stream of 1 MiB, copies to send", ONE_COPY, 0, Count::CopiesSent),
+            counted("udp, stream of 1 MiB, copies to receive", ONE_COPY, 0, Count::CopiesReceived),
+        ],
+    },
+    beside_tcp(
+        &[(Ours, RateArrays, 8), (Ours, RateBuffers, 8), (OverTcp, RateArrays, 8), (OverTcp, RateBuffers, 8)],
+        &[
+            reported("udp, rate of 8 B, array to array, ours over tcp", Of::Speed(0, 2)),
+            reported("udp, rate of 8 B, buffer to buffer, ours over tcp", Of::Speed(1, 3)),
+        ],
+    ),
+    beside_tcp(
+        &[
+            (Ours, RateArrays, 64 * KIB),
+            (Ours, RateBuffers, 64 * KIB),
+            (OverTcp, RateArrays, 64 * KIB),
+            (OverTcp, RateBuffers, 64 * KIB),
+        ],
+        &[
+            reported("udp, rate of 64 KiB, array to array, ours over tcp", Of::Speed(0, 2)),
+            reported("udp, rate of 64 KiB, buffer to buffer, ours over tcp", Of::Speed(1, 3)),
+        ],
+    ),
+];
+
+const fn beside_tcp(parts: &'static [super::Part], asked: &'static [Asked]) -> Trial {
+    Trial { ranks: 2, parts, asked }
+}
+
+#[cfg(test)]
+mod tests {
+    use mpjdev_device::stats::Datagrams;
+
+    use super::*;
+
+    #[test]
+    fn the_turn_in_the_middle_counts() {
+        let turn = |retransmitted| {
+            let numbers = Datagrams {
+                retransmitted,
+                pure_acks: 6,
+                packets_sent: 300,
+                window: 100,
+                send_calls: 50,
+                ..Datagrams::default()
+            };
+            Sample { counted: Some(Counted { messages: 100, numbers }), ..Sample::default() }
+        };
+        let turns = [turn(0), turn(90), turn(0)];
+        let of = |count: Count| count.of(&turns);
+        assert_eq!([of(Count::Retransmitted), of(Count::PureAcks)], [Some(0.0), Some(6.0)]);
+        assert_eq!([of(Count::PureAcksOfWindow), of(Count::SendCalls)], [Some(2.0), Some(0.5)]);
+        assert_eq!(of(Count::CopiesSent), None, "nothing was sent");
+        assert_eq!(Count::PureAcks.of(&[Sample::default()]), None, "nothing was counted");
+    }
+}
