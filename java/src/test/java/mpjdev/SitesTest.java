@@ -33,7 +33,7 @@ class SitesTest {
     void shouldRunAProgramAcrossSitesOverDatagrams() throws Exception {
         Job job = new Mpjrun(2).with("--sites", "2", "--transport", "udp").run(ProcessesTest.Ring.class);
         assertEquals(0, job.status, job.err);
-        assertEquals(List.of("0 of 4 in 2", "1 of 4 in 1", "2 of 4 in 2", "3 of 4 in 1"), job.lines(), job.err);
+        assertEquals(List.of("0 of 4 in 2", "1 of 4 in 2", "2 of 4 in 2", "3 of 4 in 2"), job.lines(), job.err);
     }
 
     @Test
