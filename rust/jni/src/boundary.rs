@@ -24,7 +24,7 @@ use crate::array::{Array, Direct, IntArray};
 use crate::error::{Failure, JavaClass};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
-const ABI: i32 = 2;
+const ABI: i32 = 3;
 
 /// The calling thread's Java environment, for the length of one call.
 #[derive(Debug)]
@@ -534,6 +534,9 @@ natives! {
     "startSplit" Java_mpjdev_core_Native_startSplit = crate::comm::start_split, (comm: long, color: int, key: int) -> long;
     "advance" Java_mpjdev_core_Native_advance = crate::comm::advance, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = crate::comm::free_operation, (operation: long) -> void;
+    "markCounts" Java_mpjdev_core_Native_markCounts = crate::stats::mark, () -> void;
+    "counts" Java_mpjdev_core_Native_counts = crate::stats::since_mark, () -> text;
+    "tellStats" Java_mpjdev_core_Native_tellStats = crate::stats::tell, () -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
     "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
     "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;

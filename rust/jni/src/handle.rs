@@ -302,6 +302,11 @@ pub(crate) fn unshare(rank: &Arc<Endpoint>) {
     }
 }
 
+/// The rank that this process is, unless it has finished.
+pub(crate) fn process_rank() -> Option<Arc<Endpoint>> {
+    shared().as_ref().and_then(|(_, rank)| rank.upgrade())
+}
+
 fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,4 +12,5 @@ mod buffer;
 mod comm;
 mod error;
 mod handle;
+mod stats;
 mod view;

@@ -18,6 +18,9 @@ final class Ranks {
     /** The process was a rank before. */
     private static volatile boolean finished;
 
+    /** What was counted is told when the process ends. */
+    private static boolean tells;
+
     /** The world of a rank that is a thread, for the thread and its children. */
     private static final InheritableThreadLocal<Comm.Job> BOUND = new InheritableThreadLocal<>();
 
@@ -55,8 +58,17 @@ final class Ranks {
         }
         try {
             process = new Comm(Native.processWorld());
+            tellAtTheEnd();
         } catch (Failure f) {
             throw Errors.comm(f);
+        }
+    }
+
+    /** A rank that ends without having finished tells, too, what it has counted, where somebody asks for that. */
+    private static void tellAtTheEnd() {
+        if (!tells && System.getenv("MPJDEV_STATS") != null) {
+            tells = true;
+            Runtime.getRuntime().addShutdownHook(new Thread(Native::tellStats, "mpjdev-stats"));
         }
     }
 

@@ -36,6 +36,34 @@ class SitesTest {
         assertEquals(List.of("0 of 4 in 2", "1 of 4 in 2", "2 of 4 in 2", "3 of 4 in 2"), job.lines(), job.err);
     }
 
+    /** Also one that ends by an exception, which nobody has caught, and the other one because of it. */
+    @Test
+    void shouldTellWhatEachRankHasCountedHoweverItEnds() throws Exception {
+        Job job = new Mpjrun(2).with("--transport", "udp", "-x", "MPJDEV_STATS=1").run(Throwing.class);
+        assertEquals(1, job.status, job.err);
+        for (int rank = 0; rank < 2; rank++) {
+            String line = "mpjdev: rank " + rank + ": system calls ";
+            assertEquals(1, job.err.lines().filter(l -> l.contains(line)).count(), job.err);
+        }
+        Job silent = new Mpjrun(2).with("--transport", "udp").run(ProcessesTest.Ring.class);
+        assertEquals("", silent.err);
+    }
+
+    /** Rank 1 throws what nobody catches. */
+    static final class Throwing {
+        private Throwing() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            Comm.WORLD.barrier();
+            if (Comm.WORLD.id() == 1) {
+                throw new IllegalStateException("as it should");
+            }
+            Comm.WORLD.barrier();
+            Comm.finish();
+        }
+    }
+
     @Test
     void shouldJoinAgainOverConnections() throws Exception {
         Job job = new Mpjrun(2).with("--transport", "tcp").run(Again.class);

@@ -30,7 +30,7 @@ public final class Native {
     public static final long SENT = -2;
 
     /** Raised together with the native side's number whenever a signature changes. */
-    static final int ABI = 2;
+    static final int ABI = 3;
 
     static {
         NativeLoader.load();
@@ -190,6 +190,16 @@ public final class Native {
     public static native void finish(long comm);
 
     public static native void abort(long comm, String why);
+
+    /** From now on {@link #counts} counts what this process's rank does. */
+    public static native void markCounts();
+
+    /** Tells what this process's rank has counted since {@link #markCounts}.
+     * @return {@code name=value} with blanks between; empty where nothing is counted, as over shared memory */
+    public static native String counts();
+
+    /** Writes what this process's rank has counted to standard error, if {@code MPJDEV_STATS} asks for it and it was not done. */
+    public static native void tellStats();
 
     public static native void send(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
 

@@ -3,6 +3,7 @@ package mpjdev.tools;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import mpjdev.Comm;
+import mpjdev.core.Native;
 
 /** One rank, which follows orders. What it has made for one order stays for others of the same kind. */
 final class Rank implements AutoCloseable {
@@ -24,18 +25,20 @@ final class Rank implements AutoCloseable {
      *
      * @param nanos nanoseconds for all times
      * @param extra what else there is to tell, for all times
+     * @param counted what ranks over datagrams have counted meanwhile; empty over other transports
      */
-    record Answer(double nanos, double extra) {}
+    record Answer(double nanos, double extra, String counted) {}
 
     /** Some times that do not count, since a rank that has slept is not where it was, then those that do. */
     Answer follow(Order order) throws Exception {
         Work work = work(order);
         world.barrier();
         work.run(order.times() / 8 + 1);
+        Native.markCounts();
         long begin = System.nanoTime();
         work.run(order.times());
         long end = System.nanoTime();
-        return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra);
+        return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra, Native.counts());
     }
 
     private Work work(Order order) {

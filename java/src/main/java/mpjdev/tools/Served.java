@@ -28,7 +28,7 @@ final class Served {
                     throw new IOException("the orders have ended before their end");
                 }
                 Rank.Answer answer = rank.follow(Order.of(line));
-                say(channel, String.format(Locale.ROOT, "%.0f %.3f%n", answer.nanos(), answer.extra()));
+                say(channel, String.format(Locale.ROOT, "%.0f %.3f %s%n", answer.nanos(), answer.extra(), answer.counted()));
                 line = orders.readLine();
             }
         }

@@ -128,6 +128,26 @@ class BenchTest {
         assertTrue(out.contains(" 4 KiB  "), out);
     }
 
+    @Test
+    void shouldMeasureRanksOverDatagrams() throws Exception {
+        String out = command("run", "--transport", "udp", "-n", "2", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
+                System.getProperty("java.class.path"), Bench.class.getName(), "pingpong", "--sizes", "8,64k", "--time", "0",
+                "--json");
+        for (String row : List.of("\"arrays\", \"octets\": 8,", "\"buffers\", \"octets\": 65536,")) {
+            assertTrue(out.contains("{\"case\": " + row + " \"ranks\": 2, \"contestants\": [{\"name\": \"Java udp\""), out);
+        }
+    }
+
+    /** Proves that the command gets what these ranks count, for each row. */
+    @Test
+    void shouldTellTheCommandWhatWasCounted() throws Exception {
+        String out = command("bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
+                "--transport", "udp", "--sizes", "8", "--time", "0", "--json");
+        assertEquals(2, out.split("\"Java udp\"", -1).length - 1, out);
+        assertEquals(4, out.split("\"counters\": \\{", -1).length - 1, out);
+        assertTrue(out.contains("\"send_calls\": ") && !out.contains("\"send_calls\": 0,"), out);
+    }
+
     /** Proves that the orders of the command and this program understand each other. */
     @Test
     void shouldTakeTurnsWithTheCommand() throws Exception {
