@@ -14,6 +14,9 @@ use super::side::Passage;
 /// Ranks that can be in it: each two of them have two sockets of the relay.
 pub const RANKS_MAX: u32 = 16;
 
+/// Octets of a datagram where the way counts as one between machines: what an Ethernet takes whole, less the headers of IPv4 and UDP.
+const DATAGRAM_LEN: u16 = 1472;
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
@@ -58,8 +61,8 @@ pub struct Fate {
 }
 
 impl Conditions {
-    /// Whether ranks take the way for one between machines, with congestion control or at the rate of the link: where it has a
-    /// rate or takes time. Else they send as within a machine, where nothing but what is lost keeps them.
+    /// Whether ranks take the way for one between machines, with an Ethernet's datagrams and with congestion control or at the
+    /// rate of the link: where it has a rate or takes time. Else they send as within a machine, where nothing but what is lost keeps them.
     #[must_use]
     pub fn is_far(&self) -> bool {
         let Impairment { rate, delay_ns, jitter_ns, .. } = self.impairment;
@@ -80,8 +83,9 @@ impl BadNetwork {
     /// What ranks are started with.
     #[must_use]
     pub fn passage(&self) -> Passage {
-        let Conditions { link_rate, .. } = self.conditions;
-        Passage { relay: self.desk.variable(self.conditions.is_far()), link_rate }
+        let (is_far, link_rate) = (self.conditions.is_far(), self.conditions.link_rate);
+        let datagram_len = is_far.then_some(DATAGRAM_LEN);
+        Passage { relay: self.desk.variable(is_far), link_rate, datagram_len }
     }
 
     /// Ends it when the ranks have ended.

@@ -129,6 +129,8 @@ pub struct Passage {
     pub relay: String,
     /// The rate at which they send, where it is known: thousands of bits in a second.
     pub link_rate: Option<NonZeroU32>,
+    /// Octets of a datagram at most, where that is not for the ranks to find out.
+    pub datagram_len: Option<u16>,
 }
 
 impl Contestant {
@@ -163,6 +165,7 @@ impl Contestant {
                 words.extend(["--transport".into(), "udp".into(), "-x".into()]);
                 words.push(format!("{}={}", relay::VARIABLE, passage.relay).into());
                 words.extend(passage.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
+                words.extend(passage.datagram_len.map(|len| format!("--datagram-len={len}").into()));
                 words.extend(rank());
                 words.push("--check".into());
                 return words;

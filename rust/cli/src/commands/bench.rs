@@ -57,7 +57,7 @@ through a relay, which is not fast, and does to them each way what is asked for,
   queue=N        so many wait for the rate at most, 256 if not said; more are lost
   partition=T/U  from T on nothing passes, for U, such as 1s/500ms
 Every message is checked then, and filling and checking is part of its time. With a rate, a delay or --link-rate ranks take the way for \
-one between machines: with congestion control, or at the rate of the link. Else they send as within a machine.
+one between machines: with datagrams of 1472 octets and with congestion control, or at the rate of the link. Else they send as within a machine.
 
 Goodput is measured between network namespaces, which this process must be allowed to make (root), through a network that is made bad \
 by the kernel (netem) or, where it cannot, by a relay of this process between two interfaces (/dev/net/tun).

@@ -19,7 +19,7 @@ pub enum Count {
     SendCalls,
     /// Copies of user data to send, the system's among them.
     CopiesSent,
-    /// Copies of user data to receive, behind the system's.
+    /// Copies of user data to receive, the system's among them.
     CopiesReceived,
 }
 
@@ -40,7 +40,7 @@ impl Count {
             Count::Retransmitted => Some(numbers.retransmitted as f64),
             Count::SendCalls => Some(counted.per_message(numbers.send_calls)),
             Count::CopiesSent => numbers.copies_sent(),
-            Count::CopiesReceived => numbers.copies_received(),
+            Count::CopiesReceived => numbers.copies_received().map(|behind| 1.0 + behind),
         }
     }
 }
