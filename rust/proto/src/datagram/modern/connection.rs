@@ -361,6 +361,8 @@ impl Connection {
     pub fn poll_kept(&mut self, now: Nanos) -> Option<(u16, Delivery)> {
         while let Some((number, content)) = self.receiver.poll_kept() {
             let slot = self.receiver.slot(number);
+            // An acknowledgment may have left since the repair came, and has said that this one is missing.
+            self.acks.urge();
             let delivery = content.and_then(|content| self.understand(&content));
             self.settle();
             self.go_on_closing(now);

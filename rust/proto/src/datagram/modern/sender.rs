@@ -242,6 +242,11 @@ impl<T: Copy> Sender<T> {
             release(&record.content);
             self.una += 1;
         }
+        // The number that an acknowledgment names is missing, whatever an earlier one said of it, or nobody would ask for it again.
+        if let Some(edge) = self.records.front_mut().filter(|edge| edge.state == State::Come) {
+            edge.state = State::UnderWay;
+            self.sacked -= 1;
+        }
         let mut sack = report.sack;
         while sack != 0 {
             let place = sack.trailing_zeros() as usize + 1;
@@ -327,6 +332,10 @@ impl<T: Copy> Sender<T> {
         let transmissions = self.records.iter().map(|record| record.transmission);
         assert!(transmissions.max().is_none_or(|latest| latest < self.transmission));
         assert!(self.come < self.transmission);
+        assert!(
+            self.records.front().is_none_or(|edge| edge.state != State::Come),
+            "nobody asks for the left edge"
+        );
     }
 }
 

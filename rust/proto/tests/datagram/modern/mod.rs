@@ -6,6 +6,7 @@ mod closing;
 mod flows;
 mod hostile;
 mod million;
+mod pair;
 mod patience;
 mod repair;
 mod world;

@@ -1,0 +1,78 @@
+//! Two connections without a network: what happens when a driver does one thing between two others.
+
+use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::packet::Packet;
+
+use super::world::short;
+
+fn pair() -> [Connection; 2] {
+    let settings = Settings::new(Path::PRIVATE);
+    [(1, 2), (2, 1)]
+        .map(|(ours, theirs)| Connection::new(Settings { ours, theirs, ..settings }, 0).expect("settings"))
+}
+
+/// What leaves now.
+fn packets(connection: &mut Connection, now: Nanos) -> Vec<Packet> {
+    std::iter::from_fn(|| connection.poll_transmit(now)).map(|transmit| transmit.packet).collect()
+}
+
+/// Lets the timer of an end whose packets are lost come; the packets that leave then.
+fn expire(connection: &mut Connection, now: &mut Nanos) -> Vec<Packet> {
+    let at = connection.next_timeout().expect("something is under way");
+    assert!(at > *now, "a timer that is always due: {at} at {now}");
+    *now = at;
+    connection.handle_timeout(*now);
+    connection.check();
+    packets(connection, *now)
+}
+
+/// Brings two ends to where the first of two packets was lost, and has left again: that one, and the time.
+fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
+    a.send(short(0)).expect("there is room");
+    a.send(short(1)).expect("there is room");
+    let [_, second] = packets(a, 0)[..] else { panic!("two packets") };
+    assert!(matches!(b.handle_datagram(0, &second), Verdict::Keep { .. }));
+    let [answer] = packets(b, 0)[..] else { panic!("a gap is told at once") };
+    assert_eq!(a.handle_datagram(0, &answer), Verdict::Drop);
+    let mut now = 0;
+    let again = expire(a, &mut now);
+    assert_eq!(again.len(), 1, "{again:?}");
+    (again[0], now)
+}
+
+/// Proves that an acknowledgment that leaves when a repair was handed over, and what was kept behind it was not, is no last
+/// word: another thread of the driver may send just then.
+#[test]
+fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
+    let [mut a, mut b] = pair();
+    let (again, now) = repair(&mut a, &mut b);
+    assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
+    let early = packets(&mut b, now);
+    assert!(b.poll_kept(now).is_some() && b.poll_kept(now).is_none());
+    let late = packets(&mut b, now);
+    for packet in early.iter().chain(&late) {
+        let _ = a.handle_datagram(now, packet);
+        a.check();
+    }
+    assert!(!early.is_empty() && a.is_flushed(), "{early:?}, {late:?}");
+}
+
+/// Proves that what a peer takes back is asked for again: an acknowledgment names a packet as missing that an earlier one had
+/// named as come. No timer is due for ever because nothing is left to ask for.
+#[test]
+fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
+    let [mut a, mut b] = pair();
+    let (again, mut now) = repair(&mut a, &mut b);
+    assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
+    let early = packets(&mut b, now);
+    for packet in &early {
+        let _ = a.handle_datagram(now, packet);
+        a.check();
+    }
+    for _ in 0..12 {
+        let asked = expire(&mut a, &mut now);
+        assert_eq!(asked.len(), 1, "the second packet: {asked:?}");
+    }
+}
