@@ -4,7 +4,7 @@
 //! OPEN --close--> CLOSING --all is complete--> FIN_SENT --own FIN acknowledged, peer's FIN has come--> LINGER --> CLOSED
 //!                    |                            |                                                     | FIN comes again:
 //!                    +---------deadline-----------+--------> FAILED                                     | acknowledged again
-//! any: nothing came for dead_after, or RST ----------------> FAILED
+//! any: nothing came for dead_after, or RST ----------------> FAILED                     LINGER: RST ----------> CLOSED
 //! ```
 //!
 //! An end that has lingered long enough may still not have been heard. What comes for it then is answered with a RST, as
@@ -155,7 +155,10 @@ impl Connection {
         }
         let ack = packet.header.numbers.ack.filter(|_| packet.extension.duplicate);
         let next = self.sender.next();
-        if self.closing.has_fin_left() && ack.is_some_and(|ack| ack.expand(next) == next) {
+        if matches!(self.closing.state, State::Linger { .. }) {
+            // All has come, both ways: whoever says that may be another one, at the port of a peer that has gone.
+            self.closed();
+        } else if self.closing.has_fin_left() && ack.is_some_and(|ack| ack.expand(next) == next) {
             self.take_report(now, &Report { ack: next, ..Report::default() });
             self.closed();
         } else {

@@ -1,8 +1,8 @@
 //! Two connections without a network: what happens when a driver does one thing between two others.
 
-use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::modern::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
 
 use super::world::short;
@@ -75,4 +75,25 @@ fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
         let asked = expire(&mut a, &mut now);
         assert_eq!(asked.len(), 1, "the second packet: {asked:?}");
     }
+}
+
+/// Proves that an end that has all, and whose peer has all, has closed well when its peer knows nothing of it any more: it
+/// may have gone, and another be at its port.
+#[test]
+fn a_reset_does_no_harm_when_nothing_is_to_come() {
+    let [mut a, mut b] = pair();
+    a.close(SECOND);
+    b.close(SECOND);
+    for packet in packets(&mut a, 0) {
+        let _ = b.handle_datagram(0, &packet);
+    }
+    for packet in packets(&mut b, 0) {
+        let _ = a.handle_datagram(0, &packet);
+    }
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::PeerFinished), None));
+    assert!(a.is_flushed() && !a.is_over(), "it lingers");
+    let mut reset = Packet::default();
+    (reset.extension.rst, reset.extension.connection) = (true, a.settings().theirs);
+    let _ = a.handle_datagram(0, &reset);
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Closed), None));
 }
