@@ -7,7 +7,7 @@ use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
 use super::receiver::Place;
 use super::receiving::{Arrival, Delivery, PLACES_MAX};
-use super::sending::{Answer, Sending};
+use super::sending::Answer;
 use super::time::Nanos;
 
 impl Connection {
@@ -96,9 +96,14 @@ impl Connection {
                 self.receiving.go_on(&fragment, content.len)
             }
             (Mode::Short | Mode::RequestSend | Mode::Long, _) => self.receiving.begin(content).map(arrived),
-            (Mode::OkToSend, Block::Grant(grant)) => self.answered(|sending| sending.handle_grant(&grant)),
+            (Mode::OkToSend, Block::Grant(grant)) => {
+                let answer = self.sending.handle_grant(&grant)?;
+                Some(self.answered(answer))
+            }
             (Mode::AntiSendOk, Block::Grant(grant)) => {
-                self.answered(|sending| sending.handle_anti_send_ok(&grant))
+                let may_leave_again = |token| self.sender.holds(|content| content.token == token);
+                let answer = self.sending.handle_anti_send_ok(&grant, may_leave_again)?;
+                Some(self.answered(answer))
             }
             (Mode::AntiSend, Block::Request(request)) => {
                 let (answer, taken) = self.receiving.anti_send(&request);
@@ -110,13 +115,13 @@ impl Connection {
         }
     }
 
-    fn answered(&mut self, handle: impl FnOnce(&mut Sending) -> Option<Answer>) -> Option<Option<Delivery>> {
-        match handle(&mut self.sending)? {
-            Answer::Matched(token) => self.push_event(Event::Matched { token }),
-            Answer::Cancelled(token) => self.push_event(Event::Cancelled { token }),
-            Answer::NotCancelled(token) => self.push_event(Event::NotCancelled { token }),
-        }
-        Some(None)
+    fn answered(&mut self, answer: Answer) -> Option<Delivery> {
+        self.push_event(match answer {
+            Answer::Matched(token) => Event::Matched { token },
+            Answer::Cancelled(token) => Event::Cancelled { token },
+            Answer::NotCancelled(token) => Event::NotCancelled { token },
+        });
+        None
     }
 
     /// Queues an answer to the peer. None leaves behind our last packet.

@@ -155,6 +155,11 @@ impl<T: Copy> Sender<T> {
         self.lost.first().copied()
     }
 
+    /// Whether a packet with such contents may leave again.
+    pub(super) fn holds(&self, is_such: impl Fn(&T) -> bool) -> bool {
+        self.records.iter().any(|record| is_such(&record.content))
+    }
+
     /// A new packet leaves; its number.
     #[inline]
     pub(super) fn push(&mut self, now: Nanos, content: T) -> u64 {

@@ -339,13 +339,18 @@ impl Sending {
         Some(Answer::Matched(token))
     }
 
-    /// The peer has decided whether a message was taken back. None if that was not asked.
-    pub(super) fn handle_anti_send_ok(&mut self, grant: &Grant) -> Option<Answer> {
+    /// The peer has decided whether a message was taken back. None if that was not asked, or if a packet of a message that was
+    /// may leave again: whoever answers has had it, and has said so.
+    pub(super) fn handle_anti_send_ok(
+        &mut self,
+        grant: &Grant,
+        may_leave_again: impl Fn(u64) -> bool,
+    ) -> Option<Answer> {
         let id = grant.message_id;
         let active = self.active.get_mut(&id).filter(|active| active.is_asked_back)?;
         let (token, phase) = (active.send.token, active.phase);
         if grant.granted == 0 {
-            if !matches!(phase, Phase::Eager | Phase::Unmatched) {
+            if !matches!(phase, Phase::Eager | Phase::Unmatched) || may_leave_again(token) {
                 return None;
             }
             self.remove(id);

@@ -1,9 +1,13 @@
 //! Two connections without a network: what happens when a driver does one thing between two others.
 
+use mpjdev_proto::datagram::extension::Grant;
+use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::modern::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::Sequence;
 
 use super::world::short;
 
@@ -96,4 +100,36 @@ fn a_reset_does_no_harm_when_nothing_is_to_come() {
     (reset.extension.rst, reset.extension.connection) = (true, a.settings().theirs);
     let _ = a.handle_datagram(0, &reset);
     assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Closed), None));
+}
+
+/// Proves that a message is not taken back, and its token not free, as long as a packet of it may leave again: a peer that
+/// has answered has had that packet.
+#[test]
+fn nothing_is_taken_back_that_may_leave_again() {
+    let [mut a, _] = pair();
+    let first = Send { completion: Completion::Synchronous, ..short(0) };
+    a.send(first).expect("there is room");
+    let [request] = packets(&mut a, 0)[..] else { panic!("a packet") };
+    assert_eq!(a.cancel(first.token), Cancel::Asked);
+    assert_eq!(packets(&mut a, 0).len(), 1);
+    let message_id = request.extension.request.expect("it has an id").message_id;
+    let first_theirs = u64::from(a.settings().first_theirs.bits());
+    let answer = |seq: u64, ack: u64| {
+        let numbers = Numbers { seq: Some(Sequence::of(first_theirs + seq)), ack: Some(Sequence::of(ack)) };
+        let mut packet = Packet::default();
+        packet.header = Header { numbers, mode: Mode::AntiSendOk, ..packet.header };
+        packet.extension.connection = a.settings().ours;
+        packet.extension.grant = Some(Grant { message_id, destination_id: 0, granted: 0 });
+        packet
+    };
+    let first_ours = u64::from(a.settings().first_ours.bits());
+    let (early, late) = (answer(0, first_ours), answer(1, first_ours + 2));
+    let _ = a.handle_datagram(0, &early);
+    assert_eq!((a.poll_event(), a.counters().violations), (None, 1));
+    let _ = a.handle_datagram(0, &late);
+    let token = first.token;
+    let told = [a.poll_event(), a.poll_event(), a.poll_event()];
+    assert_eq!(told, [Some(Event::Released { token }), Some(Event::Cancelled { token }), None]);
+    a.check();
+    assert!(a.is_flushed());
 }
