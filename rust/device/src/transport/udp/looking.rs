@@ -73,15 +73,15 @@ impl UdpWire {
     ) -> usize {
         let mut n = 0;
         if self.timers.is_due(now) {
-            self.timers.disarm();
-            for peer in self.peers() {
+            let later = self.peers().filter_map(|peer| {
                 let at = peer.next_timeout.load(SeqCst);
-                if at > now && !stage.is_touched(peer.rank as usize) {
-                    drop(self.timers.arm(at));
-                } else {
+                let is_later = at > now && !stage.is_touched(peer.rank as usize);
+                if !is_later {
                     stage.touch(peer.rank as usize);
                 }
-            }
+                is_later.then_some(at)
+            });
+            self.wake(self.timers.rearm(later));
         }
         while let Some(rank) = stage.take_touched() {
             if let Some(peer) = &self.peers[rank] {

@@ -176,13 +176,18 @@ impl UdpWire {
         let fault = if side.fault.is_some() { now } else { NEVER };
         let at = machine.min(network).min(blocked).min(fault);
         peer.next_timeout.store(at, SeqCst);
-        for sleeper in self.timers.arm(at) {
+        self.wake(self.timers.arm(at));
+        at <= now + SOON
+    }
+
+    /// Wakes those who would sleep past a timer.
+    pub(super) fn wake(&self, sleepers: impl Iterator<Item = Sleeper>) {
+        for sleeper in sleepers {
             match sleeper {
                 Sleeper::Program => self.ring(),
                 Sleeper::Pump => self.watch.call(),
             }
         }
-        at <= now + SOON
     }
 
     /// Somebody who found no room at a peer may find some now.

@@ -50,9 +50,15 @@ impl Timers {
         sleepers.filter(move |sleeper| is_news && at < self.until[*sleeper as usize].load(SeqCst))
     }
 
-    /// All timers are looked at now, and armed again.
-    pub(super) fn disarm(&self) {
+    /// All timers are looked at now, and those of `later` armed again; who has to be woken for that: whoever has begun to sleep
+    /// meanwhile has not seen them all.
+    pub(super) fn rearm(&self, later: impl Iterator<Item = Nanos>) -> impl Iterator<Item = Sleeper> {
         self.earliest.store(NEVER, SeqCst);
+        let mut is_woken = [false; 2];
+        for sleeper in later.flat_map(|at| self.arm(at)) {
+            is_woken[sleeper as usize] = true;
+        }
+        [Sleeper::Program, Sleeper::Pump].into_iter().filter(move |sleeper| is_woken[*sleeper as usize])
     }
 
     /// Somebody is about to sleep: for how long it may. Whatever is armed from now on wakes it.
@@ -90,8 +96,24 @@ mod tests {
         assert!(timers.is_due(1) && !timers.is_due(0));
         timers.end_sleep(Sleeper::Program);
         timers.end_sleep(Sleeper::Pump);
-        timers.disarm();
+        assert_eq!(timers.rearm(std::iter::empty()).count(), 0);
         assert!(!timers.is_due(NEVER - 1));
         assert_eq!(timers.arm(5).count(), 0);
+    }
+
+    /// Another thread may begin to sleep while one looks at all timers: it has seen none, or not the earliest.
+    #[test]
+    fn whoever_begins_to_sleep_while_timers_are_looked_at_is_woken() {
+        let timers = Timers::new();
+        timers.begin_sleep(Sleeper::Program);
+        assert_eq!(timers.arm(1).count(), 1, "it sleeps until then");
+        timers.begin_sleep(Sleeper::Program);
+        let later = [1 << 41, 1 << 40].into_iter().inspect(|at| {
+            if *at == 1 << 40 {
+                timers.begin_sleep(Sleeper::Pump);
+            }
+        });
+        assert_eq!(timers.rearm(later).collect::<Vec<_>>(), [Sleeper::Pump]);
+        assert!(timers.is_due(1 << 40) && !timers.is_due((1 << 40) - 1));
     }
 }
