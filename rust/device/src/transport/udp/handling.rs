@@ -1,5 +1,6 @@
 //! What a datagram means: which peer's it is, where its octets go, and what is handed over.
 
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::copy_out;
@@ -50,7 +51,7 @@ enum What {
 /// Takes datagrams.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    resets: Resets,
+    resets: Resets<SocketAddr>,
 }
 
 impl Reader {
@@ -87,7 +88,7 @@ impl Reader {
     #[cold]
     fn answer(&mut self, wire: &UdpWire, staged: &Staged, now: Nanos, packet: &Packet) {
         let Some(from) = staged.from else { return };
-        let Some(reset) = self.resets.answer(now, packet) else { return };
+        let Some(reset) = self.resets.answer(now, from, packet) else { return };
         let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
         let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);

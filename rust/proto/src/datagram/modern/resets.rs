@@ -1,6 +1,7 @@
 //! Answers to packets of connections that nobody here knows, or that are closed (5.8).
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
 use super::super::super::hashing::BuildFold;
 use super::super::packet::Packet;
@@ -8,32 +9,41 @@ use super::connection::Connection;
 use super::time::{MILLISECOND, Nanos};
 use super::transmit::reset;
 
-/// The shortest time between two answers to one connection (5.8, which counts by source).
+/// The shortest time between two answers to one source (5.8).
 pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
-/// Connections that are remembered; when there are more, no other is answered until they are forgotten.
+/// Sources that are remembered, and connections that have closed. When there are more sources, no other is answered until they
+/// are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// When each was answered last, and what the connections that have closed have to say. For one socket, or for one source.
-#[derive(Debug, Default)]
-pub struct Resets {
-    answered: HashMap<u32, Nanos, BuildFold>,
+/// When each source was answered last, and what the connections that have closed have to say. For one socket; a source is what
+/// the driver tells senders apart by.
+#[derive(Debug)]
+pub struct Resets<S> {
+    answered: HashMap<S, Nanos, BuildFold>,
     /// The latest that have closed.
     closed: VecDeque<Packet>,
 }
 
-impl Resets {
+impl<S: Eq + Hash> Default for Resets<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Eq + Hash> Resets<S> {
     /// None was answered.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self { answered: HashMap::default(), closed: VecDeque::new() }
     }
 
-    /// The answer to a packet of a connection that is unknown here, or over: a RST with that connection's number, unless one
-    /// left just before. A RST is never answered.
-    pub fn answer(&mut self, now: Nanos, packet: &Packet) -> Option<Packet> {
+    /// The answer to a packet of `source`, of a connection that is unknown here, or over: a RST with that connection's number,
+    /// unless one left to that source just before, whatever its number: who sends in another's name chooses the number. A RST is
+    /// never answered.
+    pub fn answer(&mut self, now: Nanos, source: S, packet: &Packet) -> Option<Packet> {
         let connection = packet.extension.connection;
         let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
-        if packet.extension.rst || self.answered.get(&connection).is_some_and(is_recent) {
+        if packet.extension.rst || self.answered.get(&source).is_some_and(is_recent) {
             return None;
         }
         if self.answered.len() >= REMEMBERED {
@@ -42,7 +52,7 @@ impl Resets {
         if self.answered.len() >= REMEMBERED {
             return None;
         }
-        self.answered.insert(connection, now);
+        self.answered.insert(source, now);
         let closed = self.closed.iter().find(|packet| packet.extension.connection == connection);
         let mut answer = closed.copied().unwrap_or_else(|| reset(connection));
         // Whoever sends checksums takes nothing without.
@@ -75,7 +85,7 @@ mod tests {
     fn an_answer_has_a_checksum_where_the_packet_has_one() {
         let mut checked = packet(7);
         checked.extension.checked = true;
-        let answer = Resets::new().answer(0, &checked).expect("an answer");
+        let answer = Resets::new().answer(0, 1, &checked).expect("an answer");
         assert!(answer.extension.rst && answer.extension.checked, "{answer:?}");
     }
 
@@ -83,13 +93,14 @@ mod tests {
     #[test]
     fn answers_are_rare_and_bounded() {
         let mut resets = Resets::new();
-        assert_eq!(resets.answer(0, &packet(7)), Some(reset(7)));
-        assert_eq!(resets.answer(RESET_EVERY - 1, &packet(7)), None);
-        assert!(resets.answer(RESET_EVERY, &packet(7)).is_some());
-        assert_eq!(resets.answer(RESET_EVERY, &reset(8)), None);
+        assert_eq!(resets.answer(0, 1, &packet(7)), Some(reset(7)));
+        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(7)), None);
+        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(8)), None, "whatever its number");
+        assert!(resets.answer(RESET_EVERY, 1, &packet(7)).is_some());
+        assert_eq!(resets.answer(RESET_EVERY, 2, &reset(8)), None);
         let answers =
-            (0..5000).filter(|k| resets.answer(2 * RESET_EVERY, &packet(100 + k)).is_some()).count();
+            (0..5000).filter(|k| resets.answer(2 * RESET_EVERY, *k, &packet(100)).is_some()).count();
         assert_eq!(answers, REMEMBERED);
-        assert!(resets.answer(3 * RESET_EVERY, &packet(9999)).is_some(), "the others are forgotten");
+        assert!(resets.answer(3 * RESET_EVERY, 9999, &packet(100)).is_some(), "the others are forgotten");
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct End {
     pub(crate) peer_finished: bool,
     pub(crate) latest_complete: Nanos,
     pub(crate) octets: u64,
-    resets: Resets,
+    resets: Resets<()>,
     /// Messages that may be sent in a ping-pong.
     pub(crate) answers: u64,
     /// Octets of a datagram at most.
@@ -277,7 +277,7 @@ impl End {
         let (packet, data) = Packet::parse(octets).expect("a packet of ours");
         let is_known = packet.extension.connection == self.connection.settings().ours;
         if (self.connection.is_over() || !is_known)
-            && let Some(answer) = self.resets.answer(now, &packet)
+            && let Some(answer) = self.resets.answer(now, (), &packet)
         {
             network.send(now, 52, self.octets_of(&answer, None));
         }
