@@ -8,5 +8,6 @@ mod hostile;
 mod million;
 mod pair;
 mod patience;
+mod pieces;
 mod repair;
 mod world;

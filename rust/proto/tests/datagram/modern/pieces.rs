@@ -1,0 +1,170 @@
+//! What a peer may say of a message that has an id: everything that does not fit it is counted, and nothing comes of it.
+
+use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
+use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::modern::sending::{Cancel, Send};
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::Sequence;
+
+use super::world::short;
+
+/// An end, and the number of its peer's next packet.
+struct End {
+    connection: Connection,
+    next: u64,
+}
+
+impl End {
+    fn new() -> Self {
+        Self { connection: Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings"), next: 0 }
+    }
+
+    /// The peer's next packet.
+    fn take(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> Verdict {
+        let numbers = Numbers { seq: Some(Sequence::of(self.next)), ack: None };
+        let mut packet =
+            Packet { header: Header { numbers, mode, len, ..Header::default() }, ..Packet::default() };
+        fill(&mut packet);
+        packet.check().expect("no packet that a parser refuses");
+        self.next += 1;
+        let verdict = self.connection.handle_datagram(0, &packet);
+        self.connection.check();
+        verdict
+    }
+
+    fn begin(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> ArrivalId {
+        match self.take(mode, len, fill) {
+            Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) => id,
+            other => panic!("no message begins: {other:?}"),
+        }
+    }
+
+    fn part(&mut self, fragment: Fragment, len: u32) -> Verdict {
+        self.take(Mode::Long, len, |packet| packet.extension.fragment = Some(fragment))
+    }
+
+    /// No part of anything.
+    #[track_caller]
+    fn refuses(&mut self, fragment: Fragment, len: u32) {
+        let before = self.connection.counters().violations;
+        assert_eq!(self.part(fragment, len), Verdict::Drop, "{fragment:?}, {len} octets");
+        assert_eq!(self.connection.counters().violations, before + 1, "{fragment:?}, {len} octets");
+    }
+
+    fn answer(&mut self, mode: Mode, grant: Grant) -> (Vec<Event>, u64) {
+        let before = self.connection.counters().violations;
+        assert_eq!(self.take(mode, 0, |packet| packet.extension.grant = Some(grant)), Verdict::Drop);
+        let events = std::iter::from_fn(|| self.connection.poll_event()).collect();
+        (events, self.connection.counters().violations - before)
+    }
+
+    /// What leaves for a new message.
+    fn sends(&mut self, send: Send) -> Packet {
+        self.connection.send(send).expect("there is room");
+        self.connection.handle_drained(0);
+        self.connection.poll_transmit(0).expect("it leaves").packet
+    }
+}
+
+const TOTAL: u64 = 100;
+
+/// Proves that parts of a granted message are taken only when it is matched, under its own name, with its own length, and no
+/// more of them than it has octets.
+#[test]
+fn granted_parts_must_fit_their_message() {
+    let mut end = End::new();
+    let request = Request { message_id: 5, total: TOTAL };
+    let id = end.begin(Mode::RequestSend, 8, |packet| packet.extension.request = Some(request));
+    let destination_id = id.destination_id();
+    let right = Fragment { message_id: 5, destination_id, total: TOTAL, offset: 8 };
+    end.refuses(right, 10);
+    end.connection.matched(id).expect("it waits for that");
+    end.refuses(Fragment { message_id: 6, ..right }, 10);
+    end.refuses(Fragment { total: TOTAL + 1, ..right }, 10);
+    end.refuses(Fragment { destination_id: destination_id + (1 << 16), ..right }, 10);
+    end.refuses(Fragment { destination_id: destination_id + 1, ..right }, 10);
+    end.refuses(right, 0);
+    let continued =
+        |offset, len, is_last| Verdict::Deliver(Delivery::Continued { arrival: id, offset, len, is_last });
+    assert_eq!(end.part(Fragment { offset: 50, ..right }, 50), continued(50, 50, false));
+    end.refuses(right, 43);
+    assert_eq!(end.part(right, 42), continued(8, 42, true));
+    end.refuses(right, 1);
+}
+
+/// Proves that the parts of a message without a grant are taken in their order, and one such message at a time, and that it has
+/// no destination to be named.
+#[test]
+fn parts_without_a_grant_must_follow_each_other() {
+    let mut end = End::new();
+    let first = Fragment { message_id: 6, destination_id: 0, total: TOTAL, offset: 0 };
+    end.refuses(Fragment { total: 10, ..first }, 10);
+    end.refuses(first, 0);
+    let id = end.begin(Mode::Long, 20, |packet| packet.extension.fragment = Some(first));
+    end.connection.matched(id).expect("it waits for that");
+    let right = Fragment { offset: 20, ..first };
+    end.refuses(Fragment { message_id: 7, ..first }, 20);
+    end.refuses(Fragment { message_id: 7, ..right }, 20);
+    end.refuses(Fragment { total: TOTAL + 1, ..right }, 20);
+    end.refuses(Fragment { offset: 21, ..right }, 20);
+    end.refuses(right, 0);
+    end.refuses(Fragment { destination_id: id.destination_id(), ..right }, 20);
+    let last = Delivery::Continued { arrival: id, offset: 20, len: 80, is_last: true };
+    assert_eq!(end.part(right, 80), Verdict::Deliver(last));
+    end.refuses(right, 80);
+}
+
+/// Proves that a message id names one message at a time, and that a whole message says its own length.
+#[test]
+fn message_ids_name_one_message() {
+    let mut end = End::new();
+    let fill = |packet: &mut Packet| {
+        packet.extension.request = Some(Request { message_id: 9, total: 8 });
+        packet.extension.sync = true;
+    };
+    let id = end.begin(Mode::Short, 8, fill);
+    assert_eq!(end.take(Mode::Short, 8, fill), Verdict::Drop);
+    assert_eq!(end.take(Mode::Short, 7, fill), Verdict::Drop);
+    assert_eq!(end.connection.counters().violations, 2);
+    end.connection.matched(id).expect("it waits for that");
+    assert!(end.connection.matched(id).is_err());
+    end.begin(Mode::Short, 8, fill);
+}
+
+/// Proves that nothing leaves for a grant that was not asked for, that is not for the whole message, or that names no place; and
+/// that a grant counts once.
+#[test]
+fn grants_must_be_asked_for() {
+    let mut end = End::new();
+    let send = Send { announced: true, len: TOTAL, ..short(0) };
+    let request = end.sends(send).extension.request.expect("it is announced");
+    let right = Grant { message_id: request.message_id, destination_id: 3, granted: TOTAL };
+    for wrong in [
+        Grant { message_id: right.message_id + 1, ..right },
+        Grant { granted: TOTAL - 1, ..right },
+        Grant { granted: u64::MAX, ..right },
+        Grant { destination_id: 0, ..right },
+    ] {
+        assert_eq!(end.answer(Mode::OkToSend, wrong), (Vec::new(), 1), "{wrong:?}");
+    }
+    // Nobody has asked for it back.
+    for granted in [0, u64::MAX] {
+        assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted, ..right }), (Vec::new(), 1));
+    }
+    assert_eq!(end.connection.cancel(send.token), Cancel::Asked);
+    assert_eq!(end.answer(Mode::OkToSend, right), (vec![Event::Matched { token: send.token }], 0));
+    assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
+    // It is matched, so it cannot be taken back, whatever the peer says.
+    assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: 0, ..right }), (Vec::new(), 1));
+    let told = vec![Event::NotCancelled { token: send.token }];
+    assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: u64::MAX, ..right }), (told, 0));
+    end.connection.handle_drained(0);
+    let left: Vec<_> = std::iter::from_fn(|| end.connection.poll_transmit(0)).collect();
+    let parts: Vec<_> = left.iter().filter_map(|transmit| transmit.packet.extension.fragment).collect();
+    let message_id = right.message_id;
+    assert_eq!(parts, [Fragment { message_id, destination_id: 3, total: TOTAL, offset: 8 }]);
+    assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
+}
