@@ -10,4 +10,5 @@ mod pair;
 mod patience;
 mod pieces;
 mod repair;
+mod rules;
 mod world;

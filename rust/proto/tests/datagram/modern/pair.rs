@@ -3,6 +3,7 @@
 use mpjdev_proto::datagram::extension::Grant;
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::error::{Cause, Failure, SendError};
 use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::modern::time::{Nanos, SECOND};
@@ -132,4 +133,58 @@ fn nothing_is_taken_back_that_may_leave_again() {
     assert_eq!(told, [Some(Event::Released { token }), Some(Event::Cancelled { token }), None]);
     a.check();
     assert!(a.is_flushed());
+}
+
+/// Proves that a reset that says that all had come is believed of an end that has sent its last packet, and only if it names
+/// that one; else something is missing, and the end says so.
+#[test]
+fn a_reset_ends_well_only_who_has_nothing_to_lose() {
+    // FIN has the number 1.
+    for (closes, duplicate, ack, expected) in
+        [(true, true, 2, true), (true, true, 1, false), (true, false, 2, false), (false, true, 1, false)]
+    {
+        let [mut a, _] = pair();
+        a.send(short(0)).expect("there is room");
+        if closes {
+            a.close(SECOND);
+        }
+        assert_eq!(packets(&mut a, 0).len(), 1 + usize::from(closes));
+        let mut reset = Packet::default();
+        reset.header.numbers = Numbers::ack(Sequence::of(ack));
+        (reset.extension.rst, reset.extension.duplicate) = (true, duplicate);
+        reset.extension.connection = a.settings().theirs;
+        let _ = a.handle_datagram(0, &reset);
+        let last = std::iter::from_fn(|| a.poll_event()).last();
+        let is_well = last == Some(Event::Closed);
+        assert_eq!(is_well, expected, "{closes} {duplicate} {ack}: {last:?}");
+        assert!(
+            is_well || matches!(last, Some(Event::Failed(Failure { cause: Cause::Reset, .. }))),
+            "{last:?}"
+        );
+        assert_eq!(a.pending().is_empty(), expected);
+    }
+}
+
+/// Proves that a message that is not taken changes nothing: what was sent before and after it comes as if it had not been.
+#[test]
+fn sends_that_are_refused_change_nothing() {
+    let settings = Settings { sends_max: 2, ..Settings::new(Path::PRIVATE) };
+    let mut end = Connection::new(settings, 0).expect("settings");
+    end.send(short(0)).expect("there is room");
+    assert_eq!(end.send(Send { lrank: 2048, ..short(1) }), Err(SendError::Lrank { lrank: 2048 }));
+    assert_eq!(end.send(Send { token: 0, ..short(1) }), Err(SendError::Token));
+    end.send(short(1)).expect("there is room");
+    assert_eq!(end.send(short(2)), Err(SendError::Full { sends_max: 2 }));
+    end.check();
+    assert_eq!(end.pending(), [1, 2]);
+    let left: Vec<_> = packets(&mut end, 0).iter().map(|packet| packet.header.tag).collect();
+    assert_eq!(left, [0, 1]);
+    assert_eq!(end.send(short(2)), Err(SendError::Full { sends_max: 2 }), "they have not come");
+    let mut ack = Packet::default();
+    ack.header.numbers = Numbers::ack(Sequence::of(1));
+    let _ = end.handle_datagram(0, &ack);
+    end.send(short(2)).expect("there is room");
+    end.close(SECOND);
+    assert_eq!(end.send(short(3)), Err(SendError::Finished));
+    assert_eq!(end.pending(), [2, 3]);
 }

@@ -1,0 +1,315 @@
+//! The rules of acknowledgments and of what leaves (5.3 to 5.8), one by one, without a network.
+
+use mpjdev_proto::datagram::extension::{Extension, Request};
+use mpjdev_proto::datagram::header::{Header, Numbers};
+use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::modern::sending::{Completion, Send};
+use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::Sequence;
+
+use super::world::short;
+
+const RTT: Nanos = 10 * MILLISECOND;
+
+fn settings() -> Settings {
+    Settings { first_rtt: Some(RTT), ..Settings::new(Path::PRIVATE) }
+}
+
+fn end(settings: Settings) -> Connection {
+    Connection::new(settings, 0).expect("settings")
+}
+
+/// A packet of the peer with these numbers.
+fn packet(seq: Option<u64>, ack: Option<u64>, extension: Extension) -> Packet {
+    let numbers = Numbers { seq: seq.map(Sequence::of), ack: ack.map(Sequence::of) };
+    let len = if seq.is_some() && !extension.fin { 8 } else { 0 };
+    Packet { header: Header { numbers, len, ..Header::default() }, extension }
+}
+
+fn data(seq: u64) -> Packet {
+    packet(Some(seq), None, Extension::new(0, 64))
+}
+
+fn ack(ack: u64) -> Packet {
+    packet(None, Some(ack), Extension { delay_us: Some(0), ..Extension::new(0, 64) })
+}
+
+fn nak(ack: u64, sack: u64) -> Packet {
+    let extension = Extension { nak: true, sack: Some(sack), delay_us: Some(0), ..Extension::new(0, 64) };
+    packet(None, Some(ack), extension)
+}
+
+/// All that leaves now, however many bursts that takes.
+fn left(connection: &mut Connection, now: Nanos) -> Vec<Packet> {
+    let mut all = Vec::new();
+    loop {
+        connection.handle_drained(now);
+        let before = all.len();
+        all.extend(std::iter::from_fn(|| connection.poll_transmit(now)).map(|transmit| transmit.packet));
+        connection.check();
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+fn send(connection: &mut Connection, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| connection.send(short(number)).expect("there is room"));
+}
+
+fn seqs(packets: &[Packet]) -> Vec<u16> {
+    packets.iter().filter_map(|packet| packet.header.numbers.seq).map(Sequence::bits).collect()
+}
+
+fn arrived(verdict: Verdict) -> ArrivalId {
+    match verdict {
+        Verdict::Deliver(Delivery::Arrived(arrival)) => arrival.id.expect("it has one"),
+        other => panic!("no message begins: {other:?}"),
+    }
+}
+
+/// Proves which packets are acknowledged at once, and that no other is (5.6).
+#[test]
+fn some_packets_are_acknowledged_at_once_and_others_are_not() {
+    let flags = |set: fn(&mut Extension)| {
+        let mut extension = Extension::new(0, 64);
+        set(&mut extension);
+        extension
+    };
+    let asked = flags(|extension| extension.ack_req = true);
+    let fin = flags(|extension| extension.fin = true);
+    let cases: [(&str, &[Packet], Packet, bool); 9] = [
+        ("the next", &[], data(0), false),
+        ("no packet, no question", &[], ack(0), false),
+        ("it asks", &[], packet(Some(0), None, asked), true),
+        ("a question alone", &[], packet(None, Some(0), asked), true),
+        ("FIN", &[], packet(Some(0), None, fin), true),
+        ("behind a gap", &[], data(2), true),
+        ("into a gap, not all of it", &[data(2)], data(0), true),
+        ("twice", &[data(0)], data(0), true),
+        ("beyond the window", &[], data(64), true),
+    ];
+    for (what, before, packet, expected) in cases {
+        let mut end = end(settings());
+        for packet in before {
+            let _ = end.handle_datagram(0, packet);
+        }
+        // Whatever is owed for those.
+        let _ = left(&mut end, SECOND);
+        let _ = end.handle_datagram(SECOND, &packet);
+        let acks = left(&mut end, SECOND);
+        assert_eq!(!acks.is_empty(), expected, "{what}: {acks:?}");
+        let is_twice = what == "twice";
+        assert!(acks.iter().all(|ack| ack.extension.duplicate == is_twice), "{what}: {acks:?}");
+        assert_eq!(left(&mut end, SECOND), [], "{what}: once is enough");
+        assert_eq!(end.counters().beyond_window, u64::from(what == "beyond the window"), "{what}");
+    }
+    let mut marked = end(settings());
+    let _ = marked.handle_datagram(0, &data(0));
+    marked.handle_congestion_mark();
+    assert!(left(&mut marked, 0)[0].extension.ecn_echo);
+}
+
+/// Proves that a quarter of the window is acknowledged at once, and less after max_ack_delay (5.6).
+#[test]
+fn a_quarter_of_the_window_waits_for_nothing() {
+    let mut end = end(settings());
+    for seq in 0..15 {
+        let _ = end.handle_datagram(0, &data(seq));
+        assert_eq!(left(&mut end, 0), [], "{seq}");
+    }
+    assert_eq!(end.next_timeout(), Some(MILLISECOND));
+    let _ = end.handle_datagram(0, &data(15));
+    assert_eq!(left(&mut end, 0).len(), 1);
+    let _ = end.handle_datagram(SECOND, &data(16));
+    end.handle_timeout(SECOND + MILLISECOND - 1);
+    assert_eq!(std::iter::from_fn(|| end.poll_transmit(SECOND)).count(), 0);
+    end.handle_timeout(SECOND + MILLISECOND);
+    assert_eq!(left(&mut end, SECOND + MILLISECOND).len(), 1);
+}
+
+/// Proves that a window that opens again is told at once (5.4), and that FIN that came too early is nothing to keep octets of.
+#[test]
+fn a_window_that_opens_again_is_told_at_once() {
+    let mut end = end(Settings { receive_window: 4, ..settings() });
+    end.hold(true);
+    for seq in 0..4 {
+        let _ = end.handle_datagram(0, &data(seq));
+    }
+    let closed = left(&mut end, 0);
+    assert_eq!(closed.last().map(|ack| ack.extension.window), Some(0), "{closed:?}");
+    end.hold(false);
+    let opened = left(&mut end, 0);
+    assert_eq!(opened.iter().map(|ack| ack.extension.window).collect::<Vec<_>>(), [4], "{opened:?}");
+    let fin = packet(Some(6), None, Extension { fin: true, ..Extension::new(0, 64) });
+    assert_eq!(end.handle_datagram(0, &fin), Verdict::Drop);
+}
+
+/// Proves that no more packets are under way than either window permits, and which of them ask (5.4, 5.6).
+#[test]
+fn windows_are_used_up_and_a_quarter_of_them_asks() {
+    for (own, theirs, expected) in [(64, 16, 16), (8, 64, 8), (4, 1, 1), (4, 0, 0)] {
+        let path = Path { window: own, ..Path::PRIVATE };
+        // Without a round trip there is no pace.
+        let mut end = end(Settings { path, send_window: theirs, first_rtt: None, ..settings() });
+        send(&mut end, 0..100);
+        let packets = left(&mut end, 0);
+        assert_eq!(packets.len(), expected, "{own}, {theirs}");
+        let asking: Vec<usize> =
+            (0..).zip(&packets).filter(|(_, p)| p.extension.ack_req).map(|(k, _)| k).collect();
+        let quarter = (expected / 4).max(if expected < 4 { 1 } else { 2 });
+        let all: Vec<usize> = (1..).map(|k| k * quarter - 1).take_while(|k| *k < expected).collect();
+        assert_eq!(asking, all, "{own}, {theirs}");
+        let mut now = 0;
+        if expected > 0 {
+            // Whatever leaves again asks.
+            now = end.next_timeout().expect("a timer");
+            end.handle_timeout(now);
+            let again = left(&mut end, now);
+            assert!(seqs(&again) == [0] && again[0].extension.ack_req && again.len() == 1, "{again:?}");
+            assert_eq!(end.counters().window_probes, 0, "what is under way brings the window");
+        }
+        let _ = end.handle_datagram(now, &packet(None, Some(expected as u64), Extension::new(0, 3)));
+        if u32::from(theirs) < own {
+            assert_eq!(seqs(&left(&mut end, now)).len(), 3, "{own}, {theirs}");
+        }
+    }
+}
+
+/// Proves that a packet is lost when one that left three later has come, or an eighth more than a round trip has passed, and not
+/// before; and that it asks when it leaves again (5.5).
+#[test]
+fn a_packet_is_lost_behind_three_others_or_behind_a_round_trip() {
+    let mut end = end(settings());
+    send(&mut end, 0..4);
+    assert_eq!(left(&mut end, 0).len(), 4);
+    let _ = end.handle_datagram(RTT, &nak(0, 0b10));
+    assert_eq!(left(&mut end, RTT), [], "two later");
+    let at = end.next_timeout().expect("a timer");
+    assert_eq!(at, RTT + RTT / 8);
+    let mut later = end;
+    let mut end = self::end(settings());
+    send(&mut end, 0..4);
+    assert_eq!(left(&mut end, 0).len(), 4);
+    let _ = end.handle_datagram(RTT, &nak(0, 0b100));
+    let again = left(&mut end, RTT);
+    assert!(seqs(&again) == [0] && again[0].extension.ack_req, "three later: {again:?}");
+    later.handle_timeout(at - 1);
+    assert_eq!(left(&mut later, at - 1), []);
+    later.handle_timeout(at);
+    assert_eq!(seqs(&left(&mut later, at)), [0, 1], "an eighth later");
+    assert_eq!(later.counters().timeouts, 0);
+}
+
+/// Proves that the answer to a packet that has left twice is no sample (Karn), and says nothing of what left in between when it
+/// comes too soon; that backoff ends with it; and that only the latest packet that is named is a sample (5.3).
+#[test]
+fn answers_to_what_left_twice_prove_nothing() {
+    let mut end = end(settings());
+    send(&mut end, 0..6);
+    assert_eq!(left(&mut end, 0).len(), 6);
+    let before = (end.counters().smoothed_rtt, end.pto());
+    let now = end.next_timeout().expect("a timer");
+    end.handle_timeout(now);
+    assert_eq!(seqs(&left(&mut end, now)), [0]);
+    assert_eq!(end.pto(), 2 * before.1);
+    let _ = end.handle_datagram(now + RTT / 10, &ack(1));
+    assert_eq!((end.counters().smoothed_rtt, end.pto()), before);
+    assert_eq!(left(&mut end, now + RTT / 10), [], "nothing is lost by that");
+    let mut end = self::end(settings());
+    send(&mut end, 0..3);
+    assert_eq!(left(&mut end, 0).len(), 3);
+    let _ = end.handle_datagram(RTT, &nak(0, 0b10));
+    let _ = end.handle_datagram(RTT + RTT / 9, &ack(3));
+    assert_eq!(end.counters().smoothed_rtt, RTT, "the latest came before");
+    assert!(end.is_flushed());
+}
+
+/// Proves that a window that is not used does not grow (5.7).
+#[test]
+fn only_windows_that_are_used_grow() {
+    let mut end = end(Settings { first_rtt: Some(RTT), ..Settings::new(Path::UNKNOWN) });
+    let window = end.congestion_window();
+    for number in 0..100 {
+        send(&mut end, number..number + 1);
+        assert_eq!(left(&mut end, number * SECOND).len(), 1);
+        let _ = end.handle_datagram(number * SECOND + RTT, &ack(number + 1));
+    }
+    assert_eq!(end.congestion_window(), window);
+}
+
+/// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so long (5.8).
+#[test]
+fn a_peer_that_says_something_is_not_dead() {
+    let mut end = end(settings());
+    send(&mut end, 0..1);
+    assert_eq!(left(&mut end, 0).len(), 1);
+    let heard_at = DEAD_AFTER - SECOND;
+    let _ = end.handle_datagram(heard_at, &data(0));
+    for (now, expected) in [(DEAD_AFTER + SECOND, false), (heard_at + DEAD_AFTER, true)] {
+        end.handle_timeout(now);
+        let _ = left(&mut end, now);
+        assert_eq!(end.is_over(), expected, "{now}");
+    }
+}
+
+/// Proves that FIN asks, and waits for what is not complete: messages that wait for their match, and those that are matched and
+/// have not come (5.8).
+#[test]
+fn the_last_packet_waits_for_what_is_not_complete() {
+    let has_fin = |packets: &[Packet]| packets.iter().any(|packet| packet.extension.fin);
+    let mut a = end(settings());
+    let mut b = end(settings());
+    a.send(Send { len: 5000, completion: Completion::Synchronous, ..short(0) }).expect("there is room");
+    a.close(SECOND);
+    let request = left(&mut a, 0);
+    assert!(request.len() == 1 && !has_fin(&request), "{request:?}");
+    let id = arrived(b.handle_datagram(0, &request[0]));
+    b.matched(id).expect("it waits for that");
+    b.close(SECOND);
+    let grant = left(&mut b, 0);
+    assert!(grant.len() == 1 && !has_fin(&grant), "{grant:?}");
+    let _ = a.handle_datagram(0, &grant[0]);
+    let rest = left(&mut a, 0);
+    let (fin, parts) = rest.split_last().expect("the rest");
+    assert!(fin.extension.fin && fin.extension.ack_req && !has_fin(parts), "{rest:?}");
+    for packet in &rest {
+        let _ = b.handle_datagram(0, packet);
+    }
+    assert!(has_fin(&left(&mut b, 0)));
+}
+
+/// Proves that a FIN that comes again is answered for longer, up to the deadline, and that nothing is answered behind our own.
+#[test]
+fn a_last_packet_that_comes_again_is_answered_for_longer() {
+    for (deadline, expected) in [(SECOND, 2), (60 * MILLISECOND, 1)] {
+        let mut end = end(settings());
+        let request = Extension {
+            request: Some(Request { message_id: 1, total: 8 }),
+            sync: true,
+            ..Extension::new(0, 64)
+        };
+        let id = arrived(end.handle_datagram(0, &packet(Some(0), None, request)));
+        end.close(deadline);
+        assert!(left(&mut end, 0).iter().any(|packet| packet.extension.fin));
+        end.matched(id).expect("it waits for that");
+        assert_eq!(seqs(&left(&mut end, 0)), [], "behind the last packet");
+        let fin = packet(Some(1), Some(1), Extension { fin: true, ..Extension::new(0, 64) });
+        let _ = end.handle_datagram(0, &fin);
+        let _ = left(&mut end, 0);
+        let until = end.next_timeout().expect("it lingers");
+        assert!(until >= 50 * MILLISECOND, "{until}");
+        let _ = end.handle_datagram(until - 1, &fin);
+        assert_eq!(left(&mut end, until - 1).len(), 1, "it is acknowledged again");
+        let mut waits = 1;
+        while let Some(at) = end.next_timeout() {
+            waits += u32::from(at > until);
+            end.handle_timeout(at);
+        }
+        assert_eq!(waits, expected, "{deadline}");
+        assert_eq!(std::iter::from_fn(|| end.poll_event()).last(), Some(Event::Closed));
+    }
+}
