@@ -8,6 +8,7 @@ use super::super::header::Mode;
 use super::content::{Block, Content};
 use super::contexts::Called;
 use super::error::NoSuchArrival;
+use super::settings::ANNOUNCED_LEN;
 
 /// Names a message that has come, to the driver and, as destination id, to the peer: place and generation, never an
 /// address. It is looked up and compared, so an id that is stale or made up names nothing; after 65535 messages a stale
@@ -187,9 +188,12 @@ impl Receiving {
                 arrival.total = total;
                 arrival.is_announced = content.mode == Mode::RequestSend;
                 // A whole one in Short, and one with a rest in RequestSend.
-                if !arrival.is_announced && total != u64::from(content.len)
-                    || self.named.contains_key(&message_id)
-                {
+                let is_sound = match arrival.is_announced {
+                    // More is not asked for: it would be kept here until the message is matched.
+                    true => content.len <= ANNOUNCED_LEN,
+                    false => total == u64::from(content.len),
+                };
+                if !is_sound || self.named.contains_key(&message_id) {
                     return None;
                 }
                 (message_id, true)

@@ -117,6 +117,22 @@ fn parts_without_a_grant_must_follow_each_other() {
     end.refuses(right, 80);
 }
 
+/// Proves that an announcement brings no more octets than are announced: what waits for its match takes memory for those alone.
+#[test]
+fn announcements_bring_their_first_octets_alone() {
+    let mut end = End::new();
+    for (len, total, violations) in
+        [(8, 8000, 0), (9, 8000, 1), (1000, 8000, 2), (9, 9, 3), (8, 8, 3), (0, 0, 3)]
+    {
+        let message_id = len + 7 * total;
+        let request = Request { message_id, total: total.into() };
+        let verdict = end.take(Mode::RequestSend, len, |packet| packet.extension.request = Some(request));
+        let is_taken = matches!(verdict, Verdict::Deliver(Delivery::Arrived(_)));
+        assert_eq!(end.connection.counters().violations, violations, "{len} of {total}");
+        assert_eq!(is_taken, len <= 8, "{len} of {total}");
+    }
+}
+
 /// Proves that a message id names one message at a time, and that a whole message says its own length.
 #[test]
 fn message_ids_name_one_message() {
