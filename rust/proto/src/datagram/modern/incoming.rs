@@ -81,6 +81,9 @@ impl Connection {
     fn try_understand(&mut self, content: &Content) -> Option<Option<Delivery>> {
         if content.is_fin {
             self.closing.peer_finished()?;
+            for answer in self.sending.peer_finished() {
+                self.answered(answer);
+            }
             self.push_event(Event::PeerFinished);
             return Some(None);
         }

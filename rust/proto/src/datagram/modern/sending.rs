@@ -75,6 +75,8 @@ pub(super) struct Sending {
     /// Of those, answers.
     answers: usize,
     last_id: u32,
+    /// Whether the peer answers nothing any more.
+    has_peer_finished: bool,
     /// Messages of which something has left and whose octets are still needed.
     unreleased: HashSet<u64, BuildFold>,
 }
@@ -125,7 +127,7 @@ pub enum Cancel {
     Done,
     /// The peer is asked.
     Asked,
-    /// It is matched, or such a message cannot be taken back.
+    /// It is matched, or such a message cannot be taken back, or the peer answers nothing any more.
     TooLate,
 }
 
@@ -145,6 +147,7 @@ impl Sending {
             controls: VecDeque::new(),
             answers: 0,
             last_id: 0,
+            has_peer_finished: false,
             unreleased: HashSet::default(),
         }
     }
@@ -357,13 +360,7 @@ impl Sending {
             self.unreleased.remove(&token);
             return Some(Answer::Cancelled(token));
         }
-        active.is_asked_back = false;
-        if phase == Phase::Eager {
-            self.remove(id);
-        } else {
-            self.remove_if_over(id);
-        }
-        Some(Answer::NotCancelled(token))
+        self.refuse(id)
     }
 
     /// Takes a message back, or asks for that.
@@ -375,13 +372,35 @@ impl Sending {
         let id = self.ids.get(&token).copied();
         let active = id.and_then(|id| Some((id, self.active.get_mut(&id)?)));
         let Some((message_id, active)) = active else { return Cancel::TooLate };
-        if active.is_asked_back || !matches!(active.phase, Phase::Eager | Phase::Unmatched) {
+        let is_open = matches!(active.phase, Phase::Eager | Phase::Unmatched) && !self.has_peer_finished;
+        if active.is_asked_back || !is_open {
             return Cancel::TooLate;
         }
         active.is_asked_back = true;
         let block = Block::Request(Request { message_id, total: 0 });
         self.push_control(Content { block, ..Content::new(Mode::AntiSend) }, false);
         Cancel::Asked
+    }
+
+    /// The peer sends nothing any more, so it decides nothing: the messages that it was asked for, which are not taken back.
+    pub(super) fn peer_finished(&mut self) -> Vec<Answer> {
+        self.has_peer_finished = true;
+        let asked: Vec<u32> =
+            self.active.iter().filter(|(_, active)| active.is_asked_back).map(|(id, _)| *id).collect();
+        asked.into_iter().filter_map(|id| self.refuse(id)).collect()
+    }
+
+    /// A message that was asked for back is not taken back.
+    fn refuse(&mut self, id: u32) -> Option<Answer> {
+        let active = self.active.get_mut(&id)?;
+        let token = active.send.token;
+        active.is_asked_back = false;
+        if active.phase == Phase::Eager {
+            self.remove(id);
+        } else {
+            self.remove_if_over(id);
+        }
+        Some(Answer::NotCancelled(token))
     }
 
     /// A cancellable message will not be taken back.

@@ -188,3 +188,36 @@ fn sends_that_are_refused_change_nothing() {
     assert_eq!(end.send(short(3)), Err(SendError::Finished));
     assert_eq!(end.pending(), [2, 3]);
 }
+
+/// Proves that a cancel that crosses the peer's last packet is refused, since no answer follows any more, and that it keeps nobody
+/// from closing: it would wait for the deadline, and fail, though all has come.
+#[test]
+fn a_cancel_that_crosses_the_last_packet_is_refused() {
+    for is_early in [true, false] {
+        let [mut a, mut b] = pair();
+        let first = Send { cancellable: true, ..short(0) };
+        a.send(first).expect("there is room");
+        let [message] = packets(&mut a, 0)[..] else { panic!("a packet") };
+        assert!(matches!(b.handle_datagram(0, &message), Verdict::Deliver(_)));
+        b.close(SECOND);
+        let fin = packets(&mut b, 0);
+        let token = first.token;
+        if is_early {
+            assert_eq!(a.cancel(token), Cancel::Asked);
+        }
+        for packet in &fin {
+            let _ = a.handle_datagram(0, packet);
+        }
+        if !is_early {
+            assert_eq!(a.cancel(token), Cancel::TooLate);
+        }
+        a.forget(token);
+        a.close(SECOND);
+        a.check();
+        let mut events: Vec<_> = std::iter::from_fn(|| a.poll_event()).collect();
+        events.retain(|event| matches!(event, Event::NotCancelled { .. } | Event::Cancelled { .. }));
+        assert_eq!(events.len(), usize::from(is_early), "{events:?}");
+        let last = packets(&mut a, 0);
+        assert!(last.iter().any(|packet| packet.extension.fin), "{is_early}: {last:?}");
+    }
+}
