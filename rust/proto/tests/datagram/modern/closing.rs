@@ -7,7 +7,7 @@ use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
 
-use super::world::{END_LIMIT, World, for_seeds, scaled, short, world};
+use super::world::{END_LIMIT, World, for_seeds, mixed, scaled, short, world};
 
 fn settings() -> Settings {
     Settings { first_rtt: Some(20 * MICROSECOND), ..Settings::new(Path::PRIVATE) }
@@ -45,6 +45,33 @@ fn both_ends_close_well() {
                 assert_eq!((end.complete, end.peer_finished), (expected, true));
                 assert_eq!(end.connection.pending(), []);
             }
+        });
+    }
+}
+
+/// Proves that an end may close while messages of all kinds are under way, wait for their match or are asked back: FIN waits
+/// for all of them, and for nothing else.
+#[test]
+fn an_end_closes_well_in_the_midst_of_its_messages() {
+    const COUNT: u64 = 60;
+    for impairment in ["delay=10us", "delay=1ms,loss=10%,dup=10%,reorder=3"] {
+        for_seeds(0..scaled(20, 200), |seed| {
+            let window = 1 + (seed % 5) as u16 * 8;
+            let windows = Settings { receive_window: window, send_window: window, ..settings() };
+            let mut world = world(seed, windows, impairment);
+            world.ends[0].plan.message = mixed;
+            world.ends[0].streams(COUNT);
+            (world.ends[0].cancels, world.ends[1].dawdles) = (2 + seed % 4, 1 + seed % 7);
+            world.run_until(END_LIMIT, |world| world.ends[0].sent == COUNT);
+            close_within(&mut world, 0, 600 * SECOND);
+            world.run_until(600 * SECOND, |world| world.ends[1].peer_finished);
+            close_within(&mut world, 1, 600 * SECOND);
+            world.run_until(600 * SECOND, |world| world.ends.iter().all(|end| end.connection.is_over()));
+            for end in &world.ends {
+                assert!(end.closed && end.failure.is_none(), "{:?}", end.failure);
+                assert_eq!((end.connection.pending(), end.connection.counters().violations), (Vec::new(), 0));
+            }
+            assert_eq!(world.ends[1].complete + world.ends[0].cancelled, COUNT);
         });
     }
 }
