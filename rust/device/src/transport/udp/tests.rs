@@ -310,3 +310,31 @@ fn datagrams_are_as_long_as_enough_of_them_fit() {
         assert_eq!(fitting(granted, peers, len_max), expected, "{granted} octets, {peers} peers, {len_max}");
     }
 }
+
+/// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all at once, and gets from
+/// all, what fits a packet and what does not.
+#[test]
+fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
+    const RANKS: usize = 24;
+    let terms = Terms { datagram_len_max: 1472, receive_buffer_len: RANKS * 2048, ..Terms::default() };
+    let ranks = ranks(RANKS, terms, Pump::Runs);
+    let windows = ranks.iter().flat_map(|rank| rank.wire.peers()).map(|peer| {
+        let side = peer.side();
+        side.connection.settings().receive_window
+    });
+    assert!(windows.max() == Some(1), "a packet of each");
+    let messages = |rank: usize| [1, 400, 3000].map(|count| message(count, rank as f64));
+    scope(|threads| {
+        for (at, rank) in ranks.iter().enumerate() {
+            threads.spawn(move || {
+                let messages_of = |rank: usize| messages(rank).map(|message| octets(&message));
+                for step in 1..RANKS {
+                    let (dest, source) = ((at + step) % RANKS, (at + RANKS - step) % RANKS);
+                    messages(at).iter().for_each(|message| rank.send(message, dest as i32));
+                    let received = [(); 3].map(|()| rank.receive(source as i32).expect("a message"));
+                    assert_eq!(received.map(|message| octets(&message)), messages_of(source));
+                }
+            });
+        }
+    });
+}
