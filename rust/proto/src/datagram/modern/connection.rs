@@ -405,6 +405,8 @@ impl Connection {
             self.counters.timeouts += 1;
             self.questions = self.sender.questions(self.rtt.expiries() > 0);
             self.rtt.expired();
+            // Where nothing can leave, it is not due at once again.
+            self.sender.wait_anew(now);
         }
         if self.send_window.probe_deadline().is_some_and(|at| at <= now) {
             self.ask_again_for_window(now);

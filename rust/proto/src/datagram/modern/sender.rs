@@ -143,6 +143,11 @@ impl<T: Copy> Sender<T> {
         (!self.records.is_empty()).then_some(self.edge_since)
     }
 
+    /// The timer counts from now on.
+    pub(super) const fn wait_anew(&mut self, now: Nanos) {
+        self.edge_since = now;
+    }
+
     /// When [`detect`](Self::detect) may find something that it has not found yet.
     #[inline]
     pub(super) const fn loss_at(&self) -> Option<Nanos> {

@@ -221,3 +221,20 @@ fn a_cancel_that_crosses_the_last_packet_is_refused() {
         assert!(last.iter().any(|packet| packet.extension.fin), "{is_early}: {last:?}");
     }
 }
+
+/// Proves that a timer that has expired is not due at once again where nothing can leave: the driver's socket is full.
+#[test]
+fn a_timer_that_has_expired_waits_again_though_nothing_leaves() {
+    let [mut a, _] = pair();
+    a.send(short(0)).expect("there is room");
+    assert_eq!(packets(&mut a, 0).len(), 1);
+    let mut now = 0;
+    for _ in 0..12 {
+        let at = a.next_timeout().expect("something is under way");
+        assert!(at > now, "a timer that is always due: {at} at {now}");
+        now = at;
+        a.handle_timeout(now);
+    }
+    assert_eq!(packets(&mut a, now).len(), 1, "one question");
+    assert!(!a.is_over());
+}
