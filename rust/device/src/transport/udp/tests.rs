@@ -15,6 +15,7 @@ use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
 
 mod deaths;
+mod hostile;
 mod relay;
 mod tampering;
 

@@ -1,0 +1,89 @@
+//! What a peer may send that has all its numbers right and means no good.
+
+use mpjdev_proto::datagram::extension::Fragment;
+use mpjdev_proto::datagram::header::Mode as PacketMode;
+
+use super::*;
+use crate::transport::remote::extras;
+
+/// Octets of a datagram at most, there.
+const DATAGRAM_LEN: usize = 1472;
+
+/// Rank 0 of three, which gets this as the first packet of rank 1, with `len` octets of user data.
+fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
+    let ranks = ranks(3, Terms { datagram_len_max: DATAGRAM_LEN, ..Terms::default() }, Pump::Runs);
+    let settings = *ranks[0].wire.peer_of(1).expect("a peer").side().connection.settings();
+    let mut packet =
+        Packet { header: Fixed { len: len as u32, tag: 1, ..Fixed::default() }, ..Packet::default() };
+    packet.header.numbers.seq = Some(settings.first_theirs);
+    packet.extension.connection = settings.ours;
+    fill(&mut packet);
+    let mut octets = vec![0; HEAD_LEN_MAX + len];
+    let len = packet.emit(&vec![0; len], &mut octets).expect("a packet");
+    let to = ranks[0].wire.socket.local_addr().expect("an address");
+    ranks[1].wire.socket.send_to(&octets[..len], to).expect("sent");
+    ranks
+}
+
+/// Why rank 0 has given rank 1 up.
+fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
+    let ranks = sent(len, fill);
+    match ranks[0].receive(1).expect_err("no message") {
+        DeviceError::PeerFailed { rank: 1, why, .. } => why,
+        other => panic!("{other}"),
+    }
+}
+
+/// A tag that no message has, more octets than it was asked for, and what ranks do not say to each other: it is given up, and
+/// told why.
+#[test]
+fn a_peer_that_sends_what_it_must_not_is_given_up() {
+    let begins = |why: String, begin: &str| {
+        assert!(why.starts_with(&format!("it sends what it must not: {begin}")), "{why}");
+    };
+    begins(why(16, |packet| packet.header.tag = -1), "a message with tag -1");
+    let total = 1 << 30;
+    let long = |packet: &mut Packet| {
+        packet.header.mode = PacketMode::Long;
+        packet.extension.fragment = Some(Fragment { message_id: 1, destination_id: 0, total, offset: 0 });
+    };
+    begins(why(1000, long), "1073741824 octets that it was not asked for");
+    let extra = |tag| {
+        move |packet: &mut Packet| {
+            (packet.header.tag, packet.header.context_id) = (tag, 1);
+            packet.extension.context = Some(extras::CONTEXT);
+        }
+    };
+    begins(why(7, extra(1)), "7 octets with tag 1");
+    begins(why(8, extra(9)), "8 octets with tag 9");
+}
+
+/// A datagram that is longer than was agreed is none, whatever else is right about it: what is kept of a peer is counted in
+/// datagrams.
+#[test]
+fn datagrams_that_are_longer_than_agreed_are_none() {
+    let ranks = sent(DATAGRAM_LEN, |_| {});
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while ranks[0].counted().malformed == 0 {
+        assert!(Instant::now() < deadline, "{:?}", ranks[0].counted());
+        std::thread::yield_now();
+    }
+    assert_eq!(ranks[0].counted().packets_received, 0);
+}
+
+/// Datagrams of all lengths that leave together are cut where they end.
+#[test]
+fn datagrams_of_all_lengths_come_as_they_have_left() {
+    const COUNT: usize = 400;
+    let ranks = ranks(2, Terms::default(), Pump::Runs);
+    let counts = |k: usize| [40, 1, 300, 300, 7, 1000][k * 7 / 3 % 6];
+    scope(|threads| {
+        threads.spawn(|| (0..COUNT).for_each(|k| ranks[0].send(&message(counts(k), k as f64), 1)));
+        for k in 0..COUNT {
+            let received = ranks[1].receive(0).expect("a message");
+            assert_eq!(octets(&received), octets(&message(counts(k), k as f64)), "message {k}");
+        }
+    });
+    let counted = ranks[1].counted();
+    assert_eq!((counted.malformed, counted.unknown, counted.violations), (0, 0, 0), "{counted:?}");
+}
