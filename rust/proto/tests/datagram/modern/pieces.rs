@@ -184,3 +184,42 @@ fn grants_must_be_asked_for() {
     assert_eq!(parts, [Fragment { message_id, destination_id: 3, total: TOTAL, offset: 8 }]);
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
 }
+
+/// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are matched, and no more
+/// than it may send.
+#[test]
+fn a_peer_that_lies_about_its_sends_is_answered_within_limits() {
+    let settings =
+        Settings { receive_window: 4, peer_sends_max: 1, arrivals_max: 100, ..Settings::new(Path::PRIVATE) };
+    let mut end = End { connection: Connection::new(settings, 0).expect("settings"), next: 0 };
+    let mut sent = 0;
+    let mut send = |end: &mut End| {
+        let (mut ids, before) = (Vec::new(), end.connection.counters().beyond_window);
+        while end.connection.counters().beyond_window == before && sent < 500 {
+            let request = Request { message_id: sent, total: 8 };
+            sent += 1;
+            let verdict = end.take(Mode::Short, 8, |packet| {
+                (packet.extension.request, packet.extension.sync) = (Some(request), true);
+            });
+            if let Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) = verdict {
+                ids.push(id);
+            }
+        }
+        ids
+    };
+    let waiting = send(&mut end);
+    assert!((90..=100).contains(&waiting.len()), "{}", waiting.len());
+    for id in waiting {
+        end.connection.matched(id).expect("it waits for that");
+        end.connection.check();
+    }
+    // What waits for the peer's window now is more than an honest one would be owed: what was permitted meanwhile may come.
+    for most in [4, 0] {
+        end.next -= 1;
+        let more = send(&mut end);
+        assert!(more.len() <= most, "{more:?}");
+        more.iter().for_each(|id| end.connection.matched(*id).expect("it waits for that"));
+        end.connection.check();
+    }
+    assert_eq!(end.connection.counters().beyond_window, 3);
+}
