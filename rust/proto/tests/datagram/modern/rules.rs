@@ -313,3 +313,44 @@ fn a_last_packet_that_comes_again_is_answered_for_longer() {
         assert_eq!(std::iter::from_fn(|| end.poll_event()).last(), Some(Event::Closed));
     }
 }
+
+/// Proves that no packet counts as lost of which acknowledgments cannot say whether it has come: they name 64 (5.5).
+#[test]
+fn packets_that_cannot_be_reported_are_not_lost() {
+    let path = Path { window: 200, ..Path::PRIVATE };
+    let mut end = end(Settings { path, send_window: 200, first_rtt: None, ..settings() });
+    send(&mut end, 0..100);
+    assert_eq!(left(&mut end, 0).len(), 100);
+    // All but the first two have come.
+    let _ = end.handle_datagram(RTT, &nak(0, !1));
+    assert_eq!(seqs(&left(&mut end, RTT)), [0, 1]);
+    let _ = end.handle_datagram(2 * RTT, &nak(1, !0));
+    assert_eq!(
+        seqs(&left(&mut end, 2 * RTT)),
+        [],
+        "the second has just left, and nothing is known behind the 66th"
+    );
+    let _ = end.handle_datagram(2 * RTT, &ack(100));
+    assert!(end.is_flushed() && end.counters().retransmitted == 2);
+}
+
+/// Proves that an acknowledgment says what has come out of order, if it takes a packet of its own, and says nothing of how long
+/// what it cannot name has waited (5.3, 5.5).
+#[test]
+fn acknowledgments_say_what_they_can() {
+    let windows = Settings { receive_window: 200, ..settings() };
+    for (last, named, is_timed) in [(64, 1 << 63, true), (65, 0, false), (66, 0, false)] {
+        let mut end = end(windows);
+        let _ = end.handle_datagram(0, &data(last));
+        let said = left(&mut end, 0)[0].extension;
+        assert_eq!((said.nak, said.sack, said.delay_us.is_some()), (true, Some(named), is_timed), "{last}");
+    }
+    let mut end = end(windows);
+    // Its parts fill their packets.
+    end.send(Send { len: 3 * 1152, ..short(0) }).expect("there is room");
+    let _ = end.handle_datagram(0, &data(1));
+    let packets = left(&mut end, 0);
+    let (pure, parts) = packets.split_last().expect("packets");
+    assert!(parts.len() == 3 && parts.iter().all(|part| part.extension.nak && part.extension.sack.is_none()));
+    assert!(pure.header.numbers.seq.is_none() && pure.extension.sack == Some(1), "{pure:?}");
+}
