@@ -248,6 +248,12 @@ impl World {
         }
         within("dialect", dialect, 0, 1)?;
         within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS | CHECKED)?;
+        if flags & DATAGRAMS == 0 {
+            // What is said of datagrams where there are none.
+            within("the flag of checksums", flags & CHECKED, 0, 0)?;
+            within("rate_kbit", rate_kbit, 0, 0)?;
+            within("the longest datagram", datagram_len, 0, 0)?;
+        }
         within("maxdatalen", maxdatalen, 1, u32::MAX)?;
         within("ackmark", ackmark, 1, hiwater)?;
         within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;

@@ -104,6 +104,21 @@ fn any_octet_may_be_any_other_and_nothing_breaks() {
 }
 
 #[test]
+fn nothing_is_said_of_datagrams_where_there_are_none() {
+    let sound = World { carrier: Carrier::Tcp, ..world() }.emit();
+    assert!(World::parse(&sound).is_ok());
+    for (at, field) in [(27, "the flag of checksums"), (75, "rate_kbit"), (79, "the longest datagram")] {
+        let mut octets = sound.clone();
+        octets[at] |= 4;
+        let refused = World::parse(&octets);
+        assert!(
+            matches!(refused, Err(WorldError::Value { field: named, value: 4 }) if named == field),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
 fn numbers_outside_their_limits_are_named() {
     let value = |field, value| Err(WorldError::Value { field, value });
     let hosts_of = |count: usize| move |world: &mut World| world.hosts.truncate(count);
