@@ -8,7 +8,7 @@
 //! A private link whose rate was declared has a least window, which fills it: nobody else is there, and its pace never fills a queue, so
 //! losses say nothing of congestion (a choice of ours).
 //!
-//! The first slow start ends when the round trip grows ([`super::slow_start`]).
+//! The first slow start ends when the round trip grows (`slow_start.rs`).
 //!
 //! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
 //! something is acknowledged, or lost, that left after the cut. A mark of congestion is a loss. A cut that turns out to
