@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::extras::Extra;
+use super::teller::Teller;
 use crate::transport::PeerState;
 
 /// Signs of life are asked for no more often.
@@ -21,6 +23,18 @@ pub(in super::super) struct Known {
     /// Signs of life.
     lives: Vec<AtomicU64>,
     asked: Mutex<Option<Instant>>,
+    /// Who is told of it.
+    pub(in super::super) teller: Teller,
+}
+
+/// What is to be done for whoever has said something beside messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Wanted {
+    Nothing,
+    /// It is to hear how often the program has called in.
+    Life,
+    /// What is known of the ranks has changed, and those who wait are to look.
+    Look,
 }
 
 impl Known {
@@ -33,6 +47,7 @@ impl Known {
             matched: numbers(),
             lives: numbers(),
             asked: Mutex::new(None),
+            teller: Teller::default(),
         }
     }
 
@@ -41,9 +56,41 @@ impl Known {
         let _ = self.states[rank as usize].set(state);
     }
 
-    /// Whether it is known what became of a rank.
-    pub(in super::super) fn is_set(&self, rank: u32) -> bool {
-        self.states[rank as usize].get().is_some()
+    /// A rank has failed, unless something else is known of it; the launcher hears of that before this rank does, which may end
+    /// because of it.
+    pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
+        if self.states[rank as usize].get().is_none() {
+            self.teller.blame(rank);
+        }
+        self.set(rank, PeerState::Failed(why.to_owned()));
+    }
+
+    /// This rank has finished, and its launcher hears of it unless it had failed.
+    pub(in super::super) fn finish(&self, own: u32) {
+        self.set(own, PeerState::Finished);
+        if self.abort().is_none_or(|(rank, _)| *rank != own) {
+            self.teller.finish();
+        }
+    }
+
+    /// Takes what one of our own ranks says beside messages; what it wants.
+    ///
+    /// # Errors
+    /// It is nothing that there is.
+    pub(in super::super) fn take(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Wanted, String> {
+        match Extra::parse(tag, octets) {
+            Some(Extra::Matched(octets)) => self.set_matched(rank, octets),
+            Some(Extra::AreYouAlive) => return Ok(Wanted::Life),
+            Some(Extra::Alive(calls)) => self.set_life(rank, calls),
+            Some(Extra::Failed(why)) => {
+                self.teller.blame(rank);
+                if self.set_abort(rank, why) {
+                    return Ok(Wanted::Look);
+                }
+            }
+            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+        }
+        Ok(Wanted::Nothing)
     }
 
     /// What is known of a rank is to be looked at again.

@@ -80,6 +80,11 @@ impl Watch {
         })
     }
 
+    /// The program has called in. Only ever called under the rank's lock, so no read-modify-write is needed.
+    pub(in super::super) fn show_life(&self) {
+        self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
+    }
+
     /// There is something to do, should the program go on computing.
     pub(in super::super) fn call(&self) {
         if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {

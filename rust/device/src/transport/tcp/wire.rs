@@ -17,11 +17,10 @@ use super::writing::{Talk, Writing};
 use super::{Job, Terms};
 use crate::config::UNANSWERED_MAX;
 use crate::transport::remote::extras::Extra;
-use crate::transport::remote::known::Known;
+use crate::transport::remote::known::{Known, Wanted};
 use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
-use crate::transport::remote::teller::Teller;
 use crate::transport::shm::SegmentPool;
 use crate::transport::{Header, Kind, Outgoing, PeerState, Wire};
 
@@ -57,7 +56,6 @@ pub struct TcpWire {
     pub(super) turns: AtomicU32,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
-    teller: Teller,
 }
 
 impl TcpWire {
@@ -110,18 +108,17 @@ impl TcpWire {
             looks: AtomicU32::new(0),
             turns: AtomicU32::new(0),
             watch,
-            teller: Teller::default(),
         })
     }
 
     /// The launcher is to see there whom this rank has seen fail first.
     pub(crate) fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
-        self.teller.tell_failures(own_segment);
+        self.known.teller.tell_failures(own_segment);
     }
 
     /// The same, and when this rank has finished.
     pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.teller.tell_finish(own_segment);
+        self.known.teller.tell_finish(own_segment);
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -141,10 +138,7 @@ impl TcpWire {
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for rank in &channel.ranks {
-            if !self.known.is_set(*rank) {
-                self.teller.blame(*rank);
-            }
-            self.known.set(*rank, PeerState::Failed(why.to_owned()));
+            self.known.set_failed(*rank, why);
         }
         self.note_change();
     }
@@ -195,20 +189,10 @@ impl TcpWire {
 
     /// Something between our own ranks has come.
     pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match Extra::parse(tag, octets) {
-            Some(Extra::Matched(octets)) => self.known.set_matched(rank, octets),
-            Some(Extra::AreYouAlive) => {
-                let alive = Extra::Alive(self.watch.calls.load(Relaxed));
-                self.say_to(rank, &alive);
-            }
-            Some(Extra::Alive(calls)) => self.known.set_life(rank, calls),
-            Some(Extra::Failed(why)) => {
-                self.teller.blame(rank);
-                if self.known.set_abort(rank, why) {
-                    self.note_change();
-                }
-            }
-            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+        match self.known.take(rank, tag, octets)? {
+            Wanted::Nothing => {}
+            Wanted::Life => self.say_to(rank, &Extra::Alive(self.watch.calls.load(Relaxed))),
+            Wanted::Look => self.note_change(),
         }
         Ok(())
     }
@@ -402,11 +386,7 @@ impl Wire for TcpWire {
                 let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
             }
         }
-        self.known.set(self.rank, PeerState::Finished);
-        let has_failed = self.known.abort().is_some_and(|(rank, _)| *rank == self.rank);
-        if !has_failed {
-            self.teller.finish();
-        }
+        self.known.finish(self.rank);
         self.note_change();
     }
 
@@ -445,9 +425,7 @@ impl Wire for TcpWire {
     }
 
     fn show_life(&self) {
-        // Only ever called under the rank's lock, so no read-modify-write is needed.
-        let life = &self.watch.calls;
-        life.store(life.load(Relaxed) + 1, Relaxed);
+        self.watch.show_life();
     }
 
     fn life(&self, rank: u32) -> u64 {

@@ -24,11 +24,10 @@ use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
 use crate::stats::OverDatagrams;
 use crate::transport::remote::extras::Extra;
-use crate::transport::remote::known::Known;
+use crate::transport::remote::known::{Known, Wanted};
 use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
-use crate::transport::remote::teller::Teller;
 use crate::transport::shm::SegmentPool;
 use crate::transport::{Header, Kind, Outgoing as Body, PeerState, Wire};
 
@@ -70,7 +69,6 @@ pub struct UdpWire {
     has_finished: AtomicBool,
     /// What the system has said of the socket.
     pub(super) fault: OnceLock<String>,
-    teller: Teller,
 }
 
 /// What the kernel takes off this process's hands: found out once.
@@ -127,13 +125,12 @@ impl UdpWire {
             lines,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
-            teller: Teller::default(),
         })
     }
 
     /// The launcher is to see there whom this rank has seen fail first, and when this rank has finished.
     pub(crate) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.teller.tell_finish(own_segment);
+        self.known.teller.tell_finish(own_segment);
     }
 
     /// What has been counted of a peer's connection; none of this rank itself.
@@ -168,10 +165,7 @@ impl UdpWire {
         side.close();
         self.transmit(peer, &mut side, now);
         drop(side);
-        if !self.known.is_set(peer.rank) {
-            self.teller.blame(peer.rank);
-        }
-        self.known.set(peer.rank, PeerState::Failed(why.to_owned()));
+        self.known.set_failed(peer.rank, why);
         self.has_room.store(true, SeqCst);
         // The memory of what was expected of it is held no longer.
         self.expecting.store(peer.rank + 1, Relaxed);
@@ -200,23 +194,14 @@ impl UdpWire {
 
     /// Something between our own ranks has come.
     pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match Extra::parse(tag, octets) {
-            Some(Extra::Matched(octets)) => self.known.set_matched(rank, octets),
-            Some(Extra::AreYouAlive) => {
-                if let Some(peer) = self.peer_of(rank) {
-                    let mut side = peer.side();
-                    side.alive = Some(self.watch.calls.load(Relaxed));
-                    self.transmit(peer, &mut side, self.timers.now());
-                }
+        match (self.known.take(rank, tag, octets)?, self.peer_of(rank)) {
+            (Wanted::Life, Some(peer)) => {
+                let mut side = peer.side();
+                side.alive = Some(self.watch.calls.load(Relaxed));
+                self.transmit(peer, &mut side, self.timers.now());
             }
-            Some(Extra::Alive(calls)) => self.known.set_life(rank, calls),
-            Some(Extra::Failed(why)) => {
-                self.teller.blame(rank);
-                if self.known.set_abort(rank, why) {
-                    self.note_change();
-                }
-            }
-            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+            (Wanted::Look, _) => self.note_change(),
+            _ => {}
         }
         Ok(())
     }
@@ -425,10 +410,7 @@ impl Wire for UdpWire {
             self.watch.call();
             std::thread::sleep(LINGER_STEP);
         }
-        self.known.set(self.rank, PeerState::Finished);
-        if self.known.abort().is_none_or(|(rank, _)| *rank != self.rank) {
-            self.teller.finish();
-        }
+        self.known.finish(self.rank);
         self.note_change();
     }
 
@@ -462,9 +444,7 @@ impl Wire for UdpWire {
     }
 
     fn show_life(&self) {
-        // Only ever called under the rank's lock, so no read-modify-write is needed.
-        let life = &self.watch.calls;
-        life.store(life.load(Relaxed) + 1, Relaxed);
+        self.watch.show_life();
     }
 
     fn life(&self, rank: u32) -> u64 {
