@@ -1,16 +1,8 @@
 //! Ranks that send each other datagrams.
 
-use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
-
-use mpjdev_cli::impi::client::join;
-use mpjdev_device::job::world::address_octets;
-use mpjdev_proto::impi::startup::layout::Version;
-use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings};
-use mpjdev_proto::impi::{Dialect, Proc};
 use serde_json::Value;
 
-use crate::sites::{KEY, NO_KEY, server, site};
+use crate::started::{KEY, NO_KEY, foreign_site, server, site};
 use crate::{Ended, job, lines};
 
 /// Runs a part as so many ranks over UDP.
@@ -177,21 +169,7 @@ fn sites_of_one_job_send_in_one_way() {
 fn a_rank_of_another_implementation_is_sent_no_datagrams() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 2, &["--transport", "udp"], "once", NO_KEY);
-    let host_id = address_octets(Ipv4Addr::LOCALHOST.into());
-    let procs = vec![Proc { host_id, pid: 4711 }];
-    let foreign = Settings {
-        rank: 1,
-        dialect: Dialect::Final,
-        auth: Auth { none: true, key: None },
-        versions: vec![Version::V0_0],
-        hosts: vec![HostSettings { address: host_id, port: 9, procs, ackmark: 1, hiwater: 2 }],
-        datalen: 1000,
-        tag_ub: 40_000,
-        coll_xsize: None,
-        coll_maxlinear: None,
-        pipelines: false,
-    };
-    let joined = join(&address, foreign, Some(Instant::now() + Duration::from_secs(60))).expect("it joins");
+    let joined = foreign_site(&address);
     let (status, out, err) = ours.ended();
     assert_eq!((status, out.as_str()), (1, ""), "{err}");
     let why = "rank 2 is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto";

@@ -8,6 +8,7 @@ mod kills;
 mod namespaces;
 mod parts;
 mod sites;
+mod started;
 
 use std::process::{Command, ExitCode, Output};
 use std::time::{Duration, Instant};

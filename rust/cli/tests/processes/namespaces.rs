@@ -5,7 +5,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::sites::{KEY, Started};
+use crate::started::{KEY, Started};
 use crate::{DEADLINE, lines, own, skip};
 
 /// What is nobody's but a test's (RFC 2544): where the server is, and the sites.
