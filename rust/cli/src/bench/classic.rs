@@ -16,7 +16,7 @@ use mpjdev_proto::datagram::packet::{emit_classic, parse_classic};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::ends::{DATAGRAM_LEN, Line, Order, Task, Told};
+use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;
 
 /// Octets that the system is asked for, for what waits to be received.
@@ -30,9 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an end that finishes hears nothing before it takes the other one for gone, and answers it when it has got all itself.
 const FINISH: Duration = Duration::from_secs(3);
 const ANSWERS: Duration = Duration::from_millis(500);
-/// Of a message of the stream, and of the one behind its end.
-const TAG: i32 = 1;
-const END: i32 = 2;
 
 /// Does what is ordered; gives what is to be told.
 pub(super) fn run<I: BufRead, O: Write>(

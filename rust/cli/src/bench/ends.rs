@@ -16,6 +16,9 @@ use super::{classic, messages};
 
 /// Octets of a datagram: what an interface of 1500 octets takes.
 pub const DATAGRAM_LEN: usize = 1472;
+/// Tags of the messages of a stream, and of what is behind its end.
+pub(super) const TAG: i32 = 1;
+pub(super) const END: i32 = 2;
 
 /// What the two ends do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::sequence::Sequence;
 
-use super::ends::{DATAGRAM_LEN, Line, Order, Task, Told};
+use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;
 
 /// Octets of messages of a stream that are under way, in so many messages at least and at most.
@@ -25,9 +25,6 @@ const DEPTH: [usize; 2] = [16, 1024];
 const CREDIT: u64 = 4 << 20;
 /// Octets that messages may take together.
 const LIMIT: u64 = 1 << 30;
-/// Of messages of the stream, and of those behind its end.
-const TAG: i32 = 1;
-const END: i32 = 2;
 
 /// Does what is ordered; gives what is to be told.
 pub(super) fn run<I: BufRead, O: Write>(
