@@ -9,6 +9,8 @@ pub mod datagram;
 #[cfg(not(loom))]
 pub mod inherited;
 pub mod memory;
+#[cfg(not(loom))]
+pub mod mpi;
 pub mod queue;
 #[cfg(not(loom))]
 pub mod segment;

@@ -1,0 +1,283 @@
+//! An MPI that is open: its functions with types that cannot be mixed up.
+
+use std::ffi::{OsStr, c_int, c_void};
+use std::mem::ManuallyDrop;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
+use super::abi::{Family, Mpich, OpenMpi, Standard};
+use super::functions::{self, Calls, Functions, Seen};
+use super::signals::{self, Kept};
+use super::{Candidates, Comm, Envelope, From, Matched, Mpi, MpiError, OpenError, ThreadLevel, Tried};
+
+/// A function that only libraries with the standard ABI have (MPI 5.0, 20.2).
+const ONLY_STANDARD: &[u8] = b"MPI_Abi_get_version\0";
+
+impl Mpi {
+    /// Opens the first of these that can be used.
+    ///
+    /// # Errors
+    /// None can; the error says why for each.
+    pub fn open(candidates: &Candidates) -> Result<Mpi, OpenError> {
+        signals::leave_to_us();
+        let mut tried = Vec::new();
+        for name in &candidates.names {
+            match Mpi::open_one(name) {
+                Ok(mpi) => return Ok(mpi),
+                Err(why) => tried.push(Tried { name: name.to_string_lossy().into_owned(), why }),
+            }
+        }
+        Err(OpenError { tried, is_named: candidates.is_named })
+    }
+
+    fn open_one(name: &OsStr) -> Result<Mpi, String> {
+        let kept = Kept::now();
+        // Open MPI finds its plug-ins' symbols among the global ones.
+        // SAFETY: a library may run what it likes when it is loaded; that is what was asked for.
+        let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
+        kept.restore();
+        // It is never closed: it may have begun threads.
+        let library = ManuallyDrop::new(library.map_err(|error| said(&error))?);
+        let version = functions::version(&library)?;
+        // SAFETY: only whether it is there is asked.
+        let has_standard = unsafe { library.get::<*mut c_void>(ONLY_STANDARD) }.is_ok();
+        // A library may have both ABIs; which one its functions follow is said by its name.
+        let is_standard = has_standard && name.to_string_lossy().contains("mpi_abi");
+        let first = version.lines().next().unwrap_or_default();
+        let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        let family = Family::of(&version, is_standard)
+            .ok_or_else(|| format!("it is an MPI that is not known here: {first:?}"))?;
+        let resolved: Result<Box<dyn Calls>, libloading::Error> = match family {
+            Family::OpenMpi => Functions::<OpenMpi>::resolve(&library).map(|f| Box::new(f) as _),
+            Family::Mpich => Functions::<Mpich>::resolve(&library).map(|f| Box::new(f) as _),
+            Family::Standard => Functions::<Standard>::resolve(&library).map(|f| Box::new(f) as _),
+        };
+        let functions = resolved.map_err(|error| format!("{first:?} lacks something: {}", said(&error)))?;
+        Ok(Mpi { path: name.to_string_lossy().into_owned(), version: first, family, functions })
+    }
+
+    /// The name or path by which it was opened.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The first line of what it says of itself.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Which implementations it is like.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Initialises it, for threads as far as it can; gives how far. One that somebody has initialised before is taken as it is.
+    /// Blocks until all processes of the job do so (MPI 4.1, 11.2). The thread that calls counts as the main one.
+    ///
+    /// # Errors
+    /// The library's; it was finalised before.
+    pub fn init(&self) -> Result<ThreadLevel, MpiError> {
+        if self.functions.is_initialized()? {
+            return self.functions.thread_level();
+        }
+        let kept = Kept::now();
+        let level = self.functions.init();
+        kept.restore();
+        level
+    }
+
+    /// Whether it was initialised and not finalised since.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn is_running(&self) -> Result<bool, MpiError> {
+        Ok(self.functions.is_initialized()? && !self.functions.is_finalized()?)
+    }
+
+    /// Ends its use. Blocks until all processes of the job do so. Nothing can be called after it.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn finalize(&self) -> Result<(), MpiError> {
+        self.functions.finalize()
+    }
+
+    /// Ends all processes of the job with a status. Does not come back but with an error.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn abort(&self, status: u8) -> Result<(), MpiError> {
+        self.functions.abort(self.functions.world(), status.into())
+    }
+
+    /// The communicator of all processes.
+    #[must_use]
+    pub fn world(&self) -> Comm {
+        Comm(self.functions.world())
+    }
+
+    /// Has errors in a communicator returned, instead of ending the process. Communicators that are made of it do so as well.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn return_errors(&self, comm: Comm) -> Result<(), MpiError> {
+        self.functions.return_errors(comm.0)
+    }
+
+    /// This process's number in a communicator.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn rank(&self, comm: Comm) -> Result<u32, MpiError> {
+        self.functions.rank(comm.0).map(natural)
+    }
+
+    /// Processes of a communicator.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn size(&self, comm: Comm) -> Result<u32, MpiError> {
+        self.functions.size(comm.0).map(natural)
+    }
+
+    /// The largest tag; 32767 where the library does not say (MPI 4.1, 9.1.2).
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn tag_max(&self, comm: Comm) -> Result<i32, MpiError> {
+        Ok(self.functions.tag_max(comm.0)?.unwrap_or(32_767))
+    }
+
+    /// A communicator of the same processes with messages of its own. Collective; blocks until all do so.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn dup(&self, comm: Comm) -> Result<Comm, MpiError> {
+        self.functions.dup(comm.0).map(Comm)
+    }
+
+    /// Begins to make a communicator as [`dup`](Self::dup) does. Collective; does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn idup(&'static self, comm: Comm) -> Result<Dup, MpiError> {
+        let new = Box::into_raw(Box::new(0_u64));
+        // SAFETY: the word is in memory of its own, which is given back when the library is done with it.
+        let request = unsafe { self.functions.idup(comm.0, new) }?;
+        Ok(Dup { mpi: self, request, new: new as usize })
+    }
+
+    /// A communicator of some processes of one, given by their numbers in it, in this order. Collective for those alone; blocks
+    /// until all of them do so, with the same numbers and tag.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn create_group(&self, comm: Comm, ranks: &[u32], tag: i32) -> Result<Comm, MpiError> {
+        let ranks: Vec<c_int> = ranks.iter().map(|rank| int(*rank)).collect();
+        self.functions.create_group(comm.0, &ranks, tag).map(Comm)
+    }
+
+    /// Gives a communicator back. Collective, and may block until all do so.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn free(&self, comm: Comm) -> Result<(), MpiError> {
+        self.functions.free(comm.0)
+    }
+
+    /// Begins to wait for all processes of a communicator to do so. Collective; does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn ibarrier(&self, comm: Comm) -> Result<Barrier<'_>, MpiError> {
+        Ok(Barrier { mpi: self, request: self.functions.ibarrier(comm.0)? })
+    }
+
+    /// A message that a receive could get; it stays where it is.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn iprobe(&self, from: From, comm: Comm) -> Result<Option<Envelope>, MpiError> {
+        Ok(self.functions.iprobe(wanted(from), comm.0)?.map(envelope))
+    }
+
+    /// A message that a receive could get, taken so that no other one gets it.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn improbe(&self, from: From, comm: Comm) -> Result<Option<(Matched, Envelope)>, MpiError> {
+        let taken = self.functions.improbe(wanted(from), comm.0)?;
+        Ok(taken.map(|(message, seen)| (Matched(message), envelope(seen))))
+    }
+
+    pub(super) fn calls(&self) -> &dyn Calls {
+        &*self.functions
+    }
+}
+
+/// A barrier that has begun.
+#[derive(Debug)]
+pub struct Barrier<'a> {
+    mpi: &'a Mpi,
+    request: u64,
+}
+
+impl Barrier<'_> {
+    /// Whether all processes have come; it is not to be asked again then. Does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn test(&mut self) -> Result<bool, MpiError> {
+        Ok(self.mpi.functions.test(self.request)?.is_some())
+    }
+}
+
+/// A communicator that is being made.
+#[derive(Debug)]
+pub struct Dup {
+    mpi: &'static Mpi,
+    request: u64,
+    /// Address of the word that the library puts it into. One that is forgotten is kept for ever.
+    new: usize,
+}
+
+impl Dup {
+    /// The communicator, when it is made; it is not to be asked again then. Does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn test(&mut self) -> Result<Option<Comm>, MpiError> {
+        if self.mpi.functions.test(self.request)?.is_none() {
+            return Ok(None);
+        }
+        // SAFETY: it was boxed by `idup`, the library has written to it and is done with it, and it is taken once.
+        let new = unsafe { Box::from_raw(self.new as *mut u64) };
+        Ok(Some(Comm(*new)))
+    }
+}
+
+/// What the loader says of it, or the system.
+fn said(error: &libloading::Error) -> String {
+    use std::error::Error;
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+pub(super) fn wanted(from: From) -> (Option<c_int>, Option<c_int>) {
+    (from.source.map(int), from.tag)
+}
+
+pub(super) fn envelope(seen: Seen) -> Envelope {
+    Envelope { source: natural(seen.source), tag: seen.tag, len: natural(seen.len) as usize }
+}
+
+pub(super) fn int(number: u32) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}
+
+/// A number that the library gives and that is never negative.
+fn natural(number: c_int) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}

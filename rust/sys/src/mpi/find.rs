@@ -1,0 +1,112 @@
+//! Which library to open: what the user names, else what the launcher's own variables hint at, else whatever there is.
+
+use std::ffi::OsString;
+use std::fmt;
+
+/// The variable by which a user names the library, by its path or by a name that the system's loader knows.
+pub const LIBRARY: &str = "MPJDEV_MPI_LIBRARY";
+
+/// Who has started this process, as far as its environment tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// `mpirun` of Open MPI, or of PRRTE below it.
+    OpenMpi,
+    /// A process manager that speaks PMI: Hydra of MPICH, or `srun --mpi=pmi2`.
+    Pmi,
+    /// A process manager that speaks PMIx, such as `srun --mpi=pmix`: any MPI may be behind it.
+    Pmix,
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Launcher::OpenMpi => "Open MPI's mpirun",
+            Launcher::Pmi => "a launcher with PMI, such as MPICH's mpiexec",
+            Launcher::Pmix => "a launcher with PMIx",
+        })
+    }
+}
+
+/// Variables by which a launcher is known, and those of the number of processes, the surest first.
+const KNOWN: [(Launcher, &[&str], &[&str]); 3] = [
+    (Launcher::OpenMpi, &["OMPI_COMM_WORLD_RANK"], &["OMPI_COMM_WORLD_SIZE"]),
+    (Launcher::Pmix, &["PMIX_RANK"], &["SLURM_NTASKS"]),
+    (Launcher::Pmi, &["PMI_RANK", "PMI_FD"], &["PMI_SIZE"]),
+];
+
+const OPEN_MPI: [&str; 3] = ["libmpi.so.40", "libmpi.so.80", "libmpi.so"];
+const MPICH: [&str; 3] = ["libmpich.so.12", "libmpi.so.12", "libmpich.so"];
+const STANDARD: [&str; 2] = ["libmpi_abi.so.1", "libmpi_abi.so"];
+
+/// Libraries to try, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// Names or paths.
+    pub names: Vec<OsString>,
+    /// Whether the user has named the one.
+    pub is_named: bool,
+    /// Who has started this process, if that is known.
+    pub launcher: Option<Launcher>,
+    /// Processes of the job, as that launcher says.
+    pub size: Option<u32>,
+}
+
+impl Candidates {
+    /// Those of this process's environment.
+    #[must_use]
+    pub fn from_environment() -> Candidates {
+        Candidates::from_variables(|name| std::env::var_os(name))
+    }
+
+    /// Those of an environment.
+    #[must_use]
+    pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Candidates {
+        let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+        let known = KNOWN.iter().find(|(_, names, _)| names.iter().any(is_set));
+        let launcher = known.map(|(launcher, ..)| *launcher);
+        let number = |name: &&str| variable(name)?.to_str()?.trim().parse().ok();
+        let size = known.and_then(|(_, _, sizes)| sizes.iter().find_map(number));
+        if let Some(name) = variable(LIBRARY).filter(|name| !name.is_empty()) {
+            return Candidates { names: vec![name], is_named: true, launcher, size };
+        }
+        let families: [&[&str]; 3] = match launcher {
+            Some(Launcher::Pmi) => [&MPICH, &STANDARD, &OPEN_MPI],
+            Some(Launcher::OpenMpi | Launcher::Pmix) | None => [&OPEN_MPI, &STANDARD, &MPICH],
+        };
+        let names = families.concat().into_iter().map(OsString::from).collect();
+        Candidates { names, is_named: false, launcher, size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(set: &[(&str, &str)]) -> Candidates {
+        Candidates::from_variables(|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into()))
+    }
+
+    #[test]
+    fn the_launcher_says_which_mpi_is_tried_first() {
+        let first = |set: &[(&str, &str)]| {
+            let found = of(set);
+            (found.launcher, found.size, found.names[0].clone())
+        };
+        let open_mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")];
+        assert_eq!(first(&open_mpi), (Some(Launcher::OpenMpi), Some(4), "libmpi.so.40".into()));
+        let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "9")];
+        assert_eq!(first(&hydra), (Some(Launcher::Pmi), Some(2), "libmpich.so.12".into()));
+        assert_eq!(first(&[("PMIX_RANK", "0")]), (Some(Launcher::Pmix), None, "libmpi.so.40".into()));
+        assert_eq!(first(&[("PMI_RANK", "")]), (None, None, "libmpi.so.40".into()));
+    }
+
+    #[test]
+    fn all_are_tried_once_unless_one_is_named() {
+        let all = of(&[]).names;
+        assert_eq!(all.len(), 8);
+        assert!((1..all.len()).all(|at| !all[..at].contains(&all[at])));
+        let named = of(&[("MPJDEV_MPI_LIBRARY", "/opt/mpi/lib/libmpi.so"), ("PMI_RANK", "1")]);
+        assert_eq!((named.names, named.is_named), (vec!["/opt/mpi/lib/libmpi.so".into()], true));
+        assert_eq!(named.launcher, Some(Launcher::Pmi));
+    }
+}

@@ -1,0 +1,169 @@
+//! Sends and receives that are under way, with the memory that belongs to them.
+
+use std::ffi::c_int;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::AtomicU64;
+
+use super::binding::{envelope, int, wanted};
+use super::{Comm, Envelope, From, Matched, Mode, Mpi, MpiError, Request};
+
+/// A send or a receive that is under way. Its owner is kept until the library is done with its memory: one that is forgotten
+/// before keeps it for ever.
+#[derive(Debug)]
+pub struct Operation<T: AsRef<[AtomicU64]>> {
+    mpi: &'static Mpi,
+    request: Request,
+    owner: ManuallyDrop<Box<T>>,
+    is_done: bool,
+    is_receive: bool,
+    /// Somebody has tried to cancel it.
+    may_be_cancelled: bool,
+}
+
+/// What has become of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done; of a receive, what has come.
+    Done(Envelope),
+    /// It was cancelled before.
+    Cancelled,
+}
+
+/// Words of memory, the library's while it uses them: whoever changes them meanwhile spoils only what is in them.
+fn octets_of<T: AsRef<[AtomicU64]>>(owner: &T, len: usize) -> (*mut u8, c_int) {
+    let words = owner.as_ref();
+    assert!(len <= size_of_val(words), "{len} octets, there is memory for {}", size_of_val(words));
+    let len = c_int::try_from(len).expect("a message is shorter than 2 GiB");
+    (words.as_ptr().cast_mut().cast(), len)
+}
+
+impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
+    fn begin(
+        mpi: &'static Mpi,
+        owner: T,
+        len: usize,
+        is_receive: bool,
+        call: impl FnOnce(*mut u8, c_int) -> Result<u64, MpiError>,
+    ) -> Result<Self, MpiError> {
+        let owner = Box::new(owner);
+        let (memory, len) = octets_of(&*owner, len);
+        let request = Request(call(memory, len)?);
+        let owner = ManuallyDrop::new(owner);
+        Ok(Operation { mpi, request, owner, is_done: false, is_receive, may_be_cancelled: false })
+    }
+
+    /// Starts to send the first `len` octets of its memory. Does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// There are fewer octets.
+    pub fn send(
+        mpi: &'static Mpi,
+        owner: T,
+        len: usize,
+        dest: u32,
+        tag: i32,
+        comm: Comm,
+        mode: Mode,
+    ) -> Result<Self, MpiError> {
+        let is_synchronous = mode == Mode::Synchronous;
+        Operation::begin(mpi, owner, len, false, |memory, len| {
+            // SAFETY: the owner, which is nowhere else to be moved or changed, stays until the operation is done.
+            unsafe { mpi.calls().isend(memory.cast(), len, int(dest), tag, comm.0, is_synchronous) }
+        })
+    }
+
+    /// Starts to receive up to `len` octets into its memory. Does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// There are fewer octets.
+    pub fn receive(
+        mpi: &'static Mpi,
+        owner: T,
+        len: usize,
+        from: From,
+        comm: Comm,
+    ) -> Result<Self, MpiError> {
+        Operation::begin(mpi, owner, len, true, |memory, len| {
+            // SAFETY: as above; words that others may look at meanwhile are atomic.
+            unsafe { mpi.calls().irecv(memory.cast(), len, wanted(from), comm.0) }
+        })
+    }
+
+    /// Starts to receive a message that was taken, of up to `len` octets. Does not block.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// There are fewer octets.
+    pub fn receive_matched(
+        mpi: &'static Mpi,
+        owner: T,
+        len: usize,
+        matched: Matched,
+    ) -> Result<Self, MpiError> {
+        Operation::begin(mpi, owner, len, true, |memory, len| {
+            // SAFETY: as above.
+            unsafe { mpi.calls().imrecv(memory.cast(), len, matched.0) }
+        })
+    }
+
+    /// What has become of it, if it is over; it is not to be asked again then. Of a send the envelope is empty. Does not block,
+    /// and lets the library go on.
+    ///
+    /// # Errors
+    /// That of the operation, which is over then.
+    ///
+    /// # Panics
+    /// It was over before.
+    pub fn test(&mut self) -> Result<Option<Outcome>, MpiError> {
+        assert!(!self.is_done, "an operation that is over is asked");
+        let tested = match self.may_be_cancelled {
+            false => self.mpi.calls().test_some(self.request.0, self.is_receive),
+            true => self.mpi.calls().test(self.request.0),
+        };
+        self.is_done = !matches!(tested, Ok(None));
+        Ok(tested?.map(|seen| match seen.is_cancelled {
+            true => Outcome::Cancelled,
+            false => Outcome::Done(envelope(seen)),
+        }))
+    }
+
+    /// Takes it back if it can be: [`test`](Self::test) says whether it could.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn cancel(&mut self) -> Result<(), MpiError> {
+        self.may_be_cancelled = true;
+        self.mpi.calls().cancel(self.request.0)
+    }
+
+    /// The owner of the memory, of an operation that is over.
+    ///
+    /// # Errors
+    /// It is not over: then it goes on.
+    pub fn into_owner(mut self) -> Result<T, Self> {
+        if !self.is_done {
+            return Err(self);
+        }
+        // SAFETY: it is taken once, and what is left has nothing to drop.
+        let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
+        std::mem::forget(self);
+        Ok(*owner)
+    }
+}
+
+impl<T: AsRef<[AtomicU64]>> Drop for Operation<T> {
+    fn drop(&mut self) {
+        if self.is_done {
+            // SAFETY: it is dropped once, and the library is done with it.
+            unsafe { ManuallyDrop::drop(&mut self.owner) };
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Signals that a JVM needs for itself stay its own, whatever a library does when it is loaded or initialised.
+//!
+//! HotSpot finds out by SIGSEGV, SIGBUS, SIGFPE and SIGILL what Java code does; UCX below an MPI takes them to print a stack unless it
+//! is told not to (open-mpi/ompi 10158, 10223). It is told so before it is loaded, since a JVM that looks at its signals meanwhile
+//! complains; and whatever any library has taken is given back. Those by which a JVM is asked to end are kept as well.
+
+use std::ffi::c_int;
+use std::mem::zeroed;
+use std::ptr;
+use std::sync::Once;
+
+const OURS: [c_int; 9] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGQUIT,
+    libc::SIGPIPE,
+];
+
+/// The variable that tells UCX which signals to take.
+const UCX_SIGNALS: &str = "UCX_ERROR_SIGNALS";
+
+/// Tells UCX to take no signals, unless the user has told it which.
+pub(super) fn leave_to_us() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os(UCX_SIGNALS).is_none() {
+            // SAFETY: nobody else changes the environment of a process that becomes a rank: a JVM has copied it when it started, and
+            // the library, which will read it, is not loaded yet.
+            unsafe { std::env::set_var(UCX_SIGNALS, "") };
+        }
+    });
+}
+
+/// What happened with these signals before something is called that may take them.
+pub(super) struct Kept([libc::sigaction; OURS.len()]);
+
+impl Kept {
+    pub(super) fn now() -> Kept {
+        Kept(OURS.map(|signal| {
+            // SAFETY: a sigaction is numbers and a pointer, all of which may be zero.
+            let mut action: libc::sigaction = unsafe { zeroed() };
+            // SAFETY: nothing is set; there is room for what is.
+            unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+            action
+        }))
+    }
+
+    /// Gives back those that were taken; which ones.
+    pub(super) fn restore(&self) -> Vec<c_int> {
+        let now = Kept::now();
+        let taken = OURS.iter().zip(&self.0).zip(&now.0).filter(|((_, before), after)| {
+            before.sa_sigaction != after.sa_sigaction || before.sa_flags != after.sa_flags
+        });
+        taken
+            .map(|((signal, before), _)| {
+                // SAFETY: that is what was set before, by whoever had the right to.
+                unsafe { libc::sigaction(*signal, &raw const *before, ptr::null_mut()) };
+                *signal
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_is_given_back() {
+        let kept = Kept::now();
+        assert_eq!(kept.restore(), []);
+        // Nobody sends SIGILL here meanwhile.
+        let mut other = kept.0[3];
+        other.sa_sigaction = libc::SIG_IGN;
+        // SAFETY: ignoring it is always allowed.
+        assert_eq!(unsafe { libc::sigaction(libc::SIGILL, &raw const other, ptr::null_mut()) }, 0);
+        assert_eq!(kept.restore(), [libc::SIGILL]);
+        assert_eq!(Kept::now().0[3].sa_sigaction, kept.0[3].sa_sigaction);
+    }
+}
