@@ -1,0 +1,115 @@
+//! What stands for a message where a C MPI matches it, when the message itself travels beside.
+//!
+//! ```text
+//!  0        4           8            12
+//! +--------+-----------+------------+
+//! | number | first_len | second_len |   each unsigned, little-endian
+//! +--------+-----------+------------+
+//! ```
+//!
+//! A choice of ours. A receive that is posted with a C MPI learns nothing of a message that is longer than its memory: neither its
+//! length nor, on some fabrics, one of its octets. So only what fits every receive is sent to be matched: messages of up to
+//! [`DIRECT_MAX`] octets as they are, and for all others, and for split ones, an announcement. It is shorter than any message,
+//! which is how a receiver tells them apart, and a probe as well. The physical messages follow on communicators of their own, from
+//! the same rank, with the number as tag, modulo `TAG_UB` + 1; so halves cannot mix, whatever receives there are.
+
+use thiserror::Error;
+
+use crate::send_policy::HEADERS_LEN;
+
+/// Octets of an announcement.
+pub const ANNOUNCEMENT_LEN: usize = 12;
+
+/// Octets of the longest message that is sent to be matched itself; every receive has room for it.
+pub const DIRECT_MAX: usize = 4096;
+
+const _: () = assert!(ANNOUNCEMENT_LEN < HEADERS_LEN);
+
+/// The announcement of a message of one or two physical messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// The pairing number, at least 1.
+    pub number: u32,
+    /// Octets of the first physical message, with both headers.
+    pub first_len: u32,
+    /// Octets of the second one; 0 when there is none.
+    pub second_len: u32,
+}
+
+/// Numbers that no sender puts into an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("announcement number {number} of a message of {first_len} and {second_len} octets is none")]
+pub struct BadAnnouncement {
+    number: u32,
+    first_len: u32,
+    second_len: u32,
+}
+
+/// Whether a message with these physical messages is sent to be matched itself.
+#[inline]
+#[must_use]
+pub fn is_direct(first_len: usize, second_len: usize) -> bool {
+    first_len <= DIRECT_MAX && second_len == 0
+}
+
+impl Announcement {
+    /// Its octets.
+    #[must_use]
+    pub fn emit(&self) -> [u8; ANNOUNCEMENT_LEN] {
+        let mut octets = [0; ANNOUNCEMENT_LEN];
+        for (field, value) in octets.chunks_exact_mut(4).zip([self.number, self.first_len, self.second_len]) {
+            field.copy_from_slice(&value.to_le_bytes());
+        }
+        octets
+    }
+
+    /// The announcement with these octets.
+    ///
+    /// # Errors
+    /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can be.
+    pub fn parse(octets: &[u8; ANNOUNCEMENT_LEN]) -> Result<Announcement, BadAnnouncement> {
+        let field =
+            |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
+        let (number, first_len, second_len) = (field(0), field(4), field(8));
+        let is_sound = number > 0
+            && first_len as usize >= HEADERS_LEN
+            && first_len <= i32::MAX.cast_unsigned()
+            && second_len <= i32::MAX.cast_unsigned();
+        match is_sound {
+            true => Ok(Announcement { number, first_len, second_len }),
+            false => Err(BadAnnouncement { number, first_len, second_len }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The octets stand where the diagram says.
+    #[test]
+    fn has_its_fields_in_their_places() {
+        let announcement = Announcement { number: 0x0102_0304, first_len: 5000, second_len: 7 };
+        let octets = announcement.emit();
+        assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(Announcement::parse(&octets), Ok(announcement));
+    }
+
+    /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no number, is not.
+    #[test]
+    fn knows_what_no_sender_says() {
+        let parse = |number, first_len, second_len| {
+            Announcement::parse(&Announcement { number, first_len, second_len }.emit()).is_ok()
+        };
+        let max = i32::MAX.cast_unsigned();
+        assert!(parse(1, 16, 0) && parse(u32::MAX, max, max));
+        assert!(!parse(0, 16, 0) && !parse(1, 15, 0) && !parse(1, max + 1, 0) && !parse(1, 16, max + 1));
+    }
+
+    /// Every length of a direct message is told from an announcement's.
+    #[test]
+    fn direct_messages_end_where_every_receive_has_room() {
+        assert!(is_direct(HEADERS_LEN, 0) && is_direct(DIRECT_MAX, 0));
+        assert!(!is_direct(DIRECT_MAX + 1, 0) && !is_direct(HEADERS_LEN, 1));
+    }
+}
