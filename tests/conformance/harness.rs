@@ -3,16 +3,17 @@
 //! A rank that panics, and a deadline that passes, fail the job: every blocked operation then ends with an error, the
 //! threads end, and the test fails with the first reason instead of hanging.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Config, Done, From, Mode, Patient, RequestId, Status};
 
+use crate::board::Board;
 use crate::letter::Letter;
+use crate::under_mpirun;
 use crate::worlds::World;
 
 /// How long a job may take; generous, since machines are busy.
@@ -51,8 +52,7 @@ struct Shared {
     pool: Arc<HeapPool>,
     /// Where the ranks' messages take memory from, when it is not the pool.
     sources: Vec<Arc<dyn SlabSource>>,
-    said: Mutex<HashSet<String>>,
-    news: Condvar,
+    board: Board,
     /// The first failure.
     failure: Mutex<Option<String>>,
 }
@@ -95,13 +95,18 @@ impl Job {
     pub(crate) fn run(self, body: impl Fn(&Party) + Sync) {
         let pool = HeapPool::new(POOL);
         let source: Arc<dyn SlabSource> = pool.clone();
+        if !under_mpirun::has_room(self.ranks) {
+            return;
+        }
         let comms = (self.connect)(self.ranks, self.config.clone(), &pool);
-        let sources = comms.iter().map(|comm| comm.endpoint().source().clone());
+        if comms.is_empty() {
+            return;
+        }
+        let sources = comms.iter().map(|comm| comm.source().clone());
         let shared = Arc::new(Shared {
             pool: pool.clone(),
             sources: sources.filter(|own| !Arc::ptr_eq(own, &source)).collect(),
-            said: Mutex::default(),
-            news: Condvar::new(),
+            board: Board::new(),
             failure: Mutex::default(),
         });
         let parties: Vec<Party> =
@@ -127,6 +132,13 @@ impl Job {
             // What one rank has lent comes back from the others, who hold nothing any more.
             until(|| shared.sources.is_empty() || shared.used() == 0, "what was lent came back");
         }
+        if under_mpirun::directory().is_some() {
+            end_rank(&parties, self.clean);
+            if !self.clean {
+                // What nobody has received is the library's, with its memory.
+                return;
+            }
+        }
         drop(parties);
         until(|| shared.used() == 0, "memory was given back");
         assert_eq!(shared.used(), 0, "octets are still in use after the job in {}", self.name);
@@ -142,9 +154,27 @@ fn until(holds: impl Fn() -> bool, what: &str) {
     }
 }
 
+/// Ends the rank that this process is, unless the test has done so: the next job can be joined then.
+fn end_rank(parties: &[Party], is_clean: bool) {
+    for party in parties {
+        let done = |rank: u32| format!("rank {rank} has done its part");
+        party.say(&done(party.rank()));
+        let deadline = Instant::now() + deadline();
+        // Nobody else is to meet with the end of this one.
+        while !(0..party.size()).all(|rank| party.was_said(&done(rank))) {
+            assert!(Instant::now() < deadline, "another rank does not come to its end");
+            // A library that has not got rid of an answer goes on with it only when it is called.
+            let _ = party.comm.iprobe(ANY);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let ended = party.comm.finish(&mut Patient);
+        assert!(ended.is_ok() || !is_clean, "finish: {ended:?}");
+    }
+}
+
 /// Waits until nothing is left at any rank.
 fn settle(parties: &[Party]) {
-    let left = || parties.iter().map(|p| p.comm.endpoint().leftovers()).collect::<Vec<_>>();
+    let left = || parties.iter().map(|p| p.comm.leftovers()).collect::<Vec<_>>();
     let deadline = Instant::now() + SOON;
     while left().iter().any(|l| *l != (0, 0)) {
         assert!(
@@ -163,16 +193,16 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
         return;
     }
     parties[0].shared.fail(format!("not over after {:?}", deadline()));
-    let endpoints: Vec<_> = parties.iter().map(|p| p.comm.endpoint().clone()).collect();
+    let comms: Vec<_> = parties.iter().map(|p| p.comm.clone()).collect();
     // A thread of its own: a lock that nobody lets go must not keep the job from being failed.
     std::thread::spawn(move || {
-        for endpoint in endpoints {
-            eprintln!("rank {}: {:?} left; {endpoint:#?}", endpoint.rank(), endpoint.leftovers());
+        for comm in comms {
+            eprintln!("rank {}: {:?} left; {comm:#?}", comm.world_rank(), comm.leftovers());
         }
     });
     let failed = Instant::now();
     while failed.elapsed() < Duration::from_secs(2) && !over(Duration::from_millis(100)) {}
-    parties[0].comm.endpoint().fail("the test's deadline has passed");
+    parties[0].comm.fail("the test's deadline has passed");
     if !over(SOON) {
         eprintln!("in {name}: a rank does not end though the job has failed");
         std::process::abort();
@@ -188,7 +218,7 @@ impl Shared {
     /// Notes a failure, unless there is one already.
     fn fail(&self, why: String) {
         lock(&self.failure).get_or_insert(why);
-        self.news.notify_all();
+        self.board.wake();
     }
 }
 
@@ -215,9 +245,9 @@ impl Party {
     /// Runs a thread's part of the test: a panic fails the whole job.
     fn guarded(&self, part: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(part)) {
-            let why = format!("rank {}: {}", self.comm.endpoint().rank(), text_of(panic));
+            let why = format!("rank {}: {}", self.comm.world_rank(), text_of(panic));
             self.shared.fail(why.clone());
-            self.comm.endpoint().fail(&why);
+            self.comm.fail(&why);
         }
     }
 
@@ -253,30 +283,27 @@ impl Party {
 
     /// Where the job's messages take memory from.
     pub(crate) fn source(&self) -> &Arc<dyn SlabSource> {
-        self.comm.endpoint().source()
+        self.comm.source()
     }
 
     /// Lets the other ranks know that something has happened, past the messages.
     pub(crate) fn say(&self, what: &str) {
-        lock(&self.shared.said).insert(what.to_owned());
-        self.shared.news.notify_all();
+        self.shared.board.say(what);
     }
 
     /// Whether this was said.
     pub(crate) fn was_said(&self, what: &str) -> bool {
-        lock(&self.shared.said).contains(what)
+        self.shared.board.was_said(what)
     }
 
     /// Waits until this is said. Does not drive the rank's progress.
     #[track_caller]
     pub(crate) fn hear(&self, what: &str) {
         let deadline = Instant::now() + SOON;
-        let mut said = lock(&self.shared.said);
-        while !said.contains(what) {
+        while !self.was_said(what) {
             assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
             assert!(Instant::now() < deadline, "nobody said in {SOON:?}: {what}");
-            let wait = self.shared.news.wait_timeout(said, Duration::from_millis(50));
-            said = wait.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.board.wait(what);
         }
     }
 

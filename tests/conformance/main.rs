@@ -3,10 +3,12 @@
 //! The suite knows a transport only by what [`mpjdev_device::Comm`] shows of it. `MPJDEV_SOAK=1` makes the amounts larger.
 #![forbid(unsafe_code)]
 
+mod board;
 mod cuts;
 mod harness;
 mod letter;
 mod raw;
 mod suite;
+mod under_mpirun;
 mod waking;
 mod worlds;

@@ -171,7 +171,7 @@ impl Bench {
     /// No message, request or memory is left.
     #[track_caller]
     fn finish_clean(self) {
-        assert_eq!(self.comm.endpoint().leftovers(), (0, 0));
+        assert_eq!(self.comm.leftovers(), (0, 0));
         drop((self.comm, self.wires, self.inboxes));
         assert_eq!(self.pool.used(), 0);
     }

@@ -141,7 +141,7 @@ fn exchange(party: &Party, k: usize, i: usize) {
         }
         1 => {
             let id = party.post(theirs, letter.needs());
-            party.comm.endpoint().wait_any(&[id], None, &mut Patient).expect("wait_any");
+            party.comm.wait_any(&[id], None, &mut Patient).expect("wait_any");
             party.wait_letter(id, &letter);
         }
         2 => {
@@ -151,7 +151,7 @@ fn exchange(party: &Party, k: usize, i: usize) {
         _ => {
             let ids: Vec<_> = sent.into_iter().chain([party.post(theirs, letter.needs())]).collect();
             let receive = ids[ids.len() - 1];
-            party.comm.endpoint().wait_any(&ids, None, &mut Patient).expect("wait_any");
+            party.comm.wait_any(&ids, None, &mut Patient).expect("wait_any");
             party.wait_letter(receive, &letter);
         }
     }
@@ -275,7 +275,7 @@ fn a_wait_for_a_request_that_another_thread_cancels_ends() {
                     }
                     (0..i % 512).for_each(|_| std::hint::spin_loop());
                     let id = request.lock().expect("no panic").take().expect("posted");
-                    assert_eq!(party.comm.endpoint().cancel(id), Ok(true));
+                    assert_eq!(party.comm.cancel(id), Ok(true));
                 }
             }
         });

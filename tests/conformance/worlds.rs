@@ -38,6 +38,8 @@ pub(crate) enum Ability {
     Prompt,
     /// A message that has arrived takes no memory of its sender's.
     LetsGo,
+    /// A communicator is made though one of its members has finished, where nothing is to be asked of it.
+    MakesAlone,
 }
 
 /// Ranks as threads, limits for real work.
@@ -245,6 +247,9 @@ macro_rules! in_every_world {
         in_every_world! { @ udp UDP $($test)+ }
         in_every_world! { @ udp_tiny UDP_TINY $($test)+ }
         in_every_world! { @ udp_lossy UDP_LOSSY $($test)+ }
+
+        /// For worlds that run all of them at once.
+        pub(super) const TESTS: &[(&str, fn(&$crate::worlds::World))] = &[$((stringify!($test), $test)),+];
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {

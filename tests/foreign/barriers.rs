@@ -144,7 +144,7 @@ fn fails(
         all_fail(&site, is_it);
     });
     // What another master has sent to one that gave up stays.
-    assert!(site.ranks.values().all(|comm| comm.endpoint().leftovers().1 == 0));
+    assert!(site.ranks.values().all(|comm| comm.leftovers().1 == 0));
 }
 
 fn has_failed(rank: u32) -> impl Fn(u32, &DeviceError) -> bool + Sync {

@@ -35,7 +35,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
         assert_eq!(content(&site, message), (vec![1], vec![]));
         assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NobodyLeft);
         match orderly {
-            true => assert_eq!(site.comm().endpoint().finish(&mut Patient), Ok(())),
+            true => assert_eq!(site.comm().finish(&mut Patient), Ok(())),
             false => ends_without(&site),
         }
         site.check_clean();
@@ -45,7 +45,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
 /// Nothing is undelivered, but the job cannot end with all of its ranks.
 #[track_caller]
 fn ends_without(site: &Site) {
-    let ended = site.comm().endpoint().finish(&mut Patient);
+    let ended = site.comm().finish(&mut Patient);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
 }
 

@@ -104,7 +104,7 @@ fn ends(what: impl FnOnce(&mut Speaker), numbers: &[&str]) {
     }
     let left = speaker.drain();
     assert!(left.iter().all(|head| head.kind != SYNCACK), "{left:?}");
-    let ended = site.comm().endpoint().finish(&mut mpjdev_device::Patient);
+    let ended = site.comm().finish(&mut mpjdev_device::Patient);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
     site.check_clean();
 }

@@ -16,7 +16,7 @@ use crate::speaker::{FINI, SYNCACK, Speaker};
 const ONE: Client = Client::Foreign(&[1]);
 
 fn finish(comm: &Comm) -> Result<(), DeviceError> {
-    comm.endpoint().finish(&mut for_a_while())
+    comm.finish(&mut for_a_while())
 }
 
 /// Nothing comes but that nothing follows.
@@ -197,7 +197,7 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
                     error => panic!("{clients:?}, rank {rank}: {error}"),
                 }
             }
-            let no_request = |comm: &Comm| comm.endpoint().leftovers().1 == 0;
+            let no_request = |comm: &Comm| comm.leftovers().1 == 0;
             assert!(site.ranks.values().all(no_request));
         }
     }
@@ -237,7 +237,7 @@ fn an_interrupted_finish_is_one_all_the_same() {
         asked += 1;
         asked < 5
     };
-    assert_eq!(site.comm().endpoint().finish(&mut patience), Err(DeviceError::Interrupted));
+    assert_eq!(site.comm().finish(&mut patience), Err(DeviceError::Interrupted));
     expect_fini(&mut speaker);
     assert_eq!(site.recv(from(1, 1), 8).unwrap_err(), DeviceError::Finished { rank: 0 });
     site.check_clean();
@@ -247,7 +247,7 @@ fn an_interrupted_finish_is_one_all_the_same() {
 #[test]
 fn a_job_that_has_failed_ends_without_a_barrier() {
     let (site, mut speaker) = usual_pair();
-    site.comm().endpoint().fail("enough");
+    site.comm().fail("enough");
     assert_eq!(finish(site.comm()), Ok(()));
     expect_fini(&mut speaker);
 }

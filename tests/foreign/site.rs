@@ -183,7 +183,7 @@ impl Site {
     #[track_caller]
     pub(crate) fn check_clean(&self) {
         for comm in self.ranks.values() {
-            assert_eq!(comm.endpoint().leftovers(), (0, 0), "messages and requests");
+            assert_eq!(comm.leftovers(), (0, 0), "messages and requests");
         }
         assert_eq!(self.pool.used(), 0, "octets in use");
     }

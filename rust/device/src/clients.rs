@@ -45,7 +45,7 @@ impl Clients {
 impl Comm {
     /// The world rank of the first member that is not one of ours; none where all are.
     pub(crate) fn first_foreign(&self) -> Option<u32> {
-        let endpoint = self.endpoint();
+        let endpoint = self.endpoint()?;
         match endpoint.remote.is_empty() {
             true => None,
             false => self.members().iter().copied().find(|member| endpoint.wire.is_foreign(*member)),

@@ -2,6 +2,7 @@
 
 mod over_clients;
 mod running;
+mod traffic;
 
 use mpjdev_proto::collective::{Barrier, Creation};
 use mpjdev_proto::context::WORLD;
@@ -51,13 +52,14 @@ impl Comm {
     }
 
     fn barrier_way(&self, is_end: bool) -> Operation {
-        let way = match (self.first_foreign(), self.endpoint().clients()) {
+        let clients = self.endpoint().and_then(|endpoint| Some((endpoint, endpoint.clients()?)));
+        let way = match (self.first_foreign(), clients) {
             (None, _) => {
                 let machine = Barrier::new(self.rank(), self.size() as u32);
                 Way::Machine(Running::barrier(self, machine, is_end))
             }
-            (Some(_), Some(clients)) if self.context() == WORLD => {
-                Way::OverClients(Box::new(OverClients::new(self, clients, is_end)))
+            (Some(_), Some((endpoint, clients))) if self.context() == WORLD => {
+                Way::OverClients(Box::new(OverClients::new(self, endpoint, clients, is_end)))
             }
             (Some(rank), _) => Way::Refused(DeviceError::Foreign { operation: "barrier", rank }),
         };
@@ -113,7 +115,7 @@ impl Operation {
             Way::Machine(running) => running.advance(),
             Way::OverClients(barrier) => barrier.advance(),
             Way::Refused(error) => {
-                self.comm.endpoint().check_running()?;
+                self.comm.check_going(false)?;
                 Err(error.clone())
             }
         }
@@ -145,6 +147,6 @@ impl Operation {
             },
             Way::Refused(_) => return Ok(()),
         };
-        self.comm.endpoint().wait_any(&pending, None, patience).map(drop)
+        self.comm.wait_any(&pending, None, patience).map(drop)
     }
 }

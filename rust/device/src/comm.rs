@@ -10,18 +10,30 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use crate::direct::Direct;
 use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::error::DeviceError;
-use crate::probing::MatchedMessage;
+#[cfg(not(loom))]
+use crate::mpi::{Group, Taken, Wanted};
+use crate::probing;
 use crate::requests::{Completed, RequestId};
 use crate::waiting::Patience;
 
 /// A group of ranks that exchange messages apart from all others.
 #[derive(Clone, Debug)]
 pub struct Comm {
-    endpoint: Arc<Endpoint>,
+    engine: Engine,
     context: u64,
     /// World rank of each member.
     members: Arc<[u32]>,
     rank: u32,
+}
+
+/// Who matches the messages of a rank.
+#[derive(Clone, Debug)]
+pub(crate) enum Engine {
+    /// This crate does, over a transport that moves packets.
+    Packets(Arc<Endpoint>),
+    /// The machine's C MPI does.
+    #[cfg(not(loom))]
+    Library(Arc<Group>),
 }
 
 /// What is known about a message that was received, or that a probe has seen.
@@ -50,13 +62,28 @@ impl Comm {
     /// The communicator of all ranks.
     pub fn world(endpoint: Arc<Endpoint>) -> Comm {
         let (rank, size) = (endpoint.rank(), endpoint.size());
-        Comm { endpoint, context: WORLD, members: (0..size).collect(), rank }
+        Comm { engine: Engine::Packets(endpoint), context: WORLD, members: (0..size).collect(), rank }
+    }
+
+    /// The communicator of a group of a C MPI.
+    #[cfg(not(loom))]
+    pub(crate) fn of_group(group: Arc<Group>) -> Comm {
+        let (context, members, rank) = (group.context(), group.members().clone(), group.member());
+        Comm { engine: Engine::Library(group), context, members, rank }
     }
 
     /// A communicator of some members of this one, given by their ranks in it.
-    pub(crate) fn part(&self, context: u64, members: &[u32], rank: u32) -> Comm {
+    ///
+    /// # Errors
+    /// A C MPI cannot make it.
+    pub(crate) fn part(&self, context: u64, members: &[u32], rank: u32) -> Result<Comm, DeviceError> {
         let members = members.iter().map(|m| self.members[*m as usize]).collect();
-        Comm { endpoint: self.endpoint.clone(), context, members, rank }
+        let engine = match &self.engine {
+            Engine::Packets(endpoint) => Engine::Packets(endpoint.clone()),
+            #[cfg(not(loom))]
+            Engine::Library(group) => return Ok(Comm::of_group(group.part(context, members, rank)?)),
+        };
+        Ok(Comm { engine, context, members, rank })
     }
 
     /// Number of this rank.
@@ -76,9 +103,17 @@ impl Comm {
         &self.members
     }
 
-    /// The rank that this is a communicator of.
-    pub fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
+    /// The rank that this is a communicator of, where this crate matches its messages; none where a C MPI does.
+    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        match &self.engine {
+            Engine::Packets(endpoint) => Some(endpoint),
+            #[cfg(not(loom))]
+            Engine::Library(_) => None,
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// The context of messages between programs.
@@ -99,9 +134,13 @@ impl Comm {
         mode: Mode,
         patience: &mut dyn Patience,
     ) -> Result<(), DeviceError> {
-        let dest = self.member(dest)?;
+        let world = self.member(dest)?;
         self.check_tag(tag)?;
-        self.endpoint.send(dest, self.context, tag, message, mode, patience)
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.send(world, self.context, tag, message, mode, patience),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.send(dest as u32, tag, message, mode, patience),
+        }
     }
 
     /// Starts to send a message; none when that is done already. Does not block.
@@ -116,9 +155,13 @@ impl Comm {
         tag: i32,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        let dest = self.member(dest)?;
+        let world = self.member(dest)?;
         self.check_tag(tag)?;
-        self.endpoint.start_send(dest, self.context, tag, message, mode)
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.start_send(world, self.context, tag, message, mode),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.start_send(dest as u32, tag, message, mode),
+        }
     }
 
     /// Starts to send one message to many destinations; its octets are shared, not copied. Does not block.
@@ -132,14 +175,14 @@ impl Comm {
         tag: i32,
     ) -> Result<Vec<RequestId>, DeviceError> {
         self.check_tag(tag)?;
-        let dests = dests.iter().map(|d| self.member(*d)).collect::<Result<Vec<_>, _>>()?;
+        dests.iter().try_for_each(|dest| self.member(*dest).map(drop))?;
         let mut pending = Vec::new();
         for dest in dests {
-            match self.endpoint.start_send(dest, self.context, tag, message, Mode::Standard) {
+            match self.isend(message, *dest, tag, Mode::Standard) {
                 Ok(id) => pending.extend(id),
                 Err(error) => {
                     // The caller gets none of their requests.
-                    pending.into_iter().for_each(|id| self.endpoint.detach(id));
+                    pending.into_iter().for_each(|id| self.detach(id));
                     return Err(error);
                 }
             }
@@ -164,7 +207,7 @@ impl Comm {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(direct), place) => {
-                self.recv_after(&direct, from, capacity, place.map(Message::into_slab), patience)
+                self.recv_after(direct, from, capacity, place.map(Message::into_slab), patience)
             }
         }
     }
@@ -182,8 +225,12 @@ impl Comm {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Result<Result<Status, Direct>, DeviceError> {
-        let selector = self.selector(from)?;
-        match (self.endpoint.receive_directly(selector, capacity, place), place) {
+        let direct = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.receive_directly(self.selector(from)?, capacity, place),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.receive_directly(self.wanted(from)?, capacity, place),
+        };
+        match (direct, place) {
             (Direct::Taken(taken), Some(message)) => Ok(Ok(self.status(&taken?, message))),
             (Direct::Taken(taken), None) => Err(taken.err().unwrap_or(DeviceError::NoSuchRequest)),
             (direct, _) => Ok(Err(direct)),
@@ -196,14 +243,21 @@ impl Comm {
     /// As for [`recv`](Self::recv).
     pub fn recv_after(
         &self,
-        direct: &Direct,
+        direct: Direct,
         from: From,
         capacity: usize,
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
-        let args = self.receive_args(from, capacity, spare)?;
-        let (envelope, message) = self.endpoint.receive_after(direct, args, patience)?;
+        let (envelope, message) = match &self.engine {
+            Engine::Packets(endpoint) => {
+                endpoint.receive_after(&direct, self.receive_args(from, capacity, spare)?, patience)?
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => {
+                group.receive_after(direct, self.wanted(from)?, capacity, spare, patience)?
+            }
+        };
         Ok((self.status(&envelope, &message), message))
     }
 
@@ -212,7 +266,11 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; this rank has finished.
     pub fn irecv(&self, from: From, capacity: usize, spare: Option<Slab>) -> Result<RequestId, DeviceError> {
-        self.endpoint.start_receive(self.receive_args(from, capacity, spare)?)
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.start_receive(self.receive_args(from, capacity, spare)?),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.start_receive(self.wanted(from)?, capacity, spare),
+        }
     }
 
     /// Waits for a message without receiving it. Blocks.
@@ -220,7 +278,11 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; nobody is left to send it; interrupted.
     pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
-        let (envelope, size) = self.endpoint.probe(&self.selector(from)?, &self.members, patience)?;
+        let (envelope, size) = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.probe(self.wanted(from)?, patience)?,
+        };
         Ok(self.seen(&envelope, size))
     }
 
@@ -229,7 +291,11 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; nobody is left to send it.
     pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
-        let found = self.endpoint.probe_now(&self.selector(from)?, &self.members)?;
+        let found = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.probe_now(self.wanted(from)?)?,
+        };
         Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
     }
 
@@ -238,16 +304,31 @@ impl Comm {
     /// # Errors
     /// As for [`iprobe`](Self::iprobe).
     pub fn improbe(&self, from: From) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
-        let taken = self.endpoint.take_matched(&self.selector(from)?, &self.members)?;
-        Ok(taken.map(|mut m| {
-            m.owner = Some(self.endpoint.clone());
-            (self.seen(&m.envelope(), m.needs_capacity()), m)
-        }))
+        let taken = match &self.engine {
+            Engine::Packets(endpoint) => {
+                let taken = endpoint.take_matched(&self.selector(from)?, &self.members)?;
+                taken.map(|mut taken| {
+                    taken.owner = Some(endpoint.clone());
+                    MatchedMessage::Packets(taken)
+                })
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.take_matched(self.wanted(from)?)?.map(MatchedMessage::Library),
+        };
+        Ok(taken.map(|m| (self.seen(&m.envelope(), m.needs_capacity()), m)))
     }
 
     /// Receives a message that was taken out of matching. Does not block.
     pub fn imrecv(&self, matched: MatchedMessage, capacity: usize) -> RequestId {
-        self.endpoint.start_matched_receive(matched, capacity)
+        match (matched, &self.engine) {
+            (MatchedMessage::Packets(matched), Engine::Packets(endpoint)) => {
+                endpoint.start_matched_receive(matched, capacity)
+            }
+            #[cfg(not(loom))]
+            (MatchedMessage::Library(matched), _) => matched.start(capacity),
+            #[cfg(not(loom))]
+            (MatchedMessage::Packets(_), _) => unreachable!("a communicator's messages are of its engine"),
+        }
     }
 
     /// The outcome of a request if it is done; the request is gone then. Does not block.
@@ -255,7 +336,12 @@ impl Comm {
     /// # Errors
     /// Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
-        Ok(self.endpoint.test(id)?.map(|completed| self.done(completed)))
+        let completed = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.test(id)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().test(id)?,
+        };
+        Ok(completed.map(|completed| self.done(completed)))
     }
 
     /// Waits for a request. Blocks.
@@ -268,7 +354,12 @@ impl Comm {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<Done, DeviceError> {
-        Ok(self.done(self.endpoint.wait(id, deadline, patience)?))
+        let completed = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.wait(id, deadline, patience)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().wait(id, deadline, patience)?,
+        };
+        Ok(self.done(completed))
     }
 
     fn done(&self, completed: Completed) -> Done {
@@ -310,7 +401,7 @@ impl Comm {
 
     #[inline]
     fn check_tag(&self, tag: i32) -> Result<(), DeviceError> {
-        let max = self.endpoint.config().tag_ub;
+        let max = self.config().tag_ub;
         if tag < 0 || tag > max { Err(DeviceError::BadTag { tag, max }) } else { Ok(()) }
     }
 
@@ -321,6 +412,14 @@ impl Comm {
             self.check_tag(tag)?;
         }
         Ok(Selector { context: self.context, source, tag: from.tag })
+    }
+
+    /// What a receive asks for, its source numbered here.
+    #[cfg(not(loom))]
+    #[inline]
+    fn wanted(&self, from: From) -> Result<Wanted, DeviceError> {
+        let Selector { tag, .. } = self.selector(from)?;
+        Ok(Wanted { source: from.source.map(|source| source as u32), tag })
     }
 
     #[inline]
@@ -344,6 +443,39 @@ impl Comm {
             tag: Some(tag),
         };
         ReceiveArgs { selector, capacity, spare: None, members: None }
+    }
+}
+
+/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
+/// sender goes on, and nothing of it stays.
+#[derive(Debug)]
+pub enum MatchedMessage {
+    /// Of a transport that moves packets.
+    #[doc(hidden)]
+    Packets(probing::MatchedMessage),
+    /// Of a C MPI.
+    #[doc(hidden)]
+    #[cfg(not(loom))]
+    Library(Taken),
+}
+
+impl MatchedMessage {
+    /// The message's envelope, its source numbered in the world.
+    pub fn envelope(&self) -> Envelope {
+        match self {
+            MatchedMessage::Packets(matched) => matched.envelope(),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(matched) => matched.envelope(),
+        }
+    }
+
+    /// Capacity that the receiving buffer needs.
+    pub fn needs_capacity(&self) -> usize {
+        match self {
+            MatchedMessage::Packets(matched) => matched.needs_capacity(),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(matched) => matched.needs_capacity(),
+        }
     }
 }
 

@@ -21,6 +21,9 @@ pub enum Direct {
     Nothing,
     /// Nowhere: it is not open.
     Closed,
+    /// To the end of polling, with a receive that is posted.
+    #[cfg(not(loom))]
+    Posted(Box<crate::mpi::Receive>),
 }
 
 impl Endpoint {

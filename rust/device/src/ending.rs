@@ -24,9 +24,18 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    fn add(&mut self, message: (u32, i32, usize)) {
+    pub(crate) fn add(&mut self, message: (u32, i32, usize)) {
         self.count += 1;
         self.first.get_or_insert(message);
+    }
+
+    /// Nothing, when there are none.
+    #[cfg(not(loom))]
+    pub(crate) fn reported(&self) -> Result<(), DeviceError> {
+        match self.first {
+            None => Ok(()),
+            Some((rank, tag, len)) => Err(DeviceError::Undelivered { count: self.count, rank, tag, len }),
+        }
     }
 
     fn add_all(&mut self, messages: Option<(u32, i32, usize)>) {

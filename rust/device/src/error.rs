@@ -137,6 +137,10 @@ pub enum DeviceError {
         /// How many.
         open: usize,
     },
+    /// The C MPI refuses, in its own words.
+    #[cfg(not(loom))]
+    #[error(transparent)]
+    Library(#[from] mpjdev_sys::mpi::MpiError),
     /// What finishing could not deliver.
     #[error("{count} messages were not delivered, the first to rank {rank} with tag {tag}, {len} octets")]
     Undelivered {

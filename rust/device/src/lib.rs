@@ -19,11 +19,14 @@ pub mod error;
 #[cfg(not(loom))]
 mod helper;
 pub mod job;
+#[cfg(not(loom))]
+pub mod mpi;
 mod outbox;
 mod pairing;
 pub mod pool;
 mod probing;
 mod progress;
+mod rank;
 mod remote;
 mod requests;
 mod sending;
@@ -34,13 +37,12 @@ mod unexpected;
 mod waiting;
 
 pub use clients::Clients;
-pub use comm::{Comm, Done, From, Status};
+pub use comm::{Comm, Done, From, MatchedMessage, Status};
 pub use config::Config;
 pub use direct::Direct;
 pub use endpoint::{Endpoint, Mode};
 pub use error::DeviceError;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::slots as handles;
-pub use probing::MatchedMessage;
 pub use requests::{Completed, RequestId};
 pub use waiting::{Patience, Patient, deadline_after};

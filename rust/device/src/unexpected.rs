@@ -366,7 +366,7 @@ pub(crate) fn physical(
 
 /// Damage with the sender in it.
 #[inline]
-fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
+pub(crate) fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
     let Envelope { source, tag, .. } = *envelope;
     move |error| DeviceError::Damaged { error, source_rank: source, tag }
 }

@@ -511,6 +511,8 @@ natives! {
     "size" Java_mpjdev_core_Native_size = crate::comm::size, (comm: long) -> int;
     "freeComm" Java_mpjdev_core_Native_freeComm = crate::comm::free, (comm: long) -> void;
     "finish" Java_mpjdev_core_Native_finish = crate::comm::finish, (comm: long) -> void;
+    "usesMpi" Java_mpjdev_core_Native_usesMpi = crate::comm::uses_mpi, () -> bool;
+    "endProcess" Java_mpjdev_core_Native_endProcess = crate::comm::end_process, (why: string) -> void;
     "abort" Java_mpjdev_core_Native_abort = crate::comm::abort, (comm: long, why: string) -> void;
     "send" Java_mpjdev_core_Native_send = crate::comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
     "isend" Java_mpjdev_core_Native_isend = crate::comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;

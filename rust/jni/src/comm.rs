@@ -3,12 +3,11 @@
 //! A result that describes a message is one number: source in bits 32 to 62, tag below. Its size, and type and count of
 //! the first section, go into the `Received` argument. [`PENDING`] and [`SENT`] are negative.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_device::collective::{Operation, Outcome};
 use mpjdev_device::{
-    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, job,
+    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, job, mpi,
 };
 
 use crate::array::{Array, IntArray};
@@ -50,12 +49,12 @@ fn from(source: i32, tag: i32) -> From {
 /// What a receive asks for, checked before its buffer is emptied for it: a refused call changes nothing.
 #[inline(always)]
 fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
-    comm.endpoint().check_unfinished()?;
+    comm.check_unfinished()?;
     let from = from(source, tag);
     if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
         return Err(DeviceError::BadRank { rank, size: comm.size() }.into());
     }
-    let max = comm.endpoint().config().tag_ub;
+    let max = comm.config().tag_ub;
     match from.tag {
         Some(tag) if tag < 0 || tag > max => Err(DeviceError::BadTag { tag, max }.into()),
         _ => Ok(from),
@@ -93,7 +92,9 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
 pub(crate) fn process_world(env: &mut Env) -> Answer {
     match job::join(Config::default(), handle::pool(), &mut || !env.is_interrupted())? {
         Some(joined) => {
-            handle::share(joined.source, joined.world.endpoint());
+            if let Some(endpoint) = joined.world.endpoint() {
+                handle::share(joined.source, endpoint);
+            }
             handle::keep_comm(joined.world)
         }
         None => world_of_one(env),
@@ -107,6 +108,17 @@ pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) ->
         let handle = handle::keep_comm(world)?;
         worlds.put_long(env, rank, handle);
     }
+    Ok(())
+}
+
+/// Whether the process has to [end its MPI](end_process) before it ends.
+pub(crate) fn uses_mpi(_: &mut Env) -> Answer<bool> {
+    Ok(mpi::is_used())
+}
+
+/// Ends the use of an MPI; nothing where there was none. A process whose rank has not finished ends its job, for this reason.
+pub(crate) fn end_process(_: &mut Env, why: String) -> Answer<()> {
+    mpi::end((!why.is_empty()).then_some(&*why));
     Ok(())
 }
 
@@ -126,14 +138,16 @@ pub(crate) fn free(_: &mut Env, comm: i64) -> Answer<()> {
 /// Ends this rank.
 pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
     let comm = handle::comm(comm)?;
-    let finished = comm.endpoint().finish(&mut || !env.is_interrupted());
-    handle::unshare(comm.endpoint());
+    let finished = comm.finish(&mut || !env.is_interrupted());
+    if let Some(endpoint) = comm.endpoint() {
+        handle::unshare(endpoint);
+    }
     Ok(finished?)
 }
 
 /// Ends the job: all operations of all ranks fail.
 pub(crate) fn abort(_: &mut Env, comm: i64, why: String) -> Answer<()> {
-    handle::comm(comm)?.endpoint().fail(&why);
+    handle::comm(comm)?.fail(&why);
     Ok(())
 }
 
@@ -163,7 +177,7 @@ fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
     match comm.wait(id, None, &mut || !env.is_interrupted()) {
         Ok(_) => Ok(()),
         Err(error) => {
-            comm.endpoint().detach(id);
+            comm.detach(id);
             Err(error.into())
         }
     }
@@ -222,7 +236,7 @@ fn receive(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answ
             Err(direct) => direct,
         };
         let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv_after(&direct, from, capacity, spare, &mut || !env.is_interrupted());
+        let result = comm.recv_after(direct, from, capacity, spare, &mut || !env.is_interrupted());
         let (status, message) = end_receive(buffer, result)?;
         deliver(buffer, message);
         Ok(status)
@@ -389,19 +403,19 @@ pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -
         active.push((place, handle::request(handle)?));
     }
     let Some((_, first)) = active.first() else { return Ok(-1) };
-    let endpoint = first.comm.endpoint().clone();
-    if active.iter().any(|(_, r)| !Arc::ptr_eq(r.comm.endpoint(), &endpoint)) {
+    let comm = first.comm.clone();
+    if active.iter().any(|(_, r)| !r.comm.is_of_same_rank(&comm)) {
         return Err(DeviceError::MixedRanks.into());
     }
     let ids: Vec<_> = active.iter().map(|(_, r)| r.id).collect();
-    let at = endpoint.wait_any(&ids, deadline(nanos), &mut || !env.is_interrupted())?;
+    let at = comm.wait_any(&ids, deadline(nanos), &mut || !env.is_interrupted())?;
     Ok(active[at].0 as i32)
 }
 
 pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
     // Another thread may have waited for it meanwhile: then it is too late, and no error.
     let Ok(r) = handle::request(request) else { return Ok(false) };
-    match r.comm.endpoint().cancel(r.id) {
+    match r.comm.cancel(r.id) {
         Err(DeviceError::NoSuchRequest) => Ok(false),
         answer => Ok(answer?),
     }
@@ -413,7 +427,7 @@ pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
     let detached = Pending::Detached(comm.clone(), id);
     let kept = buffer.is_some_and(|b| handle::with_any_buffer(b, |b| b.pending = Some(detached)).is_ok());
     if !kept {
-        comm.endpoint().detach(id);
+        comm.detach(id);
     }
     Ok(())
 }

@@ -124,6 +124,7 @@ fn join_class(error: &JoinError) -> JavaClass {
         | JoinError::Refused { .. }
         | JoinError::Launcher(_)
         | JoinError::Mesh { .. }
+        | JoinError::Mpi(_)
         | JoinError::Meeting { .. }
         | JoinError::Foreign { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,
@@ -161,7 +162,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::PeerFailed { rank, .. } | DeviceError::PeerFinished { rank } => {
             from(code::PEER_FAILED, rank)
         }
-        DeviceError::NobodyLeft => coded(code::PEER_FAILED),
+        DeviceError::NobodyLeft | DeviceError::Library(_) => coded(code::PEER_FAILED),
         DeviceError::NeverCame { rank, .. } => from(code::PEER_FAILED, rank),
         DeviceError::TimedOut { .. } => coded(code::TIMED_OUT),
         DeviceError::Interrupted => coded(code::INTERRUPTED),

@@ -133,7 +133,7 @@ impl Buffer {
 pub(crate) fn close(handle: i64) {
     // Stale: closed before, which is what the caller wants.
     if let Ok(Buffer { pending: Some(Pending::Detached(comm, id)), .. }) = BUFFERS.remove(handle) {
-        comm.endpoint().detach(id);
+        comm.detach(id);
     }
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn free_comm(handle: i64) {
 /// Keeps a request for Java and gives its handle.
 pub(crate) fn keep_request(request: Request) -> Result<i64, Failure> {
     REQUESTS.insert(request).map_err(|(request, r)| {
-        request.comm.endpoint().detach(request.id);
+        request.comm.detach(request.id);
         Failure::handle(REQUEST)(r)
     })
 }

@@ -75,7 +75,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
         for (split, mode) in [(false, Mode::Synchronous), (true, Mode::Standard), (true, Mode::Synchronous)] {
             let bench = Bench::new(2, physical);
             let endpoint: Arc<OnceLock<Weak<Endpoint>>> = Arc::default();
-            endpoint.set(Arc::downgrade(bench.comm.endpoint())).expect("set once");
+            endpoint.set(Arc::downgrade(bench.comm.endpoint().expect("packets"))).expect("set once");
             let form = if split { letter(1) } else { Letter::plain(1, 40) };
             let message = bench.message(&form);
             let Bench { comm, wires, inboxes, pool, after_epoch, .. } = bench;
@@ -90,7 +90,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
                 let error = comm.wait(id, Some(soon()), &mut Patient).unwrap_err();
                 assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
             }
-            assert_eq!(comm.endpoint().leftovers(), (0, 0));
+            assert_eq!(comm.leftovers(), (0, 0));
             drop((comm, wire, inboxes, message));
             assert_eq!(pool.used(), 0);
         }
@@ -154,7 +154,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
         let (done, over) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let comm = RANK.lock().expect("no panic").take().expect("asked once");
-            comm.endpoint().leftovers();
+            comm.leftovers();
             let _ = done.send(());
         });
         let _ = BLOCKED.set(over.recv_timeout(Duration::from_secs(1)).is_err());
@@ -182,7 +182,7 @@ fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
         Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
     }
     let begun = Instant::now();
-    assert_eq!(bench.comm.endpoint().finish(&mut Patient), Ok(()));
+    assert_eq!(bench.comm.finish(&mut Patient), Ok(()));
     assert!(begun.elapsed() < Duration::from_secs(2), "finish took {:?}", begun.elapsed());
     bench.finish_clean();
 }

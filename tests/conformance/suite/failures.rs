@@ -40,8 +40,8 @@ fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
         }
         _ => {
             let ids = [comm.irecv(from(0, 7), 0, None)?, comm.irecv(from(2, 7), 0, None)?];
-            let at = comm.endpoint().wait_any(&ids, None, &mut Patient)?;
-            comm.endpoint().detach(ids[1 - at]);
+            let at = comm.wait_any(&ids, None, &mut Patient)?;
+            comm.detach(ids[1 - at]);
             comm.test(ids[at]).map(drop)
         }
     }
@@ -53,7 +53,7 @@ fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
         Job::new(world, 3).untidy().run(|party| match party.rank() {
             0 => {
                 party.hear("blocks");
-                party.comm.endpoint().fail("the disk is full");
+                party.comm.fail("the disk is full");
             }
             1 => {
                 party.say("blocks");
@@ -72,7 +72,7 @@ fn a_failure_ends_all_threads_of_a_rank(world: &World) {
     job.run(|party| match party.rank() {
         0 => {
             party.hear("blocks");
-            party.comm.endpoint().fail("the disk is full");
+            party.comm.fail("the disk is full");
         }
         1 => {
             let begun = Instant::now();
@@ -91,7 +91,7 @@ fn a_failure_ends_all_threads_of_a_rank(world: &World) {
 fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &World) {
     Job::new(world, 3).untidy().run(|party| {
         if party.rank() == 1 {
-            party.comm.endpoint().fail("the disk is full");
+            party.comm.fail("the disk is full");
             party.say("failed");
         }
         party.hear("failed");
@@ -115,13 +115,13 @@ fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &Wo
 fn the_first_failure_is_the_one_that_is_told(world: &World) {
     Job::new(world, 2).untidy().run(|party| {
         if party.rank() == 0 {
-            party.comm.endpoint().fail("the disk is full");
-            party.comm.endpoint().fail("something else");
+            party.comm.fail("the disk is full");
+            party.comm.fail("something else");
             party.say("failed");
         } else {
             party.hear("failed");
             party.knows_of(0);
-            party.comm.endpoint().fail("what came of it");
+            party.comm.fail("what came of it");
         }
         assert_eq!(party.comm.recv(ANY, 0, None, &mut Patient).unwrap_err(), failed(0));
     });
@@ -133,7 +133,7 @@ fn a_failure_ends_a_receive_that_has_only_its_first_half(world: &World) {
         let letter = Letter::split(1, 16, 5000);
         if party.rank() == 0 {
             let sends: Vec<_> = (0..50).map(|_| party.isend(Mode::Standard, &letter, 1, 1)).collect();
-            party.comm.endpoint().fail("the disk is full");
+            party.comm.fail("the disk is full");
             for id in sends.into_iter().flatten() {
                 let _ = party.comm.wait(id, None, &mut Patient);
             }

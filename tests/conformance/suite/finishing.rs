@@ -34,7 +34,7 @@ in_every_world![
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
 
 fn finish(party: &Party) -> Result<(), DeviceError> {
-    party.comm.endpoint().finish(&mut Patient)
+    party.comm.finish(&mut Patient)
 }
 
 fn gone(rank: u32) -> DeviceError {
@@ -47,7 +47,7 @@ fn messages_sent_before_a_finish_arrive_and_then_receives_fail(world: &World) {
         if party.rank() == 0 {
             for letter in letters {
                 let id = party.isend(Mode::Standard, &letter, 1, 1);
-                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                id.into_iter().for_each(|id| party.comm.detach(id));
             }
             assert_eq!(finish(party), Ok(()));
         } else {
@@ -189,7 +189,7 @@ fn finish_names_what_nobody_receives_within_its_patience(world: &World) {
             if party.rank() == 0 {
                 for tag in [31, 32, 33] {
                     let id = party.isend(Mode::Synchronous, &letter, 1, tag).expect("pending");
-                    party.comm.endpoint().detach(id);
+                    party.comm.detach(id);
                 }
                 let begun = Instant::now();
                 let len = letter.primary + letter.secondary + 16;
@@ -221,8 +221,8 @@ fn finish_outlasts_its_patience_while_the_peer_shows_life(world: &World) {
             let other = party.post(from(1, 2), 16);
             let deadline = Instant::now() + 3 * patience;
             assert!(party.comm.wait(other, Some(deadline), &mut Patient).is_err());
-            assert_eq!(party.comm.endpoint().cancel(other), Ok(true));
-            party.comm.endpoint().detach(other);
+            assert_eq!(party.comm.cancel(other), Ok(true));
+            party.comm.detach(other);
             party.expect(from(0, 1), &SMALL);
         }
     });
@@ -236,7 +236,7 @@ fn ranks_that_finish_with_messages_for_each_other_both_end(world: &World) {
         // To itself too: nobody else can receive that.
         for dest in [peer, party.rank()] {
             let id = party.isend(Mode::Synchronous, &SMALL, dest, 1).expect("pending");
-            party.comm.endpoint().detach(id);
+            party.comm.detach(id);
         }
         party.say(&format!("{} has sent", party.rank()));
         party.hear(&format!("{peer} has sent"));
@@ -250,7 +250,7 @@ fn finish_names_what_its_receiver_finished_without(world: &World) {
     Job::new(world, 2).untidy().run(|party| {
         if party.rank() == 0 {
             let forgotten = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-            party.comm.endpoint().detach(forgotten);
+            party.comm.detach(forgotten);
             let kept = party.isend(Mode::Synchronous, &Letter::split(2, 16, 90), 1, 2).expect("pending");
             party.say("sent");
             let undelivered = DeviceError::Undelivered { count: 2, rank: 1, tag: 1, len: 32 };
@@ -312,7 +312,7 @@ fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
         run(world, 3, |party| {
             if party.rank() > 0 {
                 let id = party.isend(Mode::Standard, &SMALL, 0, 1);
-                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                id.into_iter().for_each(|id| party.comm.detach(id));
                 assert_eq!(finish(party), Ok(()));
             } else if round % 2 == 0 {
                 party.expect(from(2, 1), &SMALL);
@@ -373,7 +373,7 @@ fn nothing_is_sent_while_a_finish_waits(world: &World) {
             return;
         }
         let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-        party.comm.endpoint().detach(id);
+        party.comm.detach(id);
         party.threads(2, |thread| {
             if thread == 0 {
                 assert_eq!(finish(party), Ok(()));
@@ -398,7 +398,7 @@ fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &Wor
     job.run(|party| match party.rank() {
         0 => {
             let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-            party.comm.endpoint().detach(id);
+            party.comm.detach(id);
             let begun = Instant::now();
             let ended = finish(party);
             let took = begun.elapsed();
@@ -412,7 +412,7 @@ fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &Wor
             let begun = Instant::now();
             while !party.was_said("over") && begun.elapsed() < Duration::from_secs(4) {
                 let id = party.isend(Mode::Standard, &SMALL, 1, 2);
-                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                id.into_iter().for_each(|id| party.comm.detach(id));
                 (0..128).for_each(|_| drop(party.comm.iprobe(ANY)));
                 std::thread::sleep(Duration::from_millis(20));
             }

@@ -186,7 +186,7 @@ fn unexpected_split_messages_use_bounded_memory(world: &World) {
         if party.rank() == 0 {
             let done_at_once = (0..COUNT).filter(|i| {
                 let id = party.isend(Mode::Standard, &letter(*i), 1, 1);
-                id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                id.into_iter().for_each(|id| party.comm.detach(id));
                 id.is_none()
             });
             let done = done_at_once.count();

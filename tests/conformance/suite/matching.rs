@@ -165,7 +165,7 @@ fn a_wildcard_receive_tells_the_actual_source_and_tag(world: &World) {
 
 fn the_largest_tag_and_tag_zero_are_ordinary_tags(world: &World) {
     run(world, 2, |party| {
-        let max = party.comm.endpoint().config().tag_ub;
+        let max = party.comm.config().tag_ub;
         for tag in [0, 1, max - 1, max] {
             match party.rank() {
                 0 => party.send(&letter(0, 2), 1, tag),
@@ -179,7 +179,7 @@ fn the_largest_tag_and_tag_zero_are_ordinary_tags(world: &World) {
 fn bad_ranks_and_tags_are_refused_with_their_numbers(world: &World) {
     use mpjdev_device::DeviceError::{BadRank, BadTag};
     run(world, 2, |party| {
-        let max = party.comm.endpoint().config().tag_ub;
+        let max = party.comm.config().tag_ub;
         let message = letter(0, 0).write(party.source());
         let send = |dest, tag| party.comm.isend(&message, dest, tag, Mode::Standard).map(drop);
         let post = |from| party.comm.irecv(from, 0, None).map(drop);

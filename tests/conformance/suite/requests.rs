@@ -40,8 +40,8 @@ fn a_test_tells_of_a_request_until_its_outcome_is_taken(world: &World) {
                 let id = party.post(from(0, 7), letter.needs());
                 assert!(party.comm.test(id).expect("test").is_none());
                 party.say(&format!("pending {i}"));
-                party.until("the receive is done", || party.comm.endpoint().is_done(id));
-                assert!(party.comm.endpoint().is_done(id), "it stays so");
+                party.until("the receive is done", || party.comm.is_done(id));
+                assert!(party.comm.is_done(id), "it stays so");
                 let done = party.comm.test(id).expect("test").expect("done");
                 letter.check(&done.message.expect("a message"));
                 assert_eq!(party.comm.test(id).unwrap_err(), DeviceError::NoSuchRequest);
@@ -64,7 +64,7 @@ fn waiting_for_any_finds_the_one_that_is_done(world: &World) {
             for i in order {
                 party.say(&format!("waits for {i}"));
                 let pending: Vec<_> = ids.iter().map(|(_, id)| *id).collect();
-                let at = party.comm.endpoint().wait_any(&pending, None, &mut Patient).expect("wait_any");
+                let at = party.comm.wait_any(&pending, None, &mut Patient).expect("wait_any");
                 let (tag, id) = ids.remove(at);
                 assert_eq!(tag, i);
                 assert_eq!(party.wait_letter(id, &Letter::plain(i as u64, 128)).tag, i);
@@ -87,7 +87,7 @@ fn a_wait_that_timed_out_leaves_the_request_pending_and_it_completes_later(world
                     let error = party.comm.wait(id, Some(deadline), &mut Patient).unwrap_err();
                     assert!(matches!(error, DeviceError::TimedOut { .. }), "{error}");
                     assert!(Instant::now() >= deadline);
-                    let any = party.comm.endpoint().wait_any(&[id], Some(deadline), &mut Patient);
+                    let any = party.comm.wait_any(&[id], Some(deadline), &mut Patient);
                     assert!(matches!(any, Err(DeviceError::TimedOut { .. })));
                 }
                 party.say(&format!("timed out {i}"));
@@ -128,7 +128,7 @@ fn an_interrupted_blocking_receive_is_withdrawn(world: &World) {
         } else {
             let error = party.comm.recv(ANY, SMALL.needs(), None, &mut || false).unwrap_err();
             assert_eq!(error, DeviceError::Interrupted);
-            assert_eq!(party.comm.endpoint().leftovers(), (0, 0));
+            assert_eq!(party.comm.leftovers(), (0, 0));
             party.say("interrupted");
             party.expect(ANY, &SMALL);
         }
@@ -143,8 +143,8 @@ fn an_unmatched_receive_is_cancelled_for_certain(world: &World) {
         } else {
             let ids: Vec<_> = [from(0, 7), ANY, from(None, 7)].map(|f| party.post(f, SMALL.needs())).into();
             for id in ids {
-                assert_eq!(party.comm.endpoint().cancel(id), Ok(true));
-                assert_eq!(party.comm.endpoint().cancel(id), Ok(false), "it is done");
+                assert_eq!(party.comm.cancel(id), Ok(true));
+                assert_eq!(party.comm.cancel(id), Ok(false), "it is done");
                 assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
             }
             party.say("cancelled");
@@ -161,7 +161,7 @@ fn a_receive_that_has_its_message_is_not_cancelled(world: &World) {
             } else {
                 party.see(from(0, 7));
                 let id = party.post(from(0, 7), letter.needs());
-                assert_eq!(party.comm.endpoint().cancel(id), Ok(false));
+                assert_eq!(party.comm.cancel(id), Ok(false));
                 party.wait_letter(id, &letter);
             }
         }
@@ -183,7 +183,7 @@ fn a_cancel_that_races_with_the_arrival_loses_no_message(world: &World) {
                 at.store(round + 1, SeqCst);
                 // Sooner or later after the message was let go.
                 (0..round % 64).for_each(|_| std::hint::spin_loop());
-                if party.comm.endpoint().cancel(id).expect("cancel") {
+                if party.comm.cancel(id).expect("cancel") {
                     assert_eq!(party.comm.test(id).unwrap_err(), DeviceError::Cancelled);
                     party.expect(from(0, 7), &letter);
                 } else {
@@ -206,11 +206,11 @@ fn a_cancelled_send_never_arrives_and_one_that_is_not_does(world: &World) {
                     arrive += 1;
                     continue;
                 };
-                if party.comm.endpoint().cancel(id).expect("cancel") {
+                if party.comm.cancel(id).expect("cancel") {
                     assert_eq!(party.comm.test(id).unwrap_err(), DeviceError::Cancelled);
                 } else {
                     arrive += 1;
-                    party.comm.endpoint().detach(id);
+                    party.comm.detach(id);
                 }
             }
             party.send(&Letter::plain(arrive, 0), 1, 9);
@@ -240,7 +240,7 @@ fn a_detached_receive_takes_its_message_and_drops_it(world: &World) {
                 party.send(&SMALL, 1, 7);
             } else {
                 let id = party.post(from(0, 7), letter.needs());
-                party.comm.endpoint().detach(id);
+                party.comm.detach(id);
                 party.say(&format!("detached {i}"));
                 party.expect(from(0, 7), &SMALL);
             }
@@ -253,7 +253,7 @@ fn a_detached_send_arrives(world: &World) {
         for letter in letters() {
             if party.rank() == 0 {
                 let id = party.isend(Mode::Synchronous, &letter, 1, 7).expect("pending");
-                party.comm.endpoint().detach(id);
+                party.comm.detach(id);
             } else {
                 party.expect(from(0, 7), &letter);
             }
@@ -266,15 +266,15 @@ fn a_detached_send_arrives(world: &World) {
 fn a_request_that_is_gone_is_named_as_such(world: &World) {
     run(world, 1, |party| {
         let first = party.post(ANY, 0);
-        party.comm.endpoint().cancel(first).expect("cancel");
+        party.comm.cancel(first).expect("cancel");
         assert_eq!(party.comm.test(first).unwrap_err(), DeviceError::Cancelled);
         let second = party.post(ANY, 0);
         assert_eq!(party.comm.test(first).unwrap_err(), DeviceError::NoSuchRequest);
-        assert_eq!(party.comm.endpoint().cancel(first), Err(DeviceError::NoSuchRequest));
+        assert_eq!(party.comm.cancel(first), Err(DeviceError::NoSuchRequest));
         assert_eq!(party.comm.wait(first, None, &mut Patient).unwrap_err(), DeviceError::NoSuchRequest);
-        party.comm.endpoint().detach(first);
+        party.comm.detach(first);
         assert!(party.comm.test(second).expect("test").is_none());
-        assert_eq!(party.comm.endpoint().cancel(second), Ok(true));
-        party.comm.endpoint().detach(second);
+        assert_eq!(party.comm.cancel(second), Ok(true));
+        party.comm.detach(second);
     });
 }

@@ -170,7 +170,7 @@ fn too_many_open_split_messages_are_refused_and_go_on_when_some_are_received(wor
             let refused = loop {
                 match party.comm.isend(&message, 1, 7, Mode::Standard) {
                     Ok(id) => {
-                        id.into_iter().for_each(|id| party.comm.endpoint().detach(id));
+                        id.into_iter().for_each(|id| party.comm.detach(id));
                         sent += 1;
                     }
                     Err(error) => break Some(error),

@@ -118,11 +118,11 @@ fn standard_sends_past_the_credit_are_done_after_their_match(world: &World) {
                 (0..COUNT).map(|i| party.isend(Mode::Standard, &letter(i), 1, i as i32)).collect();
             party.until("all messages are at their destination", || {
                 for id in sends.iter().flatten() {
-                    party.comm.endpoint().is_done(*id);
+                    party.comm.is_done(*id);
                 }
                 party.was_said("all there")
             });
-            let is_done = |id: &Option<RequestId>| id.is_none_or(|id| party.comm.endpoint().is_done(id));
+            let is_done = |id: &Option<RequestId>| id.is_none_or(|id| party.comm.is_done(id));
             let done = sends.iter().filter(|id| is_done(id)).count();
             assert!(done * 1016 <= CREDIT, "{done} sends are done past a credit of {CREDIT}");
             party.say("looked");
@@ -221,7 +221,7 @@ fn a_send_that_is_cancelled_gives_its_credit_back(world: &World) {
                     left.push(None);
                     continue;
                 };
-                match party.comm.endpoint().cancel(id).expect("cancel") {
+                match party.comm.cancel(id).expect("cancel") {
                     true => assert!(party.comm.test(id).is_err()),
                     false => left.push(Some(id)),
                 }
@@ -289,7 +289,7 @@ fn a_send_to_many_of_which_one_has_finished_leaves_no_request_behind(world: &Wor
             party.expect(from(0, 2), &letter(2));
         }
         _ => {
-            assert_eq!(party.comm.endpoint().finish(&mut Patient), Ok(()));
+            assert_eq!(party.comm.finish(&mut Patient), Ok(()));
             party.say("finished");
         }
     });

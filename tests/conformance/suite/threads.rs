@@ -58,7 +58,7 @@ fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(world:
                     0 => drop(party.recv(from(peer, tag), 3000)),
                     1 => {
                         let id = party.post(from(None, tag), letter(k, i).needs());
-                        party.until("the receive is done", || party.comm.endpoint().is_done(id));
+                        party.until("the receive is done", || party.comm.is_done(id));
                         party.wait_letter(id, &letter(k, i));
                     }
                     _ => {
@@ -207,7 +207,7 @@ fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(world: &World
                 let id = party.post(from(peer, tag), letter.needs());
                 party.send(&letter, peer, tag);
                 if i % 3 == 0 {
-                    party.comm.endpoint().wait_any(&[id], None, &mut Patient).expect("wait_any");
+                    party.comm.wait_any(&[id], None, &mut Patient).expect("wait_any");
                 }
                 party.wait_letter(id, &letter);
                 slow += usize::from(begun.elapsed() > SLICE / 2);
@@ -245,7 +245,7 @@ fn all_threads_that_wait_for_one_request_are_woken(world: &World) {
             std::thread::sleep(Duration::from_millis(20 * k as u64));
             party.say(&format!("thread {k} waits"));
             let begun = Instant::now();
-            assert_eq!(party.comm.endpoint().wait_any(&ids[..1], None, &mut Patient), Ok(0));
+            assert_eq!(party.comm.wait_any(&ids[..1], None, &mut Patient), Ok(0));
             let took = begun.elapsed();
             if woken.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 2 {
                 party.say("woken");

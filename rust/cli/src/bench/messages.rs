@@ -43,7 +43,7 @@ pub(super) fn run<I: BufRead, O: Write>(
         (Task::Stream(_), _) => end.take()?,
         (Task::PingPong(times), rank) => end.ping_pong(times, rank)?,
     };
-    end.world.endpoint().finish(&mut Patient)?;
+    end.world.finish(&mut Patient)?;
     let counters = end.wire.counters(1 - order.rank).unwrap_or_default();
     Ok(Told {
         done,

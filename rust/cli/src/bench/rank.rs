@@ -73,7 +73,7 @@ fn serve_rank(
     let rank = world.rank();
     let mut party = Party::new(world, source, checks);
     follow(socket, rank, |order| answer(&mut party, order))?;
-    Ok(party.world().endpoint().finish(&mut Patient)?)
+    Ok(party.world().finish(&mut Patient)?)
 }
 
 /// Says which rank this is, and answers the orders that come through a socket to their end.
@@ -114,5 +114,5 @@ fn answer(party: &mut Party, order: Order) -> Result<Answer, RankError> {
 }
 
 fn counted(party: &Party) -> Option<Datagrams> {
-    party.world().endpoint().stats().datagrams.map(|counted| counted.sum())
+    party.world().stats().datagrams.map(|counted| counted.sum())
 }

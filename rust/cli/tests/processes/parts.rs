@@ -165,7 +165,7 @@ const ANY: From = From { source: None, tag: None };
 
 impl Party {
     fn finish(&self) {
-        self.world.endpoint().finish(&mut Patient).expect("all is delivered");
+        self.world.finish(&mut Patient).expect("all is delivered");
     }
 
     /// Goes on when the shell that has started it has ended.

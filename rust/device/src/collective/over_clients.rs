@@ -5,6 +5,7 @@
 //! client hear of it in their second barrier, which takes place all the same.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_proto::collective;
@@ -16,6 +17,7 @@ use super::Outcome;
 use super::running::Running;
 use crate::clients::Clients;
 use crate::comm::Comm;
+use crate::endpoint::Endpoint;
 use crate::error::DeviceError;
 use crate::requests::RequestId;
 use crate::waiting::{Backoff, Patience};
@@ -24,6 +26,7 @@ use crate::waiting::{Backoff, Patience};
 #[derive(Debug)]
 pub(super) struct OverClients {
     comm: Comm,
+    endpoint: Arc<Endpoint>,
     /// The ranks of the own client.
     own: Range<u32>,
     stage: Stage,
@@ -54,10 +57,11 @@ struct Waiting {
 }
 
 impl OverClients {
-    pub(super) fn new(comm: &Comm, clients: &Clients, is_end: bool) -> OverClients {
+    pub(super) fn new(comm: &Comm, endpoint: &Arc<Endpoint>, clients: &Clients, is_end: bool) -> OverClients {
         let own = clients.own.clone();
         OverClients {
             comm: comm.clone(),
+            endpoint: endpoint.clone(),
             stage: Stage::Before,
             local: local_barrier(comm, own.clone(), None, is_end),
             own,
@@ -111,7 +115,7 @@ impl OverClients {
     /// # Errors
     /// The rank that cannot be counted on, and why.
     fn advance_masters(&mut self) -> Result<bool, (u32, DeviceError)> {
-        let endpoint = self.comm.endpoint().clone();
+        let endpoint = self.endpoint.clone();
         loop {
             if let Some(waiting) = self.waiting {
                 let source = waiting.source;
@@ -138,7 +142,7 @@ impl OverClients {
 
     /// Octets of the message of a master, when it has come.
     fn take(&self, source: u32) -> Result<Option<u64>, DeviceError> {
-        let endpoint = self.comm.endpoint();
+        let endpoint = &self.endpoint;
         endpoint.check_going(self.is_end)?;
         let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
         match taken {
@@ -161,7 +165,7 @@ impl OverClients {
             return Ok(());
         }
         let after = waiting.since.elapsed();
-        match life.is_some() && after > self.comm.endpoint().config().foreign_patience {
+        match life.is_some() && after > self.endpoint.config().foreign_patience {
             true => Err(DeviceError::NeverCame { rank: waiting.source, after: whole_millis(after) }),
             false => Ok(()),
         }
@@ -169,14 +173,14 @@ impl OverClients {
 
     /// How much life a rank has shown that is not waited for without end.
     fn life(&self, source: u32) -> Option<u64> {
-        let wire = &self.comm.endpoint().wire;
+        let wire = &self.endpoint.wire;
         (self.is_end && wire.is_foreign(source)).then(|| wire.life(source))
     }
 
     /// Waits for a master, for a time; none when it is not a master that is waited for.
     pub(super) fn wait(&self, patience: &mut dyn Patience) -> Option<Result<(), DeviceError>> {
         let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
-        let endpoint = self.comm.endpoint();
+        let endpoint = &self.endpoint;
         let selector = selector(source);
         let soon = Instant::now() + endpoint.config().slice;
         let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), patience, |core| {

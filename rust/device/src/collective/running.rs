@@ -1,14 +1,10 @@
 //! One machine of `proto` on its way, driven by sends and receives on the collective context.
 
-use std::sync::PoisonError;
-
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, Type, WriteBuffer, capacity::section_capacity};
 use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, Refusal, payload_len_max};
-use mpjdev_proto::context::collective;
 
 use super::Outcome;
 use crate::comm::Comm;
-use crate::endpoint::Mode;
 use crate::error::DeviceError;
 use crate::requests::RequestId;
 
@@ -66,38 +62,23 @@ impl Running {
 
     /// Carries out what the machine wants done.
     fn act(&mut self) -> Result<(), DeviceError> {
-        let endpoint = self.comm.endpoint().clone();
-        endpoint.check_going(self.is_end)?;
+        self.comm.check_going(self.is_end)?;
         while let Some(action) = self.poll_action() {
             match action {
                 Action::Send { dest, tag, octets } => {
                     let message = self.pack(&octets)?;
-                    let dest = self.comm.member(dest as i32)?;
-                    let context = collective(self.comm.context());
-                    // Standard mode, and nobody waits for it: the receiver's answer is what counts.
-                    let sent = match self.is_end {
-                        true => endpoint.begin_send(dest, context, tag, &message, Mode::Standard),
-                        false => endpoint.start_send(dest, context, tag, &message, Mode::Standard),
-                    };
-                    match sent {
-                        Ok(id) => id.into_iter().for_each(|id| endpoint.detach(id)),
+                    match self.comm.send_collective(dest, tag, &message, self.is_end) {
                         // It does not wait for this; whoever waits for it finds out by itself.
-                        Err(DeviceError::PeerFinished { .. }) => {}
+                        Ok(()) | Err(DeviceError::PeerFinished { .. }) => {}
                         Err(error) => return Err(error),
                     }
                 }
                 Action::Receive { source, tag } => {
-                    let args = self.comm.collective_args(source, tag, self.capacity());
-                    let id = match self.is_end {
-                        true => endpoint.begin_receive(args),
-                        false => endpoint.start_receive(args)?,
-                    };
+                    let id = self.comm.receive_collective(source, tag, self.capacity(), self.is_end)?;
                     self.pending.push((id, source, tag));
                 }
                 Action::Allocate { count } => {
-                    let mut contexts = endpoint.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-                    let allocated = contexts.allocate_many(count);
-                    drop(contexts);
+                    let allocated = self.comm.allocate_contexts(count);
                     match &mut self.machine {
                         Machine::Barrier(m) => m.handle_contexts(allocated),
                         Machine::Creation(m) => m.handle_contexts(allocated),
@@ -112,7 +93,7 @@ impl Running {
     fn take_one(&mut self) -> Result<bool, DeviceError> {
         for i in 0..self.pending.len() {
             let (id, source, tag) = self.pending[i];
-            let completed = match self.comm.endpoint().test(id) {
+            let completed = match self.comm.test(id) {
                 Ok(None) => continue,
                 Ok(Some(completed)) => completed,
                 Err(error) => {
@@ -149,7 +130,7 @@ impl Running {
     /// The rank of the world that has finished, or failed, of those of the communicator that have.
     fn gone(&self, ranks: &[u32]) -> DeviceError {
         match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
-            Some(Ok(rank)) => self.comm.endpoint().lost(rank),
+            Some(Ok(rank)) => self.comm.lost(rank),
             _ => DeviceError::NobodyLeft,
         }
     }
@@ -173,7 +154,7 @@ impl Running {
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
                 Some(Ok(Some(made))) => {
-                    let comm = self.comm.part(made.context, &made.members, made.rank);
+                    let comm = self.comm.part(made.context, &made.members, made.rank)?;
                     Ok(Some(Outcome::Created(Some(comm))))
                 }
             },
@@ -188,7 +169,7 @@ impl Running {
     /// A message with one section of these octets.
     fn pack(&self, octets: &[u8]) -> Result<Message, DeviceError> {
         let bytes: Vec<i8> = octets.iter().map(|o| *o as i8).collect();
-        let source = self.comm.endpoint().source.clone();
+        let source = self.comm.source().clone();
         let mut buffer = WriteBuffer::new(source, self.capacity() as i64, Encoding::NATIVE).map_err(ours)?;
         buffer.write(&bytes).map_err(ours)?;
         Ok(buffer.finish().map_err(ours)?.clone())
@@ -196,7 +177,7 @@ impl Running {
 
     /// The octets of a message's one section.
     fn unpack(&self, message: Message) -> Result<Vec<u8>, DeviceError> {
-        let source = self.comm.endpoint().source.clone();
+        let source = self.comm.source().clone();
         let mut buffer = ReadBuffer::new(source, message.capacity() as i64).map_err(ours)?;
         buffer.adopt(message);
         let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
@@ -210,8 +191,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         // An operation that is given up must not leave receives behind that would take later messages.
         for (id, ..) in &self.pending {
-            let _ = self.comm.endpoint().cancel(*id);
-            self.comm.endpoint().detach(*id);
+            let _ = self.comm.cancel(*id);
+            self.comm.detach(*id);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::control::{self, Packet};
 use crate::endpoint::Endpoint;
+use crate::mpi;
 use crate::pool::HeapPool;
 use crate::transport::shm::{Board, SegmentPool};
 use crate::transport::tcp::mesh::MeshError;
@@ -117,6 +118,9 @@ pub enum JoinError {
         /// The first of them.
         foreign: u32,
     },
+    /// The C MPI cannot be used.
+    #[error(transparent)]
+    Mpi(Box<mpi::Unfit>),
     /// The system refuses.
     #[error("{what}: {error}")]
     System {
@@ -136,8 +140,8 @@ pub struct Joined {
     pub source: Arc<dyn SlabSource>,
 }
 
-/// Makes this process the rank that a launcher has started it as, and waits until all ranks are there; none when no
-/// launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
+/// Makes this process the rank that a launcher has started it as, ours or that of an MPI, and waits until all ranks are there;
+/// none when no launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
 ///
 /// A process may join again when it has finished: then all ranks must, and nothing is shared with what was before.
 ///
@@ -148,7 +152,13 @@ pub fn join(
     private: &Arc<HeapPool>,
     patience: &mut dyn Patience,
 ) -> Result<Option<Joined>, JoinError> {
-    let Some(control) = variable(control::CONTROL)? else { return Ok(None) };
+    let Some(control) = variable(control::CONTROL)? else {
+        // A rank of our own launcher inside an allocation is that, whatever variables there are.
+        return match mpi::is_asked_for() {
+            true => join_mpi(config, private, patience).map(Some),
+            false => Ok(None),
+        };
+    };
     let (rank, ranks) = match (variable(control::RANK)?, variable(control::SIZE)?) {
         (Some(rank), Some(ranks)) if rank < ranks => (rank, ranks),
         _ => return Err(JoinError::Launcher("it gives a socket but no rank of a job")),
@@ -177,6 +187,18 @@ pub fn join(
         }
     });
     joined.map(Some).inspect_err(|_| shm::resign(&pool))
+}
+
+fn join_mpi(
+    config: Config,
+    private: &Arc<HeapPool>,
+    patience: &mut dyn Patience,
+) -> Result<Joined, JoinError> {
+    match mpi::join(config, private.clone(), patience) {
+        Ok(world) => Ok(Joined { world, source: private.clone() }),
+        Err(mpi::Unfit::Interrupted) => Err(JoinError::Interrupted),
+        Err(unfit) => Err(JoinError::Mpi(Box::new(unfit))),
+    }
 }
 
 pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {

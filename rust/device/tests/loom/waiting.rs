@@ -316,7 +316,7 @@ fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
     explore(2, || {
         let source: Arc<dyn SlabSource> = Arc::new(PlainSource);
         let comms = job::local(2, config(), &source);
-        let [left, right] = [0, 1].map(|rank| comms[rank as usize].endpoint().clone());
+        let [left, right] = [0, 1].map(|rank| comms[rank as usize].endpoint().expect("packets").clone());
         (0..2).for_each(|_| send(&left, 1, 1));
         let sender = spawn(&left, |left| send(left, 1, 1));
         (0..3).for_each(|_| receive(&right, 0, 1));

@@ -92,14 +92,15 @@ public class Comm {
     // ---- Jobs
 
     /**
-     * Makes this process a rank: of the job that {@code mpjrun} has started it for, once all its ranks have come here; without
-     * a launcher rank 0 of 1. In a rank that is a thread, does nothing. Blocks.
+     * Makes this process a rank: of the job that {@code mpjrun}, or the {@code mpirun} of an MPI, has started it for, once all its
+     * ranks have come here; without a launcher rank 0 of 1. In a rank that is a thread, does nothing. Blocks.
      *
      * <p>After {@link #finish} it may be called again: then all ranks must, and are a new job.
      *
      * @param args arguments of the program
      * @return those of them that are the program's own
-     * @throws IllegalStateException when the process is a rank already, or the launcher does not take it
+     * @throws IllegalStateException when the process is a rank already, the launcher does not take it, or there is no MPI that can be
+     *     used
      * @throws PeerFailedException when a rank has ended, so that it will not come here
      * @throws InterruptedOperationException when the thread is interrupted; its flag stays, and it may try again
      */
@@ -274,7 +275,7 @@ public class Comm {
     }
 
     /**
-     * Ends the job: every operation of every rank fails. Does not block.
+     * Ends the job: every operation of every rank fails. Over a C MPI all its processes end, this one too. Does not block.
      *
      * @param why a text for people
      */

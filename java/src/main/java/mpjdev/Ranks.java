@@ -45,6 +45,14 @@ final class Ranks {
         return bound == null || bound.hasEnded() ? null : bound;
     }
 
+    /** Ends the job of the process, if it is a rank: over a C MPI the process too. */
+    static void abort(String why) {
+        Comm own = process;
+        if (own != null) {
+            Native.abort(own.handle(), why);
+        }
+    }
+
     static boolean isThread() {
         return process == null && bound() != null;
     }
@@ -59,6 +67,7 @@ final class Ranks {
         try {
             process = new Comm(Native.processWorld());
             tellAtTheEnd();
+            ProcessEnd.watch();
         } catch (Failure f) {
             throw Errors.comm(f);
         }

@@ -18,6 +18,7 @@ public final class Mpjrun {
     private final List<String> options = new ArrayList<>();
     private final List<String> jvm = new ArrayList<>(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
+    private final List<String> foreign = new ArrayList<>();
     private final List<String> shell = new ArrayList<>();
     private String launcher = System.getProperty("mpjdev.command");
     private String classPath = System.getProperty("java.class.path");
@@ -43,6 +44,12 @@ public final class Mpjrun {
     /** Another launcher than the one that was built. */
     public Mpjrun launcher(Path command) {
         launcher = command.toString();
+        return this;
+    }
+
+    /** The launcher of an MPI instead of ours. */
+    public Mpjrun under(List<String> command) {
+        foreign.addAll(command);
         return this;
     }
 
@@ -92,8 +99,11 @@ public final class Mpjrun {
 
     /** What starts the job. */
     List<String> command(Class<?> main, String... args) {
-        List<String> command = new ArrayList<>(List.of(launcher, "run", "-n", "" + ranks,
-                "--timeout", "" + timeout()));
+        List<String> command = new ArrayList<>(foreign.isEmpty()
+                ? List.of(launcher, "run", "-n", "" + ranks, "--timeout", "" + timeout()) : foreign);
+        if (!foreign.isEmpty()) {
+            command.addAll(List.of("-n", "" + ranks));
+        }
         command.addAll(options);
         command.addAll(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

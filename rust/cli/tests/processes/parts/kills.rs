@@ -50,7 +50,7 @@ pub(crate) fn exchanges() -> ExitCode {
         println!("{me}: round {round}");
     }
     // What was sent to a rank that has failed since is not delivered.
-    match party.world.endpoint().finish(&mut Patient) {
+    match party.world.finish(&mut Patient) {
         Ok(()) => {}
         Err(error @ (DeviceError::Undelivered { .. } | DeviceError::PeerFailed { .. })) => {
             println!("{me}: {error}");

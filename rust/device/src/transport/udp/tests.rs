@@ -83,7 +83,7 @@ impl Rank {
     }
 
     fn counted(&self) -> Datagrams {
-        self.comm.endpoint().stats().datagrams.expect("they are counted").sum()
+        self.comm.stats().datagrams.expect("they are counted").sum()
     }
 
     fn receive_up_to(&self, source: i32, capacity: usize) -> Result<Message, DeviceError> {
@@ -267,7 +267,7 @@ fn ranks_finish_without_waiting_for_the_deadline() {
             for rank in &ranks[1..] {
                 threads.spawn(move || {
                     rank.send(&message(4000, 1.0), 0);
-                    assert_eq!(rank.comm.endpoint().finish(&mut Patient), Ok(()));
+                    assert_eq!(rank.comm.finish(&mut Patient), Ok(()));
                 });
             }
             (1..3).for_each(|rank| drop(ranks[0].receive(rank).expect("a message")));
@@ -276,7 +276,7 @@ fn ranks_finish_without_waiting_for_the_deadline() {
                 assert_eq!(error, DeviceError::PeerFinished { rank: rank as u32 });
             }
         });
-        assert_eq!(ranks[0].comm.endpoint().finish(&mut Patient), Ok(()));
+        assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(4), "{impairment:?}: {:?}", begun.elapsed());
     }
 }

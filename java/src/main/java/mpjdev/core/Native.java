@@ -201,6 +201,15 @@ public final class Native {
     /** Writes what this process's rank has counted to standard error, if {@code MPJDEV_STATS} asks for it and it was not done. */
     public static native void tellStats();
 
+    /** Whether the process has used an MPI, which is to be ended before it ends.
+     * @return whether it has */
+    public static native boolean usesMpi();
+
+    /** Ends the use of an MPI: waits until all processes of the job have come here. A process that is still a rank ends the job
+     * instead, and does not come back; where there was no MPI, does nothing.
+     * @param why what is said of it then; empty for nothing more than that it has not finished */
+    public static native void endProcess(String why);
+
     public static native void send(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
 
     /** Starts a send.

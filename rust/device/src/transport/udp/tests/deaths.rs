@@ -95,7 +95,7 @@ fn the_thread_beside_a_rank_sees_lines_end() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is seen");
         // One of them computes, the other looks all the time.
         ranks[1].wire.show_life();
-        assert!(ranks[1].comm.endpoint().leftovers() == (0, 0));
+        assert!(ranks[1].comm.leftovers() == (0, 0));
     }
 }
 
@@ -118,7 +118,7 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
                         for other in others {
                             rank.receive(other as i32).expect("a message");
                         }
-                        assert_eq!(rank.comm.endpoint().finish(&mut Patient), Ok(()), "round {round}");
+                        assert_eq!(rank.comm.finish(&mut Patient), Ok(()), "round {round}");
                         for other in others {
                             let state = rank.wire.peer(other as u32);
                             assert!(!matches!(state, PeerState::Failed(_)), "round {round}: {state:?}");

@@ -1,0 +1,83 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The programs of {@link ProcessesTest} and others as they run on a cluster: under the launcher of an MPI, which moves their messages. */
+@Timeout(180)
+class MpirunTest {
+    /** How each MPI's launcher is started; the last two options let processes be root's, and more than processors. */
+    static Stream<List<String>> launchers() {
+        return Stream.of(List.of("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), List.of("mpirun.mpich"));
+    }
+
+    private static Mpjrun job(List<String> launcher, int ranks) {
+        boolean found = Stream.of(System.getenv("PATH").split(":"))
+                .anyMatch(folder -> Files.isExecutable(Path.of(folder, launcher.get(0))));
+        if (!found) {
+            System.out.println("SKIPPED: there is no " + launcher.get(0));
+        }
+        Assumptions.assumeTrue(found, "there is no " + launcher.get(0));
+        return new Mpjrun(ranks).under(launcher);
+    }
+
+    @ParameterizedTest
+    @MethodSource("launchers")
+    void shouldRunAProgramUnderTheLauncherOfAnMpi(List<String> launcher) throws Exception {
+        Job job = job(launcher, 3).run(ProcessesTest.Ring.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job::toString);
+        assertTrue(!job.err.contains("handler modified"), job::toString);
+    }
+
+    @ParameterizedTest
+    @MethodSource("launchers")
+    void shouldJoinAgainAfterFinish(List<String> launcher) throws Exception {
+        Job job = job(launcher, 2).run(SitesTest.Again.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("0 of 2, again", "1 of 2, again"), job.lines(), job::toString);
+    }
+
+    @ParameterizedTest
+    @MethodSource("launchers")
+    void shouldEndTheJobOfARankThatThrowsWithItsText(List<String> launcher) throws Exception {
+        Job job = job(launcher, 2).run(ProcessesTest.Throwing.class);
+        assertNotEquals(0, job.status, job::toString);
+        assertTrue(job.err.contains("IllegalArgumentException: on purpose"), job::toString);
+        assertTrue(job.err.contains("mpjdev: rank 0 ends the job: uncaught in thread main"), job::toString);
+    }
+
+    /** Ends without a word; the other rank waits for it. */
+    static final class Leaving {
+        private Leaving() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            if (Comm.WORLD.id() == 1) {
+                System.exit(0);
+            }
+            Comm.WORLD.barrier();
+            Comm.finish();
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("launchers")
+    void shouldEndTheJobOfARankThatLeavesWithoutFinish(List<String> launcher) throws Exception {
+        Job job = job(launcher, 2).run(Leaving.class);
+        assertNotEquals(0, job.status, job::toString);
+        String said = "mpjdev: rank 1 ends the job: its process ends without Comm.finish";
+        assertTrue(job.err.contains(said), job::toString);
+    }
+}

@@ -1,0 +1,95 @@
+//! How a rank ends, and how a job does that has failed.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mpjdev_sys::mpi::Operation;
+
+use super::octets::Octets;
+use super::peers::Notice;
+use super::{Rank, runtime};
+use crate::error::DeviceError;
+use crate::waiting::{Backoff, Patience};
+
+impl Rank {
+    /// Ends this rank: waits until what it has sent has been received, as long as the receivers have not finished. Blocks.
+    ///
+    /// A second call does nothing.
+    ///
+    /// # Errors
+    /// What was not delivered: its receiver has finished without it, or, being about to finish as well, has not taken it for as
+    /// long as the patience lasts. Interrupted. This rank has finished all the same.
+    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        if self.finishing.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let told = self.tell(Notice::Finishing);
+        let left = self.let_leave(patience);
+        let result = match left {
+            Err(DeviceError::Interrupted) => left,
+            left => self.undelivered().and(left),
+        };
+        self.end_receives(&DeviceError::Finished { rank: self.rank });
+        self.state().peers.end();
+        let told = told.and_then(|told| self.let_go(told, patience));
+        let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
+        self.free_retired();
+        runtime::note_finished(self.round.number);
+        result.and(told)
+    }
+
+    /// Waits until what was sent has been received, or cannot be any more.
+    fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let mut since = Instant::now();
+        loop {
+            let soon = Instant::now() + self.config.slice;
+            let left = self.block(Some(soon), Backoff::new(&self.config), patience, || {
+                self.progress();
+                Ok(self.state().requests.sends().next().is_none().then_some(()))
+            });
+            match left {
+                Err(DeviceError::TimedOut { .. }) => {}
+                left => return left,
+            }
+            let state = self.state();
+            let may_be_received = |dest: u32| dest != self.rank && state.peers.is_running(dest);
+            if state.requests.sends().any(|sending| may_be_received(sending.dest)) {
+                since = Instant::now();
+            }
+            if since.elapsed() > self.config.finish_patience {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until notices have left, for a while.
+    fn let_go(
+        &self,
+        mut told: Vec<Operation<Octets>>,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let end = Instant::now() + self.config.finish_patience;
+        let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
+            told.retain_mut(|notice| matches!(notice.test(), Ok(None)));
+            Ok(told.is_empty().then_some(()))
+        });
+        match left {
+            // Who has not heard of it by now waits for nothing of this rank.
+            Err(DeviceError::TimedOut { .. }) => Ok(()),
+            left => left,
+        }
+    }
+
+    /// Nothing, if all that was sent is delivered.
+    fn undelivered(&self) -> Result<(), DeviceError> {
+        let state = self.state();
+        let mut lost = state.peers.lost;
+        state.requests.lost().for_each(|send| lost.add(send));
+        lost.reported()
+    }
+
+    /// Ends the whole job because this rank has failed: says why, and ends all its processes, this one too.
+    pub fn fail(&self, why: &str) {
+        runtime::abort(self.mpi, self.rank, why);
+    }
+}

@@ -1,0 +1,188 @@
+//! Ranks whose messages the machine's own C MPI moves and matches.
+//!
+//! Matching, wildcards, ordering and the cancelling of receives are the library's. What is ours: each communicator has two of the
+//! library's, one for the program's messages and one for collective operations; and messages that may be longer than the
+//! memory of a receive are announced there, and travel beside ([`mpjdev_proto::announcement`]). Nothing waits inside the library but
+//! what makes communicators: a thread that waits tests, with pauses at first, then it yields, then it sleeps.
+//!
+//! A C MPI tells nothing of ranks that finish. So each tells all others, with the number of messages that it has sent them: a
+//! receive is hopeless when so many have come.
+
+mod ending;
+mod group;
+mod making;
+mod octets;
+mod parts;
+mod peers;
+mod probing;
+mod receiving;
+mod requests;
+mod runtime;
+mod sending;
+mod waiting;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::announcement::DIRECT_MAX;
+use mpjdev_proto::context::ContextAllocator;
+use mpjdev_proto::send_policy::Pairs;
+use mpjdev_sys::mpi::{self, Mpi};
+
+use crate::config::Config;
+use crate::error::DeviceError;
+use crate::waiting::Crowd;
+
+pub use group::Group;
+pub use probing::Taken;
+pub use receiving::Receive;
+pub use runtime::{Unfit, check, end, is_asked_for, is_used, join};
+
+use peers::Peers;
+use requests::Requests;
+use runtime::Round;
+
+/// Memory for receives that is kept for the next ones.
+const SCRATCH_KEPT: usize = 64;
+
+/// What a receive asks for, its source numbered in the communicator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) source: Option<u32>,
+    pub(crate) tag: Option<i32>,
+}
+
+impl Wanted {
+    fn from(self) -> mpi::From {
+        mpi::From { source: self.source, tag: self.tag }
+    }
+
+    fn fits(self, source: u32, tag: i32) -> bool {
+        self.source.is_none_or(|wanted| wanted == source) && self.tag.is_none_or(|wanted| wanted == tag)
+    }
+}
+
+/// One rank of a job that a C MPI runs.
+#[derive(Debug)]
+pub struct Rank {
+    mpi: &'static Mpi,
+    round: Round,
+    rank: u32,
+    size: u32,
+    config: Config,
+    source: Arc<dyn SlabSource>,
+    contexts: Mutex<ContextAllocator>,
+    state: Mutex<State>,
+    /// Receives that nobody waits for any more: what they have matched is consumed.
+    abandoned: Mutex<Vec<Receive>>,
+    /// Communicators that nobody refers to any more.
+    retired: Mutex<Vec<[mpi::Comm; 2]>>,
+    /// This rank has begun to finish.
+    finishing: AtomicBool,
+    /// Some rank has finished: what is hopeless is to be looked for.
+    has_ended: AtomicBool,
+    /// Octets of memory on their way to this rank itself.
+    own: AtomicU64,
+    /// Messages that were sent to each rank, and received from it.
+    sent: Box<[AtomicU64]>,
+    received: Box<[AtomicU64]>,
+    /// Tests and probes that found nothing.
+    fruitless: AtomicU32,
+    crowd: Crowd,
+    scratch: Mutex<Vec<Slab>>,
+}
+
+/// What operations share.
+#[derive(Debug)]
+struct State {
+    requests: Requests,
+    pairs: Pairs,
+    peers: Peers,
+}
+
+impl Rank {
+    fn new(mpi: &'static Mpi, round: Round, config: Config, source: Arc<dyn SlabSource>) -> Rank {
+        let (rank, size) = (round.rank, round.size);
+        let counts = || (0..size).map(|_| AtomicU64::new(0)).collect();
+        Rank {
+            mpi,
+            rank,
+            size,
+            contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            state: Mutex::new(State {
+                requests: Requests::default(),
+                pairs: Pairs::new(round.tag_max),
+                peers: Peers::new(size, round.number),
+            }),
+            abandoned: Mutex::default(),
+            retired: Mutex::default(),
+            own: AtomicU64::new(0),
+            finishing: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            sent: counts(),
+            received: counts(),
+            fruitless: AtomicU32::new(0),
+            crowd: Crowd::new(),
+            scratch: Mutex::default(),
+            config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
+            source,
+            round,
+        }
+    }
+
+    /// Number of this rank in the world.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Where this rank's messages take memory from.
+    pub fn source(&self) -> &Arc<dyn SlabSource> {
+        &self.source
+    }
+
+    /// The tunables.
+    #[inline]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn contexts(&self) -> &Mutex<ContextAllocator> {
+        &self.contexts
+    }
+
+    /// Whether this rank has not begun to finish.
+    ///
+    /// # Errors
+    /// It has.
+    #[inline]
+    pub fn check_unfinished(&self) -> Result<(), DeviceError> {
+        match self.finishing.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(DeviceError::Finished { rank: self.rank }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Memory that every message fits that is sent to be matched itself.
+    fn take_scratch(&self) -> Result<Slab, DeviceError> {
+        if let Some(slab) = lock(&self.scratch).pop() {
+            return Ok(slab);
+        }
+        Ok(self.source.take_arrived(DIRECT_MAX)?)
+    }
+
+    fn give_scratch_back(&self, slab: Slab) {
+        let mut kept = lock(&self.scratch);
+        if kept.len() < SCRATCH_KEPT {
+            kept.push(slab);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,181 @@
+//! Messages that are looked for before they are received.
+//!
+//! An announcement says in its octets, and not in its length, how long its message is. So a probe that meets one takes it out of the
+//! library, with all that came before: what was taken is looked at first from then on, and so nothing is overtaken.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::{HEADERS_LEN, LengthError};
+use mpjdev_sys::mpi::{self, Matched, Operation};
+
+use super::group::{Channel, Group};
+use super::octets::{self, Octets};
+use super::receiving::Receive;
+use super::{Rank, Wanted, lock};
+use crate::error::DeviceError;
+use crate::requests::RequestId;
+use crate::unexpected::lengths;
+use crate::waiting::{Backoff, Patience};
+
+/// Tests and probes in vain after which a rank looks after what it does not ask for.
+const FRUITLESS: u32 = 64;
+
+/// A message that was taken from the library.
+#[derive(Debug)]
+pub(super) struct Spilled {
+    /// Its sender in the group.
+    pub(super) source: u32,
+    pub(super) tag: i32,
+    /// Octets of its first physical message.
+    pub(super) len: usize,
+    pub(super) what: What,
+}
+
+/// What was taken.
+#[derive(Debug)]
+pub(super) enum What {
+    /// The message.
+    Message(Matched),
+    /// What announces it.
+    Announced(Announcement),
+}
+
+/// A message that was taken out of matching and waits for its receive.
+#[derive(Debug)]
+pub struct Taken {
+    group: Arc<Group>,
+    envelope: Envelope,
+    needs_capacity: usize,
+    /// None once it is received.
+    message: Option<Spilled>,
+}
+
+impl Taken {
+    pub(crate) fn envelope(&self) -> Envelope {
+        self.envelope
+    }
+
+    pub(crate) fn needs_capacity(&self) -> usize {
+        self.needs_capacity
+    }
+
+    /// Begins to receive it.
+    pub(crate) fn start(mut self, capacity: usize) -> RequestId {
+        let message = self.message.take().expect("a message is received or dropped once");
+        let receive = Receive::taken(&self.group, message, capacity, None);
+        self.group.owner().keep_receive(receive)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // A receive that is given up consumes what it has matched.
+        drop(self.message.take().map(|message| Receive::taken(&self.group, message, 0, None)));
+    }
+}
+
+impl Group {
+    /// Looks for a message without receiving it: its envelope, and the capacity it needs.
+    pub(crate) fn probe_now(
+        self: &Arc<Self>,
+        wanted: Wanted,
+    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        let seen = self.look(wanted)?;
+        if seen.is_none() {
+            rank.note_fruitless();
+            if let Some(error) = rank.hopeless_of(self, wanted) {
+                // Who has finished may have sent right before it.
+                return self.look(wanted)?.map(Some).ok_or(error);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Waits for a message without receiving it.
+    pub(crate) fn probe(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, usize), DeviceError> {
+        let rank = self.owner();
+        rank.block(None, Backoff::new(&rank.config), patience, || self.probe_now(wanted))
+    }
+
+    /// Takes a message out of matching: no other receive gets it.
+    pub(crate) fn take_matched(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Taken>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        let mut spilled = lock(&self.spilled);
+        let message = match spilled.iter().position(|s| wanted.fits(s.source, s.tag)) {
+            Some(at) => Some(spilled.remove(at)),
+            None => self.take_from_library(wanted)?,
+        };
+        self.spilled_len.store(spilled.len(), Ordering::Relaxed);
+        drop(spilled);
+        let Some(message) = message else { return self.probe_now(wanted).map(|_| None) };
+        let envelope = self.envelope(message.source, message.tag);
+        let needs_capacity = message.len.saturating_sub(HEADERS_LEN);
+        Ok(Some(Taken { group: self.clone(), envelope, needs_capacity, message: Some(message) }))
+    }
+
+    fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        let mpi = self.owner().mpi;
+        let seen = |source, tag, len: usize| (self.envelope(source, tag), len.saturating_sub(HEADERS_LEN));
+        let mut spilled = lock(&self.spilled);
+        loop {
+            if let Some(first) = spilled.iter().find(|s| wanted.fits(s.source, s.tag)) {
+                return Ok(Some(seen(first.source, first.tag, first.len)));
+            }
+            match mpi.iprobe(wanted.from(), self.comm(Channel::Program))? {
+                None => return Ok(None),
+                Some(found) if found.len != ANNOUNCEMENT_LEN => {
+                    return Ok(Some(seen(found.source, found.tag, found.len)));
+                }
+                Some(_) => {
+                    while let Some(next) = self.take_from_library(Wanted { source: None, tag: None })? {
+                        spilled.push(next);
+                        self.spilled_len.store(spilled.len(), Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the first message that fits.
+    fn take_from_library(&self, wanted: Wanted) -> Result<Option<Spilled>, DeviceError> {
+        let rank = self.owner();
+        let taken = rank.mpi.improbe(wanted.from(), self.comm(Channel::Program))?;
+        let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
+        rank.note_received(self.members()[source as usize]);
+        if len != ANNOUNCEMENT_LEN {
+            return Ok(Some(Spilled { source, tag, len, what: What::Message(matched) }));
+        }
+        let slab = rank.take_scratch()?;
+        let mut operation = Operation::receive_matched(rank.mpi, Octets(slab), len, matched)?;
+        // It is here: it is shorter than any message that the library announces itself.
+        while operation.test()?.is_none() {
+            std::hint::spin_loop();
+        }
+        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
+        let announcement = octets::read(&slab);
+        rank.give_scratch_back(slab);
+        let no_headers = LengthError::NoHeaders { first_len: len };
+        let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
+        let len = announcement.first_len as usize;
+        Ok(Some(Spilled { source, tag, len, what: What::Announced(announcement) }))
+    }
+}
+
+impl Rank {
+    /// A rank that only tests and probes looks after the rest now and then.
+    pub(super) fn note_fruitless(&self) {
+        if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
+            self.progress();
+        }
+    }
+}

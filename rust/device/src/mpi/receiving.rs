@@ -1,0 +1,404 @@
+//! How a rank receives: what is posted has room for every message that is sent to be matched.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mpjdev_buffer::octets::copy_words;
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, DIRECT_MAX};
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::{LengthError, check_first};
+use mpjdev_sys::mpi::{self, Operation, Outcome};
+
+use super::group::{Channel, Group};
+use super::octets::{self, Octets};
+use super::parts::Parts;
+use super::probing::{Spilled, What};
+use super::requests::Work;
+use super::{Rank, Wanted, lock};
+use crate::direct::Direct;
+use crate::error::DeviceError;
+use crate::requests::{Completed, RequestId};
+use crate::unexpected::{damaged, lengths, physical, received};
+use crate::waiting::{Backoff, Patience, Patient, deadline_after};
+
+/// How long a receive that is interrupted when its message is announced still waits for that.
+const PARTS_PATIENCE: Duration = Duration::from_secs(1);
+/// A received message with more octets keeps the memory that it was received in.
+const COPIED_MAX: usize = 1088;
+
+/// A receive under way.
+#[derive(Debug)]
+pub struct Receive {
+    pub(super) group: Arc<Group>,
+    pub(super) wanted: Wanted,
+    capacity: usize,
+    spare: Option<Slab>,
+    pub(super) stage: Stage,
+}
+
+/// How far a receive is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The library has it: not matched, as far as is known.
+    Posted(Operation<Octets>),
+    /// Its message was taken from the library before.
+    Matched(Operation<Octets>, Envelope),
+    /// Its message is announced.
+    Announced(Box<Parts>, i32),
+    Over,
+}
+
+impl Receive {
+    /// Posts a receive with the library, or begins to receive what was taken from it before.
+    pub(super) fn post(
+        group: &Arc<Group>,
+        channel: Channel,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<Receive, DeviceError> {
+        let rank = group.owner();
+        // What a probe takes meanwhile would pass by a receive that is not posted yet.
+        let mut spilled = lock(&group.spilled);
+        let fits = |s: &Spilled| wanted.fits(s.source, s.tag);
+        if channel == Channel::Program
+            && let Some(at) = spilled.iter().position(fits)
+        {
+            let taken = spilled.remove(at);
+            group.spilled_len.store(spilled.len(), Ordering::Relaxed);
+            drop(spilled);
+            return Ok(Receive::taken(group, taken, capacity, spare));
+        }
+        let memory = rank.take_scratch()?;
+        let posted =
+            Operation::receive(rank.mpi, Octets(memory), DIRECT_MAX, wanted.from(), group.comm(channel))?;
+        drop(spilled);
+        Ok(Receive { group: group.clone(), wanted, capacity, spare, stage: Stage::Posted(posted) })
+    }
+
+    /// Receives a message that was taken from the library.
+    pub(super) fn taken(group: &Arc<Group>, taken: Spilled, capacity: usize, spare: Option<Slab>) -> Receive {
+        let Spilled { source, tag, len, what } = taken;
+        let (rank, envelope) = (group.owner(), group.envelope(source, tag));
+        let wanted = Wanted { source: Some(source), tag: Some(tag) };
+        let stage = match what {
+            What::Announced(announcement) => {
+                let tag = rank.part_tag(announcement.number);
+                let parts = Parts::new(rank, envelope, &announcement, capacity, None);
+                Ok(Stage::Announced(Box::new(parts), tag))
+            }
+            What::Message(matched) => rank.take_scratch().and_then(|slab| {
+                let operation = Operation::receive_matched(rank.mpi, Octets(slab), len, matched)?;
+                Ok(Stage::Matched(operation, envelope))
+            }),
+        };
+        let stage = stage.unwrap_or(Stage::Over);
+        Receive { group: group.clone(), wanted, capacity, spare, stage }
+    }
+
+    /// Goes on: what was received when that is over.
+    ///
+    /// # Errors
+    /// Those of the receive, which is over then. Cancelled when it was.
+    pub(super) fn advance(&mut self) -> Result<Option<Completed>, DeviceError> {
+        let outcome = match &mut self.stage {
+            Stage::Posted(operation) | Stage::Matched(operation, _) => operation.test(),
+            Stage::Announced(parts, tag) => {
+                let envelope = parts.envelope;
+                let message = parts.advance(self.group.owner(), *tag);
+                if !matches!(message, Ok(None)) {
+                    self.stage = Stage::Over;
+                }
+                return Ok(message?.map(|message| received(envelope, message)));
+            }
+            Stage::Over => return Err(DeviceError::NoSuchRequest),
+        };
+        match outcome {
+            Ok(None) => Ok(None),
+            Ok(Some(outcome)) => match self.ended(outcome)? {
+                None => self.advance(),
+                completed => Ok(completed),
+            },
+            Err(error) => {
+                self.stage = Stage::Over;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The library's part is over. None when the message is only announced.
+    fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
+        let (operation, envelope) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Posted(operation) => (operation, None),
+            Stage::Matched(operation, envelope) => (operation, Some(envelope)),
+            _ => return Err(DeviceError::NoSuchRequest),
+        };
+        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
+        match outcome {
+            Outcome::Done(seen) => self.arrived(slab, seen, envelope),
+            Outcome::Cancelled => {
+                self.group.owner().give_scratch_back(slab);
+                Err(DeviceError::Cancelled)
+            }
+        }
+    }
+
+    /// What the library has received: a message, or the announcement of one.
+    fn arrived(
+        &mut self,
+        slab: Slab,
+        seen: mpi::Envelope,
+        envelope: Option<Envelope>,
+    ) -> Result<Option<Completed>, DeviceError> {
+        let rank = self.group.owner().clone();
+        let envelope = envelope.unwrap_or_else(|| {
+            let envelope = self.group.envelope(seen.source, seen.tag);
+            rank.note_received(envelope.source);
+            envelope
+        });
+        if seen.len == ANNOUNCEMENT_LEN {
+            let announcement = octets::read(&slab);
+            rank.give_scratch_back(slab);
+            let no_headers = LengthError::NoHeaders { first_len: ANNOUNCEMENT_LEN };
+            let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;
+            let tag = rank.part_tag(announcement.number);
+            let parts = Parts::new(&rank, envelope, &announcement, self.capacity, self.spare.take());
+            self.stage = Stage::Announced(Box::new(parts), tag);
+            return Ok(None);
+        }
+        if let Err(error) = check_first(seen.len, self.capacity) {
+            rank.give_scratch_back(slab);
+            return Err(lengths(error, &envelope));
+        }
+        let slab = rank.keep(slab, seen.len, self.spare.take())?;
+        let message = physical(slab, seen.len, None, self.capacity, &envelope)?;
+        Ok(Some(received(envelope, message)))
+    }
+
+    /// Takes it back if it is not matched. What has become of it, which is [`DeviceError::Cancelled`] then; none when it goes on,
+    /// its message being announced.
+    pub(super) fn withdraw(&mut self) -> Option<Result<Completed, DeviceError>> {
+        let Stage::Posted(operation) = &mut self.stage else { return self.advance().transpose() };
+        if let Err(error) = operation.cancel() {
+            return Some(Err(error.into()));
+        }
+        loop {
+            let over = self.advance().transpose();
+            // Either the cancelling or the receive succeeds, whatever others do (MPI 4.1, 3.8.4).
+            match self.stage {
+                Stage::Posted(_) if over.is_none() => std::thread::yield_now(),
+                _ => return over,
+            }
+        }
+    }
+
+    /// Where it may come from, numbered in the world; none for anywhere.
+    pub(super) fn source(&self) -> Option<u32> {
+        self.wanted.source.map(|source| self.group.members()[source as usize])
+    }
+}
+
+impl Drop for Receive {
+    fn drop(&mut self) {
+        if matches!(self.stage, Stage::Over) {
+            return;
+        }
+        // The library still has memory of it, and what it gets must go.
+        if self.withdraw().is_none() {
+            let stage = std::mem::replace(&mut self.stage, Stage::Over);
+            let rest =
+                Receive { group: self.group.clone(), wanted: self.wanted, capacity: 0, spare: None, stage };
+            lock(&self.group.owner().abandoned).push(rest);
+        }
+    }
+}
+
+impl Rank {
+    /// A message's memory for as long as it lives: not that which is for receives, when it is small.
+    fn keep(&self, slab: Slab, len: usize, spare: Option<Slab>) -> Result<Slab, DeviceError> {
+        let kept = match spare {
+            Some(spare) if spare.len() >= len => spare,
+            _ if len > COPIED_MAX => return Ok(slab),
+            _ => self.source.take_arrived(len)?,
+        };
+        copy_words(slab.words(), 0, kept.words(), 0, len);
+        self.give_scratch_back(slab);
+        Ok(kept)
+    }
+
+    #[inline]
+    pub(super) fn note_received(&self, source: u32) {
+        self.received[source as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The tag of what an announcement with this number announces.
+    pub(super) fn part_tag(&self, number: u32) -> i32 {
+        (number % (self.round.tag_max.cast_unsigned() + 1)).cast_signed()
+    }
+}
+
+impl Group {
+    /// The envelope of a message from a member, as errors and statuses name it.
+    #[inline]
+    pub(super) fn envelope(&self, source: u32, tag: i32) -> Envelope {
+        Envelope { context: self.context(), source: self.members()[source as usize], tag }
+    }
+
+    /// Posts a receive and polls for its message, which is put into its place.
+    pub(crate) fn receive_directly(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Direct {
+        let rank = self.owner();
+        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() {
+            return Direct::Closed;
+        }
+        let mut receive = match Receive::post(self, Channel::Program, wanted, capacity, None) {
+            Ok(receive) => receive,
+            Err(error) => return Direct::Taken(Err(error)),
+        };
+        for _ in 0..rank.config.spins {
+            match receive.advance_into(place) {
+                Ok(Some(envelope)) => return Direct::Taken(Ok(envelope)),
+                Ok(None) => std::hint::spin_loop(),
+                Err(error) => return Direct::Taken(Err(error)),
+            }
+        }
+        Direct::Posted(Box::new(receive))
+    }
+
+    /// Receives a message that has [not come yet](Self::receive_directly).
+    pub(crate) fn receive_after(
+        self: &Arc<Self>,
+        direct: Direct,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let rank = self.owner();
+        let (mut receive, backoff) = match direct {
+            Direct::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
+            _ => {
+                rank.check_unfinished()?;
+                let receive = Receive::post(self, Channel::Program, wanted, capacity, None)?;
+                (receive, Backoff::new(&rank.config))
+            }
+        };
+        receive.spare = spare;
+        let completed = rank.block(None, backoff, patience, || rank.advance_asked(&mut receive));
+        let completed = match completed {
+            Err(DeviceError::Interrupted) => rank.give_up(&mut receive)?,
+            other => other?,
+        };
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => Ok((envelope, message)),
+            _ => Err(DeviceError::NoSuchRequest),
+        }
+    }
+
+    /// Posts a receive.
+    pub(crate) fn start_receive(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<RequestId, DeviceError> {
+        self.owner().check_unfinished()?;
+        let receive = Receive::post(self, Channel::Program, wanted, capacity, spare)?;
+        Ok(self.owner().keep_receive(receive))
+    }
+
+    /// Posts a receive of a collective operation.
+    pub(crate) fn receive_collective(
+        self: &Arc<Self>,
+        source: u32,
+        tag: i32,
+        capacity: usize,
+    ) -> Result<RequestId, DeviceError> {
+        let wanted = Wanted { source: Some(source), tag: Some(tag) };
+        let receive = Receive::post(self, Channel::Collective, wanted, capacity, None)?;
+        Ok(self.owner().keep_receive(receive))
+    }
+}
+
+impl Rank {
+    pub(super) fn keep_receive(&self, receive: Receive) -> RequestId {
+        self.state().requests.add(Work::Receive(receive))
+    }
+
+    /// Ends a receive that its thread waits for no longer: given up, unless its message is there or about to be.
+    fn give_up(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
+        match receive.withdraw() {
+            Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),
+            Some(over) => return over,
+            None => {}
+        }
+        let soon = deadline_after(PARTS_PATIENCE);
+        let waited = self.block(soon, Backoff::new(&self.config), &mut Patient, || receive.advance());
+        match waited {
+            Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
+            other => other,
+        }
+    }
+}
+
+impl Receive {
+    /// As [`advance`](Self::advance), into a place whose memory is used if the message fits it.
+    #[inline]
+    fn advance_into(&mut self, place: &mut Option<Message>) -> Result<Option<Envelope>, DeviceError> {
+        let outcome = match &mut self.stage {
+            Stage::Posted(operation) => operation.test(),
+            _ => return self.take_into(place),
+        };
+        match outcome {
+            Ok(None) => Ok(None),
+            Ok(Some(Outcome::Done(seen))) if seen.len != ANNOUNCEMENT_LEN => self.put(seen, place).map(Some),
+            Ok(Some(outcome)) => {
+                // What is announced goes straight to the place.
+                self.spare = place.take().map(Message::into_slab);
+                self.ended(outcome).map(|_| None)
+            }
+            Err(error) => {
+                self.stage = Stage::Over;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn take_into(&mut self, place: &mut Option<Message>) -> Result<Option<Envelope>, DeviceError> {
+        let Some(Completed { envelope, message }) = self.advance()? else { return Ok(None) };
+        *place = message;
+        Ok(envelope)
+    }
+
+    /// Puts what has been received into its place.
+    #[inline]
+    fn put(&mut self, seen: mpi::Envelope, place: &mut Option<Message>) -> Result<Envelope, DeviceError> {
+        if place.as_ref().is_none_or(|place| place.room() < seen.len) {
+            self.spare = place.take().map(Message::into_slab);
+            let completed = self.ended(Outcome::Done(seen))?;
+            *place = completed.and_then(|completed| completed.message);
+            return Ok(self.group.envelope(seen.source, seen.tag));
+        }
+        let Stage::Posted(operation) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(DeviceError::NoSuchRequest);
+        };
+        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
+        let rank = self.group.owner();
+        let envelope = self.group.envelope(seen.source, seen.tag);
+        rank.note_received(envelope.source);
+        let checked = check_first(seen.len, self.capacity).map_err(|error| lengths(error, &envelope));
+        let put = checked.and_then(|()| {
+            let place = place.as_mut().ok_or(DeviceError::NoSuchRequest)?;
+            copy_words(slab.words(), 0, place.first_words(), 0, seen.len);
+            place.receive(seen.len, self.capacity).map_err(damaged(&envelope))
+        });
+        rank.give_scratch_back(slab);
+        put.map(|()| envelope)
+    }
+}

@@ -1,0 +1,301 @@
+//! The requests of a rank: what is under way, and what has become of it.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::receiving::{Receive, Stage};
+use super::sending::Sending;
+use super::{Rank, State};
+use crate::error::DeviceError;
+use crate::requests::{Completed, RequestId};
+use crate::waiting::{Backoff, Patience};
+
+/// What a request is for.
+#[derive(Debug)]
+pub(super) enum Work {
+    Send(Sending),
+    Receive(Receive),
+}
+
+#[derive(Debug)]
+struct Request {
+    /// None when it is done.
+    work: Option<Work>,
+    outcome: Option<Result<Completed, DeviceError>>,
+    /// Nobody will ask for the outcome.
+    is_detached: bool,
+    /// Destination in the world, tag and octets of a message that was not delivered.
+    lost: Option<(u32, i32, usize)>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    generation: u32,
+    request: Option<Request>,
+}
+
+/// All requests of a rank.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Requests {
+    pub(super) fn add(&mut self, work: Work) -> RequestId {
+        let request = Some(Request { work: Some(work), outcome: None, is_detached: false, lost: None });
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                entry.request = request;
+                id(index, entry.generation)
+            }
+            None => {
+                self.entries.push(Entry { generation: 0, request });
+                id(self.entries.len() as u32 - 1, 0)
+            }
+        }
+    }
+
+    fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+        let (index, generation) = parts(id);
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.generation == generation { entry.request.as_mut() } else { None }
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Request> {
+        let entry = &mut self.entries[index as usize];
+        let request = entry.request.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(index);
+        Some(request)
+    }
+
+    /// The outcome of a request that is done, which is gone then.
+    fn take_outcome(&mut self, id: RequestId) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        match request.outcome.take() {
+            Some(outcome) => {
+                self.remove(parts(id).0);
+                Ok(Some(outcome))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Sends that are not done.
+    pub(super) fn sends(&self) -> impl Iterator<Item = &Sending> {
+        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        requests.filter_map(|request| match &request.work {
+            Some(Work::Send(sending)) => Some(sending),
+            _ => None,
+        })
+    }
+}
+
+impl Requests {
+    /// Messages that were not delivered, as far as nobody was told: destination in the world, tag and octets.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (u32, i32, usize)> {
+        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        requests.filter_map(|request| match &request.work {
+            Some(Work::Send(sending)) => Some((sending.dest, sending.tag, sending.len)),
+            _ => request.lost,
+        })
+    }
+}
+
+fn id(index: u32, generation: u32) -> RequestId {
+    RequestId::from(u64::from(generation) << 32 | u64::from(index))
+}
+
+fn parts(id: RequestId) -> (u32, u32) {
+    let word = u64::from(id);
+    (word as u32, (word >> 32) as u32)
+}
+
+/// What is to be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hope {
+    /// What nobody can complete any more, whether somebody asks for it or not.
+    Any,
+    /// That, and what only this rank itself could complete, since it asks for it.
+    Asked,
+}
+
+impl Rank {
+    /// Goes on with a request; whether it is done.
+    fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
+        let State { requests, pairs, peers } = state;
+        let Some(request) = requests.entries[index as usize].request.as_mut() else { return true };
+        let Some(work) = &mut request.work else { return true };
+        let outcome = match work {
+            Work::Receive(receive) => match receive.advance() {
+                Ok(None) => self.hopeless(peers, receive, hope).and_then(|error| end(receive, error)),
+                over => over.transpose(),
+            },
+            Work::Send(sending) => match sending.advance() {
+                Ok(false) => self.hopeless_send(peers, sending.dest).map(Err),
+                Ok(true) => Some(Ok(Completed::SENT)),
+                Err(error) => Some(Err(error)),
+            },
+        };
+        let Some(outcome) = outcome else { return false };
+        if let Some(Work::Send(sending)) = request.work.take() {
+            sending.number.map(|number| pairs.close(number));
+            self.own.fetch_sub(sending.charged, Ordering::Relaxed);
+            if outcome.is_err() {
+                request.lost = Some((sending.dest, sending.tag, sending.len));
+            }
+        }
+        request.outcome = Some(outcome);
+        if request.is_detached {
+            peers.note_lost(request.lost);
+            requests.remove(index);
+        }
+        true
+    }
+
+    /// Goes on with everything that somebody or nobody waits for, and hears of who has finished.
+    pub(crate) fn progress(&self) {
+        let mut state = self.state();
+        self.hear(&mut state.peers);
+        for index in 0..state.requests.entries.len() as u32 {
+            if state.requests.entries[index as usize].request.is_some() {
+                self.advance(&mut state, index, Hope::Any);
+            }
+        }
+        drop(state);
+        let abandoned = std::mem::take(&mut *super::lock(&self.abandoned));
+        let mut left = Vec::new();
+        for mut receive in abandoned {
+            if let (Ok(None), false) = (receive.advance(), matches!(receive.stage, Stage::Over)) {
+                left.push(receive);
+            }
+        }
+        if !left.is_empty() {
+            super::lock(&self.abandoned).append(&mut left);
+        }
+    }
+
+    fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
+        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let is_done = request.outcome.is_some();
+        Ok(is_done || self.advance(state, parts(id).0, Hope::Asked))
+    }
+
+    /// The outcome of a request if it is done; the request is gone then.
+    pub(crate) fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
+        let outcome = {
+            let mut state = self.state();
+            self.look_at(&mut state, id)?;
+            state.requests.take_outcome(id)?
+        };
+        if outcome.is_none() {
+            self.note_fruitless();
+        }
+        outcome.transpose()
+    }
+
+    /// Whether a request is done, which it stays.
+    pub(crate) fn is_done(&self, id: RequestId) -> bool {
+        let is_done = self.look_at(&mut self.state(), id).unwrap_or(true);
+        if !is_done {
+            self.note_fruitless();
+        }
+        is_done
+    }
+
+    /// Waits for a request, until the deadline if there is one.
+    pub(crate) fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        self.block(deadline, Backoff::new(&self.config), patience, || {
+            let mut state = self.state();
+            self.look_at(&mut state, id)?;
+            state.requests.take_outcome(id)
+        })?
+    }
+
+    /// Waits until one of the requests is done and gives its place.
+    pub(crate) fn wait_any(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<usize, DeviceError> {
+        self.block(deadline, Backoff::new(&self.config), patience, || {
+            let mut state = self.state();
+            Ok(ids.iter().position(|id| self.look_at(&mut state, *id).unwrap_or(true)))
+        })
+    }
+
+    /// Cancels a request: true when it will never be matched, which is certain for a receive that has no message yet. A send
+    /// is never cancelled.
+    pub(crate) fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
+        let mut state = self.state();
+        if self.look_at(&mut state, id)? {
+            return Ok(false);
+        }
+        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let Some(Work::Receive(receive)) = &mut request.work else { return Ok(false) };
+        let Some(outcome) = receive.withdraw() else { return Ok(false) };
+        let is_cancelled = matches!(outcome, Err(DeviceError::Cancelled));
+        request.work = None;
+        request.outcome = Some(outcome);
+        Ok(is_cancelled)
+    }
+
+    /// Nobody will wait for this request: it goes on, and its outcome is dropped.
+    pub(crate) fn detach(&self, id: RequestId) {
+        let mut state = self.state();
+        let Some(request) = state.requests.get(id) else { return };
+        request.is_detached = true;
+        if request.outcome.is_some() {
+            state.requests.remove(parts(id).0);
+        }
+    }
+
+    /// Ends all receives that are not done with an error.
+    pub(super) fn end_receives(&self, error: &DeviceError) {
+        let mut state = self.state();
+        for index in 0..state.requests.entries.len() {
+            let Some(request) = &mut state.requests.entries[index].request else { continue };
+            let Some(Work::Receive(receive)) = &mut request.work else { continue };
+            let Some(outcome) = end(receive, error.clone()) else { continue };
+            request.work = None;
+            request.outcome = Some(outcome);
+            if request.is_detached {
+                state.requests.remove(index as u32);
+            }
+        }
+    }
+
+    /// As a receive goes on that its thread waits for.
+    pub(super) fn advance_asked(&self, receive: &mut Receive) -> Result<Option<Completed>, DeviceError> {
+        match receive.advance()? {
+            None if self.has_ended() || self.check_unfinished().is_err() => {
+                let error = match self.check_unfinished() {
+                    Err(error) if self.state().peers.is_over() => Some(error),
+                    _ => self.hopeless(&self.state().peers, receive, Hope::Asked),
+                };
+                error.and_then(|error| end(receive, error)).transpose()
+            }
+            completed => Ok(completed),
+        }
+    }
+}
+
+/// Ends a receive with this error, unless its message is there; none when it is announced.
+fn end(receive: &mut Receive, error: DeviceError) -> Option<Result<Completed, DeviceError>> {
+    match receive.withdraw()? {
+        Err(DeviceError::Cancelled) => Some(Err(error)),
+        outcome => Some(outcome),
+    }
+}

@@ -1,0 +1,240 @@
+//! How a rank sends: a message that fits every receive as it is, any other one beside its announcement.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement, is_direct};
+use mpjdev_sys::mpi::{self, Operation};
+
+use super::group::{Channel, Group};
+use super::octets::{self, Octets};
+use super::{Rank, requests};
+use crate::endpoint::Mode;
+use crate::error::DeviceError;
+use crate::requests::RequestId;
+use crate::waiting::Patience;
+
+/// A send under way.
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// What is not done yet.
+    parts: Vec<Operation<Octets>>,
+    /// Destination in the world.
+    pub(super) dest: u32,
+    pub(super) tag: i32,
+    /// Octets of the logical message.
+    pub(super) len: usize,
+    /// Its pairing number, if it has one.
+    pub(super) number: Option<u32>,
+    /// Octets of memory that count as on their way to this rank itself.
+    pub(super) charged: u64,
+}
+
+impl Sending {
+    /// Goes on; true when all of it is done.
+    ///
+    /// # Errors
+    /// The library's. What is still under way goes on, and its memory stays.
+    pub(super) fn advance(&mut self) -> Result<bool, DeviceError> {
+        let mut error = None;
+        self.parts.retain_mut(|part| match part.test() {
+            Ok(outcome) => outcome.is_none(),
+            Err(why) => {
+                error.get_or_insert(why);
+                false
+            }
+        });
+        match error {
+            Some(error) => Err(error.into()),
+            None => Ok(self.parts.is_empty()),
+        }
+    }
+}
+
+impl Group {
+    /// Starts to send a message to a member; none when that is done already.
+    pub(crate) fn start_send(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        rank.check_peer(self.members()[dest as usize])?;
+        self.begin_send(Channel::Program, dest, tag, message, mode)
+    }
+
+    /// Sends a message to a member and waits until that counts as done.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let Some(id) = self.start_send(dest, tag, message, mode)? else { return Ok(()) };
+        match self.owner().wait(id, None, patience) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.owner().detach(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts to send a message of a collective operation to a member.
+    pub(crate) fn send_collective(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        self.owner().check_peer(self.members()[dest as usize])?;
+        self.begin_send(Channel::Collective, dest, tag, message, Mode::Standard)
+    }
+
+    #[inline]
+    fn begin_send(
+        &self,
+        channel: Channel,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let rank = self.owner();
+        let world = self.members()[dest as usize];
+        let to = To { dest, tag, comm: self.comm(channel), mode: mpi::Mode::Standard };
+        // A probe may take an announcement out of the library, and what came before: no message is matched by that.
+        let direct = mode == Mode::Standard
+            && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
+        let mut sending = Sending {
+            parts: Vec::new(),
+            dest: world,
+            tag,
+            len: message.logical_len(),
+            number: None,
+            charged: 0,
+        };
+        if direct {
+            let mut sent = rank.isend(message.first_slab(), message.first_len(), to)?;
+            rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
+            if sent.test()?.is_some() {
+                return Ok(None);
+            }
+            sending.parts.push(sent);
+        } else {
+            rank.announce(message, to, mode, &mut sending)?;
+            rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        let is_done =
+            mode == Mode::Standard && world == rank.rank() && rank.lend_to_itself(&mut sending, message);
+        let id = rank.state().requests.add(requests::Work::Send(sending));
+        if is_done {
+            rank.detach(id);
+            return Ok(None);
+        }
+        if mode == Mode::Synchronous {
+            return Ok(Some(id));
+        }
+        match rank.test(id) {
+            Ok(Some(_)) => Ok(None),
+            Ok(None) => Ok(Some(id)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where something goes.
+#[derive(Clone, Copy)]
+struct To {
+    dest: u32,
+    tag: i32,
+    comm: mpi::Comm,
+    mode: mpi::Mode,
+}
+
+impl Rank {
+    #[inline]
+    fn isend(&self, slab: &Slab, len: usize, to: To) -> Result<Operation<Octets>, DeviceError> {
+        Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to.dest, to.tag, to.comm, to.mode)?)
+    }
+
+    /// Whether a standard send to this rank itself counts as done, as it does within the credit. A library may keep it until it is
+    /// received, which this rank does itself, perhaps behind it; and the memory is this rank's in any case.
+    fn lend_to_itself(&self, sending: &mut Sending, message: &Message) -> bool {
+        let held = message.held_len() as u64;
+        let take = || {
+            let before = self.own.fetch_add(held, Ordering::Relaxed);
+            let is_within = before == 0 || before + held <= self.config.credit;
+            if !is_within {
+                self.own.fetch_sub(held, Ordering::Relaxed);
+            }
+            is_within
+        };
+        // What was received meanwhile has not been looked at yet.
+        let is_within = take() || {
+            self.progress();
+            take()
+        };
+        if is_within {
+            sending.charged = held;
+        }
+        is_within
+    }
+
+    /// Starts to send the physical messages of a message, and then what announces them.
+    fn announce(
+        &self,
+        message: &Message,
+        to: To,
+        mode: Mode,
+        sending: &mut Sending,
+    ) -> Result<(), DeviceError> {
+        let (number, tag) = {
+            let pairs = &mut self.state().pairs;
+            let number = pairs.open().map_err(|_| DeviceError::NoFreePair { open: pairs.open_len() })?;
+            (number, pairs.tag(number))
+        };
+        sending.number = Some(number);
+        let beside = To { dest: sending.dest, tag, comm: self.round.firsts, mode: library_mode(mode) };
+        let announced = self.announce_numbered(message, to, beside, sending, number);
+        if announced.is_err() && sending.parts.is_empty() {
+            self.state().pairs.close(number);
+        }
+        announced
+    }
+
+    fn announce_numbered(
+        &self,
+        message: &Message,
+        to: To,
+        first: To,
+        sending: &mut Sending,
+        number: u32,
+    ) -> Result<(), DeviceError> {
+        let (first_len, second_len) =
+            (message.first_len(), message.second_slab().map_or(0, |_| message.secondary_len()));
+        let announcement =
+            Announcement { number, first_len: first_len as u32, second_len: second_len as u32 };
+        let slab = octets::write(&announcement, &*self.source)?;
+        sending.parts.push(self.isend(message.first_slab(), first_len, first)?);
+        if let Some(second) = message.second_slab() {
+            let beside = To { comm: self.round.seconds, mode: mpi::Mode::Standard, ..first };
+            sending.parts.push(self.isend(second, second_len, beside)?);
+        }
+        sending.parts.push(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
+        Ok(())
+    }
+}
+
+fn library_mode(mode: Mode) -> mpi::Mode {
+    match mode {
+        Mode::Standard => mpi::Mode::Standard,
+        Mode::Synchronous => mpi::Mode::Synchronous,
+    }
+}

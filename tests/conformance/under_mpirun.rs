@@ -1,0 +1,212 @@
+//! The suite with ranks as processes, which the launcher of an MPI starts: each of them is this program, and runs all tests, its
+//! rank of every job. A job has the first so many processes; they join anew for each.
+//!
+//! A rank that fails ends the job of the launcher, as ranks over an MPI do; the tests behind are not run then.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use mpjdev_device::collective::Outcome;
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, Config, Patient, job, mpi};
+
+use crate::suite;
+use crate::worlds::{Ability, World};
+
+/// Ranks are processes over a C MPI.
+static MPI: World = World {
+    name: "MPI",
+    config: Config::default,
+    connect,
+    lacks: &[
+        (Ability::SharesMemory, "the sender's memory is another process's"),
+        (Ability::MakesAlone, "the library makes communicators with all members"),
+    ],
+};
+
+/// Set for the processes that are ranks: a directory that they share.
+const DIRECTORY: &str = "MPJDEV_TEST_DIRECTORY";
+
+/// Set where only tests are to run whose names have this in them.
+const PICK: &str = "MPJDEV_TEST_ONLY";
+
+/// How long one launch may take.
+const DEADLINE: Duration = Duration::from_secs(400);
+
+const VARIABLES: &str = "its ranks share variables, and here they are processes";
+const BUFFERS: &str = "what a standard send waits for is the library's to decide";
+const ORDER: &str = "between sources a library may prefer what has come behind a probe";
+const LIFE: &str = "an MPI does not tell whether a rank still shows life";
+const ABORTS: &str = "an MPI ends all processes of a job of which one fails";
+
+/// Tests that make no sense here.
+const SKIPPED: [(&str, &str); 18] = [
+    ("many_senders_and_a_slow_receiver_use_bounded_memory", VARIABLES),
+    ("small_messages_of_a_large_buffer_use_bounded_memory", VARIABLES),
+    ("a_cancel_that_races_with_the_arrival_loses_no_message", VARIABLES),
+    ("some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way", VARIABLES),
+    ("nobody_leaves_a_barrier_before_everybody_has_entered", VARIABLES),
+    ("a_probe_tells_of_the_message_that_a_receive_would_get", ORDER),
+    ("credit_comes_back_when_messages_are_received", BUFFERS),
+    ("a_send_that_is_cancelled_gives_its_credit_back", BUFFERS),
+    ("a_standard_send_within_the_credit_needs_no_receive", BUFFERS),
+    ("standard_sends_past_the_credit_are_done_after_their_match", BUFFERS),
+    ("unexpected_split_messages_use_bounded_memory", BUFFERS),
+    ("finish_names_what_nobody_receives_within_its_patience", LIFE),
+    ("finish_does_not_outlast_its_patience_for_a_peer_that_others_drive", LIFE),
+    ("a_failure_ends_every_kind_of_blocked_operation", ABORTS),
+    ("a_failure_ends_all_threads_of_a_rank", ABORTS),
+    ("after_a_failure_every_operation_fails_with_the_rank_and_the_reason", ABORTS),
+    ("the_first_failure_is_the_one_that_is_told", ABORTS),
+    ("a_failure_ends_a_receive_that_has_only_its_first_half", ABORTS),
+];
+
+/// The directory that this rank shares with the others; none in a process that is no rank.
+pub(crate) fn directory() -> Option<&'static PathBuf> {
+    static DIRECTORY_PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+    DIRECTORY_PATH.get_or_init(|| std::env::var_os(DIRECTORY).map(PathBuf::from)).as_ref()
+}
+
+/// Processes that there are.
+fn processes() -> usize {
+    let said = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().find_map(|name| std::env::var(name).ok());
+    said.and_then(|size| size.parse().ok()).expect("a launcher of an MPI")
+}
+
+/// Whether a job of so many ranks can be run: says aloud that it is not when there are fewer processes.
+pub(crate) fn has_room(ranks: usize) -> bool {
+    let room = directory().is_none() || ranks <= processes();
+    if !room {
+        println!("SKIPPED a job of {ranks} ranks: there are {} processes", processes());
+    }
+    room
+}
+
+/// The number of the job: the same in all its ranks, which run the same jobs.
+static JOBS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn job_number() -> u32 {
+    JOBS.load(Relaxed)
+}
+
+/// This process's rank of a job; none when it has none.
+fn connect(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
+    JOBS.fetch_add(1, Relaxed);
+    let world = job::join(config, pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    if ranks == world.size() {
+        return vec![world];
+    }
+    let color = if (world.rank() as usize) < ranks { 0 } else { -1 };
+    match world.start_split(color, 0).finish(&mut Patient) {
+        Ok(Outcome::Created(Some(comm))) => vec![comm],
+        Ok(Outcome::Created(None)) => {
+            world.finish(&mut Patient).expect("nothing was sent");
+            Vec::new()
+        }
+        other => panic!("split gives {other:?}"),
+    }
+}
+
+/// Runs all tests as one of the ranks.
+fn be_a_rank() {
+    let pick = std::env::var(PICK).unwrap_or_default();
+    for (name, test) in suite::all().filter(|(name, _)| name.contains(&pick)) {
+        if let Some((_, why)) = SKIPPED.iter().find(|(skipped, _)| *skipped == name) {
+            println!("SKIPPED {name} in {}: {why}", MPI.name);
+            continue;
+        }
+        let begun = Instant::now();
+        println!("test {name} ...");
+        test(&MPI);
+        println!("test {name} ... ok, {:?}", begun.elapsed());
+    }
+    mpi::end(None);
+}
+
+/// Starts so many of this program's processes by the first of these launchers that there is.
+fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize, pick: &str) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if directory().is_some() {
+        return be_a_rank();
+    }
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = launchers.iter().find(|launcher| {
+        let mut command = Command::new(launcher);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    });
+    let Some(launcher) = found else {
+        println!("SKIPPED {test}: there is no {}", launchers.join(", no "));
+        return;
+    };
+    let own = std::env::current_exe().expect("this program");
+    let directory = std::env::temp_dir().join(format!("mpjdev-{}-{test}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let (out, err) = (directory.join("out"), directory.join("err"));
+    let file = |path| std::fs::File::create(path).expect("a file");
+    let mut child = Command::new(launcher)
+        .args(options)
+        .args(["-n", &ranks.to_string()])
+        .arg(own)
+        .args(["--exact", &format!("under_mpirun::{test}"), "--nocapture", "--test-threads=1"])
+        .env(DIRECTORY, &directory)
+        .env(PICK, pick)
+        .stdin(Stdio::null())
+        .stdout(file(&out))
+        .stderr(file(&err))
+        .spawn()
+        .expect("it starts");
+    let end = Instant::now() + DEADLINE;
+    let status = loop {
+        match child.try_wait().expect("our child") {
+            Some(status) => break Some(status),
+            None if Instant::now() > end => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let (out, err) = (read(&out), read(&err));
+    let _ = std::fs::remove_dir_all(&directory);
+    let well = status.is_some_and(|status| status.success());
+    assert!(well, "{launcher} with {ranks} ranks ends with {status:?}\n{out}\n{err}");
+    let ran = out.matches("... ok, ").count();
+    let least = if pick.is_empty() { 60 } else { 1 };
+    assert!(ran >= ranks * least, "only {ran} tests ran\n{out}");
+    println!("{launcher}: {ran} tests of {ranks} ranks");
+}
+
+const OPEN_MPI: [&str; 1] = ["mpirun.openmpi"];
+const MPICH: [&str; 2] = ["mpirun.mpich", "mpiexec.hydra"];
+
+macro_rules! under {
+    ($($test:ident: $launchers:ident, $options:expr, $ranks:literal, $pick:literal;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                launch(stringify!($test), &$launchers, &$options, $ranks, $pick);
+            }
+        )*
+    };
+}
+
+/// More processes than processors, also as root.
+const FREELY: [&str; 2] = ["--allow-run-as-root", "--oversubscribe"];
+
+under! {
+    two_ranks_under_open_mpi: OPEN_MPI, FREELY, 2, "";
+    three_ranks_under_open_mpi: OPEN_MPI, FREELY, 3, "";
+    four_ranks_under_open_mpi: OPEN_MPI, FREELY, 4, "";
+    eight_ranks_under_open_mpi: OPEN_MPI, FREELY, 8, "";
+    two_ranks_under_mpich: MPICH, [], 2, "";
+    three_ranks_under_mpich: MPICH, [], 3, "";
+    four_ranks_under_mpich: MPICH, [], 4, "";
+    // What makes communicators waits inside the library, which keeps the processors that the others need: not all of the suite.
+    eight_ranks_under_mpich: MPICH, [], 8, "";
+}
