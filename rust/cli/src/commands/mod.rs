@@ -5,6 +5,7 @@ pub mod bench_net;
 pub mod bench_rank;
 pub mod impi_server;
 pub mod inspect;
+pub mod mpi_info;
 pub mod run;
 pub mod words;
 
@@ -37,6 +38,8 @@ pub enum Command {
     ImpiServer(impi_server::ImpiServer),
     /// Explain the octets of a message, or what sites of an IMPI job have said, and what is wrong with it
     Inspect(inspect::Inspect),
+    /// Say which C MPI ranks would find here, and what it can do
+    MpiInfo(mpi_info::MpiInfo),
     /// Run a program's ranks as processes of this machine; also called mpjrun
     Run(run::Run),
 }
@@ -69,6 +72,7 @@ impl Command {
             Command::BenchRank(rank) => rank.run(),
             Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
+            Command::MpiInfo(info) => info.run(),
             Command::Run(run) => run.run(args, is_monitor),
         }
     }

@@ -1,0 +1,134 @@
+//! `mpjdev mpi-info`: which C MPI ranks would find here, and what it can do.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use mpjdev_device::mpi::{Unfit, check};
+use mpjdev_sys::mpi::{Candidates, Mpi, MpiError, OpenError, ThreadLevel};
+use serde::Serialize;
+
+/// Arguments of `mpjdev mpi-info`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A rank that runs under the launcher of an MPI finds the library as this command does: the one that MPJDEV_MPI_LIBRARY names, by path \
+or name; else those that belong to the launcher (OMPI_COMM_WORLD_RANK: Open MPI; PMI_RANK: MPICH and its kin), and then all \
+others that are known. Nothing has to be compiled for it.
+
+  mpjdev mpi-info                                            what is found without a launcher
+  mpirun -n 2 mpjdev mpi-info                                what the processes of a job find; the first one says it
+  MPJDEV_MPI_LIBRARY=/opt/mpi/lib/libmpi.so mpjdev mpi-info  what that library is
+
+The JSON is {\"library\", \"version\", \"abi\", \"launcher\", \"thread_level\", \"rank\", \"size\", \"tag_max\"}, the last four without \
+--no-init only; launcher is null where there is none.
+
+Exit status: 0 when it can be used, 1 when it cannot, 2 when there is none or the command line is wrong.")]
+pub struct MpiInfo {
+    /// Do not initialise it: nothing is started, and threads and processes are not known
+    #[arg(long)]
+    no_init: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Info {
+    library: String,
+    version: String,
+    abi: String,
+    launcher: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    running: Option<Running>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Running {
+    thread_level: String,
+    rank: u32,
+    size: u32,
+    tag_max: i32,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum InfoError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{library} ({version}): {error}")]
+    Mpi { library: String, version: String, error: MpiError },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    #[error("standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl MpiInfo {
+    /// Says it; gives the exit status.
+    pub fn run(&self) -> ExitCode {
+        match self.say() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("mpjdev: {error}");
+                ExitCode::from(if matches!(error, InfoError::Open(_)) { crate::UNUSABLE } else { 1 })
+            }
+        }
+    }
+
+    fn say(&self) -> Result<(), InfoError> {
+        let candidates = Candidates::from_environment();
+        let mpi = Mpi::open(&candidates)?;
+        let mut info = Info {
+            library: mpi.path().to_owned(),
+            version: mpi.version().to_owned(),
+            abi: mpi.family().to_string(),
+            launcher: candidates.launcher.map(|launcher| launcher.to_string()),
+            running: None,
+        };
+        if self.no_init {
+            return self.print(&info);
+        }
+        let of_library = |error| InfoError::Mpi {
+            library: mpi.path().to_owned(),
+            version: mpi.version().to_owned(),
+            error,
+        };
+        let level = mpi.init().map_err(of_library)?;
+        let running = running(&mpi, level).map_err(of_library)?;
+        let said = match check(&mpi, &candidates, level, running.size).map_err(InfoError::from) {
+            Ok(()) if running.rank == 0 => {
+                info.running = Some(running);
+                self.print(&info)
+            }
+            // The first one says it for all.
+            other => other,
+        };
+        mpi.finalize().map_err(of_library)?;
+        said
+    }
+
+    fn print(&self, info: &Info) -> Result<(), InfoError> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, info).map_err(io::Error::from)?;
+            return Ok(writeln!(out)?);
+        }
+        writeln!(out, "library   {}", info.library)?;
+        writeln!(out, "version   {}", info.version)?;
+        writeln!(out, "ABI       {}", info.abi)?;
+        writeln!(out, "launcher  {}", info.launcher.as_deref().unwrap_or("none: a process by itself"))?;
+        if let Some(Running { thread_level, rank, size, tag_max }) = &info.running {
+            writeln!(out, "threads   {thread_level}")?;
+            writeln!(out, "process   {rank} of {size}")?;
+            writeln!(out, "tags      0 to {tag_max}")?;
+        }
+        Ok(())
+    }
+}
+
+fn running(mpi: &Mpi, level: ThreadLevel) -> Result<Running, MpiError> {
+    let world = mpi.world();
+    mpi.return_errors(world)?;
+    let (rank, size) = (mpi.rank(world)?, mpi.size(world)?);
+    Ok(Running { thread_level: level.to_string(), rank, size, tag_max: mpi.tag_max(world)? })
+}
