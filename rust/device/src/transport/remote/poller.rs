@@ -75,19 +75,34 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    /// Waits for so long at most, and tells of the channels that have something.
-    pub(in super::super) fn wait(&self, most: Duration, mut told: impl FnMut(usize)) {
+    /// Tells of the channels that have something now. The bell stays for the one that sleeps: who is woken by it and finds it
+    /// taken sleeps on.
+    pub(in super::super) fn look(&self, told: &mut dyn FnMut(usize)) {
+        self.events(Duration::ZERO, told);
+    }
+
+    /// Waits for so long at most, and tells of the channels that have something. For one thread at a time.
+    pub(in super::super) fn wait(&self, most: Duration, told: &mut dyn FnMut(usize)) {
+        if self.events(most, told) {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
+    }
+
+    /// Whether somebody has rung.
+    fn events(&self, most: Duration, told: &mut dyn FnMut(usize)) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let timeout = Timespec::try_from(most).unwrap_or_default();
         // An interrupted wait is a short one.
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return };
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return false };
+        let mut has_rung = false;
         for event in events {
             match event.data.u64() {
-                BELL => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+                BELL => has_rung = true,
                 ASIDE => self.has_aside.store(true, Relaxed),
                 channel => told(channel as usize),
             }
         }
+        has_rung
     }
 
     /// What others wait on to be told that something is here.

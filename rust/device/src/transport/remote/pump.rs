@@ -142,7 +142,7 @@ impl Watch {
                     sentry.arm_for_itself(&self.poller);
                     is_for_sleeper = sentry.wait(most);
                 }
-                None => self.poller.wait(most, |_| ()),
+                None => self.poller.wait(most, &mut |_| ()),
             }
         }
         self.is_polling.store(false, SeqCst);

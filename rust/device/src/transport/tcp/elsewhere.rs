@@ -37,7 +37,7 @@ impl TcpWire {
     /// Has the thread beside the rank told of the channels, unless they have something already, which is read.
     fn arm(&self, sentry: &Sentry) -> bool {
         self.watch_room(&self.poller, true);
-        let has_something = self.has_news() || self.look_at_all(Duration::ZERO);
+        let has_something = self.has_news() || self.look_at_all();
         if !has_something {
             sentry.arm_for_sleeper(&self.poller);
         }
@@ -50,7 +50,7 @@ impl TcpWire {
         while self.watch.is_asleep.load(SeqCst) {
             // What has left perhaps is what somebody waits for, and completes nothing.
             let waits = self.waiting_count.load(SeqCst) > 0;
-            self.look_at_all(Duration::ZERO);
+            self.look_at_all();
             help();
             if waits {
                 sentry.wake();

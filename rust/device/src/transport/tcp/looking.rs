@@ -57,14 +57,23 @@ impl TcpWire {
             return true;
         }
         let is_turn = self.looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS);
-        self.channels.len() > 1 && is_turn && self.look_at_all(Duration::ZERO)
+        self.channels.len() > 1 && is_turn && self.look_at_all()
     }
 
-    /// Waits until some channel has something, and reads those.
-    pub(super) fn look_at_all(&self, most: Duration) -> bool {
+    /// Reads the channels that have something.
+    pub(super) fn look_at_all(&self) -> bool {
+        self.read_told(|told| self.poller.look(told))
+    }
+
+    /// Waits until some channel has something, or somebody rings, and reads those.
+    pub(super) fn wait_for_all(&self, most: Duration) -> bool {
+        self.read_told(|told| self.poller.wait(most, told))
+    }
+
+    fn read_told(&self, tell: impl FnOnce(&mut dyn FnMut(usize))) -> bool {
         let mut told = [0; 64];
         let mut n = 0;
-        self.poller.wait(most, |channel| {
+        tell(&mut |channel| {
             told[n] = channel;
             n += 1;
         });

@@ -104,6 +104,18 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     receiver.watch.is_asleep.store(true, SeqCst);
     assert_eq!(inbox.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
-    receiver.poller.wait(LONG, |channel| panic!("channel {channel} has something more"));
+    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
     assert!(begun.elapsed() < LONG, "nobody has rung");
+}
+
+/// Whoever only looks must leave the bell to the one that sleeps: the system ends a sleep only if what has woken it is still there.
+#[test]
+fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
+    let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
+    receiver.watch.is_asleep.store(true, SeqCst);
+    receiver.ring();
+    assert!(!receiver.look_at_all(), "nothing was sent");
+    let begun = Instant::now();
+    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
+    assert!(begun.elapsed() < LONG, "the bell was taken");
 }

@@ -328,7 +328,7 @@ impl Wire for TcpWire {
         self.watch.is_asleep.store(true, SeqCst);
         if !ready() && !self.look() {
             self.watch_room(&self.poller, true);
-            self.look_at_all(most);
+            self.wait_for_all(most);
             self.watch_room(&self.poller, false);
         }
         self.watch.is_asleep.store(false, SeqCst);
@@ -378,7 +378,7 @@ impl Wire for TcpWire {
         self.say_fini();
         // An octet that the other side's system has not taken is lost when this process ends.
         while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
-            self.look_at_all(Duration::from_millis(1));
+            self.wait_for_all(Duration::from_millis(1));
         }
         if self.terms.dialect == Dialect::Draft {
             // The end of the stream is all that says so.

@@ -339,7 +339,7 @@ impl Wire for UdpWire {
         if !ready() && !self.look() {
             self.listen(&self.poller);
             let most = self.begin_sleep(Sleeper::Program, most);
-            self.poller.wait(most, |_| ());
+            self.poller.wait(most, &mut |_| ());
             self.poller.remove(self.socket());
             self.timers.end_sleep(Sleeper::Program);
         }
