@@ -195,13 +195,15 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
     parties[0].shared.fail(format!("not over after {:?}", deadline()));
     let comms: Vec<_> = parties.iter().map(|p| p.comm.clone()).collect();
     // A thread of its own: a lock that nobody lets go must not keep the job from being failed.
+    let (told, tells) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         for comm in comms {
             eprintln!("rank {}: {:?} left; {comm:#?}", comm.world_rank(), comm.leftovers());
         }
+        drop(told);
     });
-    let failed = Instant::now();
-    while failed.elapsed() < Duration::from_secs(2) && !over(Duration::from_millis(100)) {}
+    // As it is now, not as it becomes when the job fails.
+    let _ = tells.recv_timeout(SOON);
     parties[0].comm.fail("the test's deadline has passed");
     if !over(SOON) {
         eprintln!("in {name}: a rank does not end though the job has failed");
