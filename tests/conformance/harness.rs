@@ -26,9 +26,12 @@ const SOON: Duration = Duration::from_secs(20);
 /// Room of the pool of a job.
 const POOL: u64 = 4 << 30;
 
+/// The variable that asks for the long tests.
+pub(crate) const SOAK: &str = "MPJDEV_SOAK";
+
 /// Whether the long tests are asked for.
 pub(crate) fn soaks() -> bool {
-    std::env::var_os("MPJDEV_SOAK").is_some_and(|v| v == "1")
+    std::env::var_os(SOAK).is_some_and(|v| v == "1")
 }
 
 /// A number that is larger when the long tests are asked for.

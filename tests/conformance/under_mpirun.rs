@@ -13,8 +13,8 @@ use mpjdev_device::collective::Outcome;
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Config, Patient, job, mpi};
 
-use crate::suite;
 use crate::worlds::{Ability, World};
+use crate::{harness, suite};
 
 /// Ranks are processes over a C MPI.
 static MPI: World = World {
@@ -32,6 +32,9 @@ const DIRECTORY: &str = "MPJDEV_TEST_DIRECTORY";
 
 /// Set where only tests are to run whose names have this in them.
 const PICK: &str = "MPJDEV_TEST_ONLY";
+
+/// So many tests there are that any number of ranks can run.
+const LEAST: usize = 60;
 
 /// How long one launch may take.
 const DEADLINE: Duration = Duration::from_secs(400);
@@ -110,9 +113,13 @@ fn connect(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     }
 }
 
+fn pick() -> String {
+    std::env::var(PICK).unwrap_or_default()
+}
+
 /// Runs all tests as one of the ranks.
 fn be_a_rank() {
-    let pick = std::env::var(PICK).unwrap_or_default();
+    let pick = pick();
     for (name, test) in suite::all().filter(|(name, _)| name.contains(&pick)) {
         if let Some((_, why)) = SKIPPED.iter().find(|(skipped, _)| *skipped == name) {
             println!("SKIPPED {name} in {}: {why}", MPI.name);
@@ -127,7 +134,7 @@ fn be_a_rank() {
 }
 
 /// Starts so many of this program's processes by the first of these launchers that there is.
-fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize, pick: &str) {
+fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if directory().is_some() {
         return be_a_rank();
@@ -142,6 +149,13 @@ fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize, pick: 
         println!("SKIPPED {test}: there is no {}", launchers.join(", no "));
         return;
     };
+    // What races is run more often, and not for longer: so many processes on few processors take their time.
+    for _ in 0..harness::amount(1, 5) {
+        launch_one(test, launcher, options, ranks);
+    }
+}
+
+fn launch_one(test: &str, launcher: &str, options: &[&str], ranks: usize) {
     let own = std::env::current_exe().expect("this program");
     let directory = std::env::temp_dir().join(format!("mpjdev-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
@@ -153,7 +167,7 @@ fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize, pick: 
         .arg(own)
         .args(["--exact", &format!("under_mpirun::{test}"), "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, &directory)
-        .env(PICK, pick)
+        .env_remove(harness::SOAK)
         .stdin(Stdio::null())
         .stdout(file(&out))
         .stderr(file(&err))
@@ -177,7 +191,7 @@ fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize, pick: 
     let well = status.is_some_and(|status| status.success());
     assert!(well, "{launcher} with {ranks} ranks ends with {status:?}\n{out}\n{err}");
     let ran = out.matches("... ok, ").count();
-    let least = if pick.is_empty() { 60 } else { 1 };
+    let least = if pick().is_empty() { LEAST } else { 1 };
     assert!(ran >= ranks * least, "only {ran} tests ran\n{out}");
     println!("{launcher}: {ran} tests of {ranks} ranks");
 }
@@ -186,11 +200,11 @@ const OPEN_MPI: [&str; 1] = ["mpirun.openmpi"];
 const MPICH: [&str; 2] = ["mpirun.mpich", "mpiexec.hydra"];
 
 macro_rules! under {
-    ($($test:ident: $launchers:ident, $options:expr, $ranks:literal, $pick:literal;)*) => {
+    ($($test:ident: $launchers:ident, $options:expr, $ranks:literal;)*) => {
         $(
             #[test]
             fn $test() {
-                launch(stringify!($test), &$launchers, &$options, $ranks, $pick);
+                launch(stringify!($test), &$launchers, &$options, $ranks);
             }
         )*
     };
@@ -200,13 +214,12 @@ macro_rules! under {
 const FREELY: [&str; 2] = ["--allow-run-as-root", "--oversubscribe"];
 
 under! {
-    two_ranks_under_open_mpi: OPEN_MPI, FREELY, 2, "";
-    three_ranks_under_open_mpi: OPEN_MPI, FREELY, 3, "";
-    four_ranks_under_open_mpi: OPEN_MPI, FREELY, 4, "";
-    eight_ranks_under_open_mpi: OPEN_MPI, FREELY, 8, "";
-    two_ranks_under_mpich: MPICH, [], 2, "";
-    three_ranks_under_mpich: MPICH, [], 3, "";
-    four_ranks_under_mpich: MPICH, [], 4, "";
-    // What makes communicators waits inside the library, which keeps the processors that the others need: not all of the suite.
-    eight_ranks_under_mpich: MPICH, [], 8, "";
+    two_ranks_under_open_mpi: OPEN_MPI, FREELY, 2;
+    three_ranks_under_open_mpi: OPEN_MPI, FREELY, 3;
+    four_ranks_under_open_mpi: OPEN_MPI, FREELY, 4;
+    eight_ranks_under_open_mpi: OPEN_MPI, FREELY, 8;
+    two_ranks_under_mpich: MPICH, [], 2;
+    three_ranks_under_mpich: MPICH, [], 3;
+    four_ranks_under_mpich: MPICH, [], 4;
+    eight_ranks_under_mpich: MPICH, [], 8;
 }
