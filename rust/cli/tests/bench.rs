@@ -167,6 +167,30 @@ fn open_mpi_takes_the_transports_that_ranks_take() {
     }
 }
 
+/// Proves that ranks run under the launcher of each MPI that is there, beside C over the same one, and end well.
+#[test]
+fn ranks_over_an_mpi_are_beside_c_over_the_same() {
+    for (peer, name) in [("openmpi", "Open MPI"), ("mpich", "MPICH")] {
+        let args = ["pingpong", "--sizes", "8,64k", "--time", "0", "--json", "--peer", peer];
+        let (status, out, err) = run(&[&args[..], &["--transport", "mpi"]].concat());
+        if status == 2 && err.contains("apt-get install") {
+            println!("SKIPPED {name}: {err}");
+            continue;
+        }
+        assert_eq!((status, err.as_str()), (0, ""));
+        let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
+        let rows = whole["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 4, "{out}");
+        for row in rows {
+            let names = names(row);
+            assert_eq!(names[0], format!("Rust {name}"));
+            assert!(names[1].starts_with(&format!("C {name} ")) && names[1].ends_with(" mpi"), "{names:?}");
+        }
+    }
+    let (status, _, err) = run(&["pingpong", "--transport", "mpi", "--no-peer", "--time", "0"]);
+    assert!(status == 2 && err.contains("ranks over an MPI need one"), "{err}");
+}
+
 /// Proves that a contestant that cannot be started is named, and that the others are measured all the same.
 #[test]
 fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {

@@ -1,12 +1,14 @@
 //! The figures that messages between processes have to reach, for each transport: all of them, and only here.
 
 mod datagrams;
+mod mpi;
 
 use std::fmt;
 
 use serde::Serialize;
 
 pub use datagrams::Count;
+pub use mpi::BEYOND;
 
 use super::order::Case;
 use super::outcome::{Compared, Mode, Sample, Summary};
@@ -18,7 +20,7 @@ use super::side::Transport;
 pub enum Who {
     /// Our ranks in Java, as processes.
     Ours,
-    /// The C program under Open MPI, over the same transport.
+    /// The C program under an MPI, over the same transport.
     Theirs,
     /// Plain sockets, of the same transport.
     Plain,
@@ -77,6 +79,8 @@ pub struct Group {
 pub enum Of {
     /// Time of the first by time of the second.
     Ratio(usize, usize),
+    /// Nanoseconds of the first beyond those of the second.
+    Beyond(usize, usize),
     /// Time of the second by time of the first: how many times as fast that is.
     Speed(usize, usize),
     /// Time of the slowest by that of the fastest, from the first of them to the last.
@@ -112,10 +116,11 @@ use Case::{
 use Who::{Ours, Plain, Theirs};
 
 /// All groups.
-pub const GROUPS: [Group; 3] = [
+pub const GROUPS: [Group; 4] = [
     Group { transport: Transport::Shm, trials: SHM },
     Group { transport: Transport::Tcp, trials: TCP },
     Group { transport: Transport::Udp, trials: datagrams::UDP },
+    Group { transport: Transport::Mpi, trials: mpi::MPI },
 ];
 
 const SHM: &[Trial] = &[
@@ -380,7 +385,9 @@ impl Asked {
         let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
         let least = |all: Vec<f64>| all.into_iter().fold(f64::INFINITY, f64::min);
         let (ours, against) = match self.of {
-            Of::Ratio(ours, theirs) | Of::Speed(ours, theirs) => (nanos(ours), nanos(theirs)),
+            Of::Ratio(ours, theirs) | Of::Beyond(ours, theirs) | Of::Speed(ours, theirs) => {
+                (nanos(ours), nanos(theirs))
+            }
             Of::Flat(from, to) => (all(from, to).map(most), all(from, to).map(least)),
             Of::Slowest(from, to, by) => (all(from, to).map(most), nanos(by)),
             Of::WorstMicros(at) => {
@@ -392,6 +399,7 @@ impl Asked {
         };
         let measured = match self.of {
             Of::Ratio(..) | Of::Flat(..) | Of::Slowest(..) => ours.zip(against).map(|(o, a)| o / a),
+            Of::Beyond(..) => ours.zip(against).map(|(o, a)| o - a),
             Of::Speed(..) => ours.zip(against).map(|(o, a)| a / o),
             Of::WorstMicros(_) | Of::Micros(_) => ours.map(|nanos| nanos / 1000.0),
             Of::Millis(_) => ours.map(|nanos| nanos / 1e6),
@@ -480,7 +488,7 @@ impl fmt::Display for Limit {
 /// Three digits.
 fn short(value: f64) -> String {
     match value {
-        0.0..10.0 => format!("{value:.2}"),
+        -10.0..10.0 => format!("{value:.2}"),
         10.0..100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
@@ -556,7 +564,7 @@ mod tests {
         for trial in GROUPS.iter().flat_map(|group| group.trials) {
             for asked in trial.asked {
                 let last = match asked.of {
-                    Of::Ratio(a, b) | Of::Speed(a, b) | Of::Flat(a, b) => a.max(b),
+                    Of::Ratio(a, b) | Of::Beyond(a, b) | Of::Speed(a, b) | Of::Flat(a, b) => a.max(b),
                     Of::Slowest(a, b, c) => a.max(b).max(c),
                     Of::WorstMicros(a) | Of::Micros(a) | Of::Millis(a) => a,
                     Of::Extra(a) | Of::Counted(a, _) => a,

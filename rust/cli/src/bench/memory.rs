@@ -46,6 +46,18 @@ pub fn held_below(process: u32) -> io::Result<Held> {
     Ok(held)
 }
 
+/// Octets that all processes below one hold, each for itself.
+///
+/// # Errors
+/// The system does not tell.
+pub fn private_below(process: u32) -> io::Result<u64> {
+    let private = |process| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        number_after(&status, "RssAnon:").unwrap_or(0) * KIB
+    };
+    Ok(descendants(process)?.into_iter().map(private).sum())
+}
+
 const KIB: u64 = 1024;
 /// stat(2): the unit of st_blocks.
 const BLOCK: u64 = 512;

@@ -3,7 +3,8 @@
  *
  * Each rank connects to the socket that its argument names, says its rank and then follows orders, as all contestants do
  * (order.rs): "case octets times" is answered with the nanoseconds that it took, "end" ends it. Between orders a rank
- * sleeps in a read, so that nobody else is disturbed by it.
+ * sleeps in a read, so that nobody else is disturbed by it. With EXTRA it is for comparison with ranks over the same MPI: as they do,
+ * it asks for MPI_THREAD_MULTIPLE, and sends so many doubles more.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@ enum { WINDOW = 64, TAG = 1 };
 static const size_t WINDOW_OCTETS = (size_t)256 << 20;
 
 static int rank, size;
+/* Doubles that stand for the headers of our messages, where ours go over the same MPI: added to each message. */
+static int extra;
 /* Two arrays of so many octets, touched; they only grow. */
 static double *out, *in;
 static size_t room;
@@ -143,9 +146,8 @@ static int window(size_t octets) {
 }
 
 /* So many messages in a row, each from and to a place of its own, then a short answer. */
-static void rate(int count, long times) {
+static void rate(int count, int messages, long times) {
     MPI_Request requests[WINDOW];
-    int messages = window(count * sizeof(double));
     for (long i = 0; i < times && rank < 2; i++) {
         for (int k = 0; k < messages; k++) {
             if (rank == 0) {
@@ -177,7 +179,7 @@ static void ring(int count, long times) {
 }
 
 static void run(const char *name, size_t octets, long times) {
-    int count = (int)(octets / sizeof(double));
+    int count = (int)(octets / sizeof(double)) + extra;
     if (!strcmp(name, "arrays") || !strcmp(name, "buffers")) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "strided") || !strcmp(name, "random")) {
@@ -185,7 +187,7 @@ static void run(const char *name, size_t octets, long times) {
     } else if (!strcmp(name, "sum")) {
         touched(count, times);
     } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-buffers")) {
-        rate(count, times);
+        rate(count, window(octets), times);
     } else if (!strcmp(name, "ring")) {
         ring(count, times);
     } else if (!strcmp(name, "alltoall")) {
@@ -199,15 +201,16 @@ static void run(const char *name, size_t octets, long times) {
 
 /* What a case needs, for all octets that it touches. */
 static void prepare(const char *name, size_t octets) {
+    size_t all = octets + extra * sizeof(double);
     if (!strcmp(name, "strided") || !strcmp(name, "random")) {
         make_type(name, octets);
         make_room(2 * octets);
     } else if (!strncmp(name, "rate", 4)) {
-        make_room(window(octets) * octets);
+        make_room(window(octets) * all);
     } else if (!strcmp(name, "alltoall")) {
-        make_room((size_t)size * octets);
+        make_room((size_t)size * all);
     } else {
-        make_room(octets + sizeof(double));
+        make_room(all + sizeof(double));
     }
 }
 
@@ -228,11 +231,17 @@ int main(int argc, char **argv) {
     char line[128], name[16];
     size_t octets;
     long times;
-    MPI_Init(&argc, &argv);
+    if (argc < 3) {
+        MPI_Init(&argc, &argv);
+    } else {
+        int level;
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+        extra = atoi(argv[2]);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc != 2) {
-        fail("usage: peer SOCKET");
+    if (argc < 2) {
+        fail("usage: peer SOCKET [EXTRA]");
     }
     int fd = connect_to(argv[1]);
     FILE *orders = fdopen(fd, "r"), *answers = fdopen(dup(fd), "w");

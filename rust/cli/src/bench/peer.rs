@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
+use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 
 use super::BenchError;
 use super::side::Transport;
 
 /// The program's source.
 const SOURCE: &str = include_str!("peer.c");
+/// Doubles that an array of ours is longer by on the wire.
+const EXTRA: usize = (PRIMARY_HEADER_LEN + SECTION_HEADER_LEN) / size_of::<f64>();
 
 /// An MPI for C that may be on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,6 +36,9 @@ impl fmt::Display for Peer {
 }
 
 impl Peer {
+    /// All of them.
+    pub const ALL: [Peer; 2] = [Peer::OpenMpi, Peer::Mpich];
+
     /// Compiler and launcher, Debian's names for both first: there the plain ones may be either's.
     fn commands(self) -> [(&'static str, &'static str); 2] {
         match self {
@@ -106,9 +112,13 @@ pub struct Program {
 
 impl Program {
     /// The same program with ranks that reach each other like ours over `transport`. None where its MPI is not told how: it
-    /// takes what it takes.
+    /// takes what it takes. Where ours are over an MPI, too, it lets threads call that, and its messages are as long as ours.
     pub fn over(&self, transport: Transport) -> Option<Program> {
-        let is_told = self.peer == Peer::OpenMpi && transport != Transport::Local;
+        let is_told = match transport {
+            Transport::Local => false,
+            Transport::Mpi => true,
+            Transport::Shm | Transport::Tcp | Transport::Udp => self.peer == Peer::OpenMpi,
+        };
         is_told.then(|| Program { over: transport, ..self.clone() })
     }
 
@@ -116,12 +126,29 @@ impl Program {
     pub fn name(&self) -> String {
         match self.peer {
             Peer::OpenMpi => format!("C {} {} {}", self.peer, self.version, self.over),
+            Peer::Mpich if self.over == Transport::Mpi => format!("C {} {} mpi", self.peer, self.version),
             Peer::Mpich => format!("C {} {}", self.peer, self.version),
         }
     }
 
+    /// Whose it is.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// The command line that runs it; `crowded` when there are more ranks than processors.
     pub fn command(&self, ranks: u32, crowded: bool, socket: &Path) -> Vec<OsString> {
+        let mut words = self.launcher(ranks, crowded);
+        words.push(self.program.clone().into());
+        words.push(socket.into());
+        if self.over == Transport::Mpi {
+            words.push(EXTRA.to_string().into());
+        }
+        words
+    }
+
+    /// The launcher of its MPI for so many ranks, up to what they are.
+    pub fn launcher(&self, ranks: u32, crowded: bool) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.launcher.into(), "-np".into(), ranks.to_string().into()];
         if self.peer == Peer::OpenMpi {
             let options = ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl"];
@@ -130,8 +157,6 @@ impl Program {
                 words.extend(["--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
             }
         }
-        words.push(self.program.clone().into());
-        words.push(socket.into());
         words
     }
 
@@ -142,8 +167,8 @@ impl Program {
         match (self.over, is_old) {
             // It leaves the loopback interface out unless it is told.
             (Transport::Tcp, _) => &["tcp,self", "--mca", "btl_tcp_if_include", "lo"],
-            (Transport::Shm | Transport::Local | Transport::Udp, true) => &["vader,self"],
-            (Transport::Shm | Transport::Local | Transport::Udp, false) => &["sm,self"],
+            (_, true) => &["vader,self"],
+            (_, false) => &["sm,self"],
         }
     }
 }
@@ -177,12 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn open_mpi_is_told_to_use_tcp_and_mpich_is_not() {
+    fn open_mpi_is_told_to_use_tcp_and_mpich_is_not_and_both_are_told_of_threads() {
         let over_tcp = program(Peer::OpenMpi, "4.1.4").over(Transport::Tcp).expect("it is told");
         assert!(line(&over_tcp, false).ends_with("--mca btl tcp,self --mca btl_tcp_if_include lo p s"));
         assert_eq!(over_tcp.name(), "C Open MPI 4.1.4 tcp");
         let mpich = program(Peer::Mpich, "4.0.2");
         assert!(mpich.over(Transport::Tcp).is_none());
+        let with_threads = mpich.over(Transport::Mpi).expect("it is told");
+        assert_eq!(
+            (line(&with_threads, true), with_threads.name()),
+            ("mpirun -np 8 p s 2".into(), "C MPICH 4.0.2 mpi".into())
+        );
         assert_eq!((line(&mpich, true), mpich.name()), ("mpirun -np 8 p s".into(), "C MPICH 4.0.2".into()));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use mpjdev_buffer::{BufferError, SlabSource};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::stats::Datagrams;
-use mpjdev_device::{Comm, Config, DeviceError, Patient, job};
+use mpjdev_device::{Comm, Config, DeviceError, Patient, job, mpi};
 use thiserror::Error;
 
 use super::loops::Party;
@@ -51,7 +51,10 @@ pub fn serve(socket: &Path, threads: Option<u32>, checks: bool) -> Result<(), Ra
     let Some(threads) = threads else {
         let joined = job::join(Config::default(), &pool, &mut Patient)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
-        return serve_rank(socket, joined.world, joined.source, checks);
+        serve_rank(socket, joined.world, joined.source, checks)?;
+        // A launcher of an MPI wants that.
+        mpi::end(None);
+        return Ok(());
     };
     let private: Arc<dyn SlabSource> = pool;
     let worlds = job::local(threads as usize, Config::default(), &private);

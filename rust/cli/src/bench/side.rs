@@ -42,6 +42,8 @@ pub enum Transport {
     Tcp,
     /// Ranks are processes, over datagrams on the loopback interface
     Udp,
+    /// Ranks are processes under the mpirun of each MPI that is there, which moves their messages
+    Mpi,
 }
 
 impl fmt::Display for Transport {
@@ -51,6 +53,7 @@ impl fmt::Display for Transport {
             Transport::Shm => "shm",
             Transport::Tcp => "tcp",
             Transport::Udp => "udp",
+            Transport::Mpi => "mpi",
         })
     }
 }
@@ -114,6 +117,10 @@ pub enum Contestant {
     Java(Transport),
     /// The C program.
     C(Program),
+    /// Our own ranks in Rust over the MPI of this program.
+    RustOver(Program),
+    /// Our own ranks in Java over the MPI of this program.
+    JavaOver(Program),
     /// Plain TCP sockets, as processes.
     Sockets,
     /// Plain UDP sockets, as processes.
@@ -140,6 +147,8 @@ impl Contestant {
             Contestant::Rust(transport) => format!("Rust {transport}"),
             Contestant::Java(transport) => format!("Java {transport}"),
             Contestant::C(program) => program.name(),
+            Contestant::RustOver(program) => format!("Rust {}", program.peer()),
+            Contestant::JavaOver(program) => format!("Java {}", program.peer()),
             Contestant::Sockets => "plain TCP sockets".to_owned(),
             Contestant::Datagrams => "plain UDP sockets".to_owned(),
             Contestant::Relayed(_) => "Rust udp".to_owned(),
@@ -154,6 +163,14 @@ impl Contestant {
         let crowded = ranks > processors();
         let transport = match self {
             Contestant::C(program) => return program.command(ranks, crowded, socket),
+            Contestant::RustOver(program) => {
+                let launcher = program.launcher(ranks, crowded).into_iter();
+                return launcher.chain(rank()).collect();
+            }
+            Contestant::JavaOver(program) => {
+                let launcher = program.launcher(ranks, crowded).into_iter().chain(java(tools, crowded));
+                return launcher.chain(["serve".into(), socket.into()]).collect();
+            }
             Contestant::Sockets | Contestant::Datagrams => {
                 let is_tcp = matches!(self, Contestant::Sockets);
                 let mut words = Vec::from(rank());

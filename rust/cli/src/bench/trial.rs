@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::BenchError;
 use super::contest::{self, Entry, Pace, Stop, Turns};
 use super::figures::{self, GROUPS, Group, Held, Part, Trial, Who};
-use super::memory::held_below;
+use super::memory::{held_below, private_below};
 use super::order::{Case, Order};
 use super::outcome::{Compared, Sample, compare};
-use super::peer::Program;
+use super::peer::{Peer, Program};
 use super::report::{Absent, Row};
 use super::side::{self, Contestant, Side, Tools, Transport};
 use super::startup;
@@ -29,8 +29,8 @@ pub struct Course<'a> {
     pub tools: &'a Tools,
     /// The transports whose figures are asked for.
     pub transports: &'a [Transport],
-    /// The C program under Open MPI, where it is installed.
-    pub peer: Option<&'a Program>,
+    /// The C program under the MPIs that are installed, Open MPI first.
+    pub peers: &'a [Program],
     /// How long things are measured.
     pub pace: Pace,
     /// Set when all this is to end.
@@ -75,7 +75,12 @@ impl Course<'_> {
         let mut outcome = Outcome::default();
         let is_asked = |transport| self.transports.contains(&transport);
         for group in GROUPS.iter().filter(|group| is_asked(group.transport)) {
-            self.group(group, tell, &mut outcome)?;
+            if group.transport == Transport::Mpi {
+                self.over_each_mpi(group, tell, &mut outcome)?;
+            } else {
+                let open_mpi = self.peers.iter().find(|program| program.peer() == Peer::OpenMpi);
+                self.group(group, open_mpi, tell, &mut outcome)?;
+            }
         }
         if is_asked(Transport::Shm) {
             tell(figures::START.title);
@@ -95,11 +100,54 @@ impl Course<'_> {
         Ok(outcome)
     }
 
-    fn group(&self, group: &Group, tell: &dyn Fn(&str), outcome: &mut Outcome) -> Result<(), BenchError> {
+    fn over_each_mpi(
+        &self,
+        group: &Group,
+        tell: &dyn Fn(&str),
+        outcome: &mut Outcome,
+    ) -> Result<(), BenchError> {
+        for program in self.peers {
+            let first = outcome.held.len();
+            let tell_whose = |title: &str| tell(&format!("{}, {title}", program.peer()));
+            self.group(group, Some(program), &tell_whose, outcome)?;
+            tell_whose(figures::BEYOND.title);
+            let beyond = self.memory_beyond(program, &mut outcome.complaints)?;
+            outcome.held.push(figures::BEYOND.value(Some(beyond)));
+            for held in &mut outcome.held[first..] {
+                held.title = format!("{}, {}", program.peer(), held.title);
+            }
+        }
+        Ok(())
+    }
+
+    /// KiB that each rank in Rust over an MPI holds for itself beyond what one in C holds, when both have done the same.
+    fn memory_beyond(&self, program: &Program, complaints: &mut Vec<BenchError>) -> Result<f64, BenchError> {
+        const RANKS: u32 = 2;
+        let program = program.over(Transport::Mpi).unwrap_or_else(|| program.clone());
+        let mut private = [0.0; 2];
+        for (at, contestant) in
+            [Contestant::RustOver(program.clone()), Contestant::C(program)].into_iter().enumerate()
+        {
+            let mut side = Side::start(&contestant, RANKS, self.tools)?;
+            side.follow(Order { case: Case::Arrays, octets: 8, times: 100 })?;
+            let held = private_below(side.process()).map_err(BenchError::system("/proc"))?;
+            private[at] = held as f64 / 1024.0 / f64::from(RANKS);
+            complaints.extend(Side::end_all(vec![side]));
+        }
+        Ok(private[0] - private[1])
+    }
+
+    fn group(
+        &self,
+        group: &Group,
+        peer: Option<&Program>,
+        tell: &dyn Fn(&str),
+        outcome: &mut Outcome,
+    ) -> Result<(), BenchError> {
         let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
         group.trials.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
         for (ranks, trials) in by_ranks {
-            let mut cast = self.cast(group.transport, ranks, outcome);
+            let mut cast = self.cast(group.transport, peer, ranks, outcome);
             for trial in trials {
                 tell(trial.asked.first().map_or("", |asked| asked.title));
                 self.hold(&mut cast, trial, outcome)?;
@@ -110,19 +158,23 @@ impl Course<'_> {
     }
 
     /// Starts those who take part. Whoever is not there is named, and the others are measured without.
-    fn cast(&self, transport: Transport, ranks: u32, outcome: &mut Outcome) -> Cast {
-        let mut contestants = vec![(Who::Ours, Contestant::Java(transport))];
+    fn cast(&self, transport: Transport, peer: Option<&Program>, ranks: u32, outcome: &mut Outcome) -> Cast {
+        let peer = peer.and_then(|program| program.over(transport));
+        let ours = match (&peer, transport) {
+            (Some(program), Transport::Mpi) => Contestant::JavaOver(program.clone()),
+            _ => Contestant::Java(transport),
+        };
+        let mut contestants = vec![(Who::Ours, ours)];
         match transport {
             Transport::Tcp => contestants.push((Who::Plain, Contestant::Sockets)),
             Transport::Udp => {
                 contestants.push((Who::Plain, Contestant::Datagrams));
                 contestants.push((Who::OverTcp, Contestant::Java(Transport::Tcp)));
             }
-            Transport::Local | Transport::Shm => {}
+            Transport::Local | Transport::Shm | Transport::Mpi => {}
         }
         // Its MPI knows no datagrams.
-        let over_other = self.peer.filter(|_| transport != Transport::Udp);
-        let peer = over_other.and_then(|program| program.over(transport));
+        let peer = peer.filter(|_| transport != Transport::Udp);
         contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));
         let mut cast = Cast { parts: Vec::new(), sides: Vec::new() };
         for (who, contestant) in contestants {

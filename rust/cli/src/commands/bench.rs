@@ -72,7 +72,7 @@ pub struct Bench {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// How our ranks reach each other [default: local,shm; of figures shm,tcp,udp]
+    /// How our ranks reach each other [default: local,shm; of figures shm,tcp,udp,mpi]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -142,7 +142,7 @@ enum What {
     Alltoall,
     /// Time of one hop round a ring of all ranks
     Ring,
-    /// What Java over shared memory, TCP and UDP has to reach, most of it as a ratio to C under Open MPI and plain sockets
+    /// What Java over shared memory, TCP, UDP and an MPI has to reach, most of it as a ratio to C under an MPI and plain sockets
     Figures,
     /// Streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
     Goodput,
@@ -322,7 +322,9 @@ impl Bench {
             return Err(BenchError::Missing(why.into()));
         }
         if self.what == What::Figures && self.transport.contains(&Transport::Local) {
-            return Err(BenchError::Missing("figures are of ranks over shm, over tcp and over udp".into()));
+            return Err(BenchError::Missing(
+                "figures are of ranks over shm, over tcp, over udp and over mpi".into(),
+            ));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
@@ -396,11 +398,15 @@ impl Bench {
     fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
         let all = figures::GROUPS.map(|group| group.transport);
         let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
-        // Open MPI has no part over datagrams.
-        let theirs = if *transports == [Transport::Udp] { &[][..] } else { &[Peer::OpenMpi] };
+        // Open MPI has no part over datagrams, MPICH one beside ranks over it.
+        let theirs = match transports {
+            [Transport::Udp] => &[][..],
+            _ if transports.contains(&Transport::Mpi) => &Peer::ALL,
+            _ => &Peer::ALL[..1],
+        };
         let programs = self.programs(tools, theirs)?;
         let pace = Pace::of(self.time.unwrap_or(TURNS));
-        let course = Course { tools, transports, peer: programs.first(), pace, stop };
+        let course = Course { tools, transports, peers: &programs, pace, stop };
         let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
         Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })
@@ -433,7 +439,7 @@ impl Bench {
         let all = [Transport::Local, Transport::Shm];
         let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
         let mut contestants = Vec::new();
-        for transport in transports {
+        for transport in transports.iter().filter(|transport| **transport != Transport::Mpi) {
             contestants.push(Contestant::Rust(*transport));
             if self.java {
                 contestants.push(Contestant::Java(*transport));
@@ -446,6 +452,24 @@ impl Bench {
             contestants.push(Contestant::Datagrams);
         }
         contestants.extend(self.peers(tools, transports)?.into_iter().map(Contestant::C));
+        if transports.contains(&Transport::Mpi) {
+            contestants.extend(self.over_mpi(tools)?);
+        }
+        Ok(contestants)
+    }
+
+    /// Ours over each MPI that was asked for or is there, and the C program beside them.
+    fn over_mpi(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
+        let mut contestants = Vec::new();
+        for program in self.programs(tools, &Peer::ALL)?.iter().filter_map(|one| one.over(Transport::Mpi)) {
+            contestants.push(Contestant::RustOver(program.clone()));
+            contestants.extend(self.java.then(|| Contestant::JavaOver(program.clone())));
+            contestants.push(Contestant::C(program));
+        }
+        if contestants.is_empty() {
+            let why = "ranks over an MPI need one, and its compiler for what they are beside (not --no-peer)";
+            return Err(BenchError::Missing(why.into()));
+        }
         Ok(contestants)
     }
 
@@ -458,9 +482,8 @@ impl Bench {
             // They know no datagrams.
             return Ok(Vec::new());
         }
-        let all = [Peer::OpenMpi, Peer::Mpich];
         // MPICH takes memory within a machine.
-        let programs = self.programs(tools, if is_over_memory { &all } else { &all[..1] })?;
+        let programs = self.programs(tools, if is_over_memory { &Peer::ALL } else { &Peer::ALL[..1] })?;
         let mut peers = Vec::new();
         for program in programs {
             let over_tcp = program.over(Transport::Tcp).filter(|_| is_over_tcp);
