@@ -133,41 +133,80 @@ fn be_a_rank() {
     mpi::end(None);
 }
 
-/// Starts so many of this program's processes by the first of these launchers that there is.
-fn launch(test: &str, launchers: &[&str], options: &[&str], ranks: usize) {
+/// A launcher, and the library that its processes use.
+#[derive(Debug)]
+struct Launcher {
+    command: PathBuf,
+    options: &'static [&'static str],
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+/// More processes than processors, also as root.
+const FREELY: &[&str] = &["--allow-run-as-root", "--oversubscribe"];
+/// Where a library with the ABI of MPI-5 is, with its launcher, as its package has it: with the folders bin and lib.
+const ABI: &str = "MPJDEV_TEST_MPI_ABI";
+
+/// The launcher of Open MPI.
+fn open_mpi() -> Result<Launcher, String> {
+    named(&["mpirun.openmpi", "mpirun"], "Open MPI", FREELY)
+}
+
+/// The launcher of MPICH.
+fn mpich() -> Result<Launcher, String> {
+    named(&["mpirun.mpich", "mpirun"], "HYDRA", &[])
+}
+
+/// The launcher of a library with the ABI of MPI-5.
+fn abi() -> Result<Launcher, String> {
+    let folder = std::env::var_os(ABI).ok_or_else(|| format!("{ABI} does not say where there is one"))?;
+    let (bin, lib) = (PathBuf::from(&folder).join("bin"), PathBuf::from(&folder).join("lib"));
+    let library = lib.join("libmpi_abi.so.1");
+    Ok(Launcher {
+        command: bin.join("mpiexec.hydra"),
+        options: &[],
+        variables: vec![("MPJDEV_MPI_LIBRARY", library), ("LD_LIBRARY_PATH", lib)],
+    })
+}
+
+/// The first of these commands that says of itself that it is this MPI's.
+fn named(names: &[&str], mark: &str, options: &'static [&'static str]) -> Result<Launcher, String> {
+    let is_it = |name: &&&str| {
+        let output = Command::new(name).arg("--version").stdin(Stdio::null()).output();
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(mark))
+    };
+    let found = names.iter().find(is_it);
+    let none = || format!("there is no {}", names.join(" of it, and no "));
+    Ok(Launcher { command: found.ok_or_else(none)?.into(), options, variables: Vec::new() })
+}
+
+/// Starts so many of this program's processes by a launcher, if it is there.
+fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if directory().is_some() {
         return be_a_rank();
     }
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = launchers.iter().find(|launcher| {
-        let mut command = Command::new(launcher);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    });
-    let Some(launcher) = found else {
-        println!("SKIPPED {test}: there is no {}", launchers.join(", no "));
-        return;
-    };
-    // What races is run more often, and not for longer: so many processes on few processors take their time.
-    for _ in 0..harness::amount(1, 5) {
-        launch_one(test, launcher, options, ranks);
+    match launcher() {
+        // What races is run more often, and not for longer: so many processes on few processors take their time.
+        Ok(launcher) => (0..harness::amount(1, 5)).for_each(|_| launch_one(test, &launcher, ranks)),
+        Err(why) => println!("SKIPPED {test}: {why}"),
     }
 }
 
-fn launch_one(test: &str, launcher: &str, options: &[&str], ranks: usize) {
+fn launch_one(test: &str, launcher: &Launcher, ranks: usize) {
     let own = std::env::current_exe().expect("this program");
     let directory = std::env::temp_dir().join(format!("mpjdev-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let (out, err) = (directory.join("out"), directory.join("err"));
     let file = |path| std::fs::File::create(path).expect("a file");
-    let mut child = Command::new(launcher)
-        .args(options)
+    let mut child = Command::new(&launcher.command)
+        .args(launcher.options)
         .args(["-n", &ranks.to_string()])
         .arg(own)
         .args(["--exact", &format!("under_mpirun::{test}"), "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, &directory)
         .env_remove(harness::SOAK)
+        .envs(launcher.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(file(&out))
         .stderr(file(&err))
@@ -189,6 +228,7 @@ fn launch_one(test: &str, launcher: &str, options: &[&str], ranks: usize) {
     let (out, err) = (read(&out), read(&err));
     let _ = std::fs::remove_dir_all(&directory);
     let well = status.is_some_and(|status| status.success());
+    let launcher = launcher.command.display();
     assert!(well, "{launcher} with {ranks} ranks ends with {status:?}\n{out}\n{err}");
     let ran = out.matches("... ok, ").count();
     let least = if pick().is_empty() { LEAST } else { 1 };
@@ -196,30 +236,26 @@ fn launch_one(test: &str, launcher: &str, options: &[&str], ranks: usize) {
     println!("{launcher}: {ran} tests of {ranks} ranks");
 }
 
-const OPEN_MPI: [&str; 1] = ["mpirun.openmpi"];
-const MPICH: [&str; 2] = ["mpirun.mpich", "mpiexec.hydra"];
-
 macro_rules! under {
-    ($($test:ident: $launchers:ident, $options:expr, $ranks:literal;)*) => {
+    ($($test:ident: $launcher:ident, $ranks:literal;)*) => {
         $(
             #[test]
             fn $test() {
-                launch(stringify!($test), &$launchers, &$options, $ranks);
+                launch(stringify!($test), $launcher, $ranks);
             }
         )*
     };
 }
 
-/// More processes than processors, also as root.
-const FREELY: [&str; 2] = ["--allow-run-as-root", "--oversubscribe"];
-
 under! {
-    two_ranks_under_open_mpi: OPEN_MPI, FREELY, 2;
-    three_ranks_under_open_mpi: OPEN_MPI, FREELY, 3;
-    four_ranks_under_open_mpi: OPEN_MPI, FREELY, 4;
-    eight_ranks_under_open_mpi: OPEN_MPI, FREELY, 8;
-    two_ranks_under_mpich: MPICH, [], 2;
-    three_ranks_under_mpich: MPICH, [], 3;
-    four_ranks_under_mpich: MPICH, [], 4;
-    eight_ranks_under_mpich: MPICH, [], 8;
+    two_ranks_under_open_mpi: open_mpi, 2;
+    three_ranks_under_open_mpi: open_mpi, 3;
+    four_ranks_under_open_mpi: open_mpi, 4;
+    eight_ranks_under_open_mpi: open_mpi, 8;
+    two_ranks_under_mpich: mpich, 2;
+    three_ranks_under_mpich: mpich, 3;
+    four_ranks_under_mpich: mpich, 4;
+    eight_ranks_under_mpich: mpich, 8;
+    two_ranks_over_the_abi_of_mpi_5: abi, 2;
+    four_ranks_over_the_abi_of_mpi_5: abi, 4;
 }
