@@ -146,9 +146,9 @@ const FREELY: &[&str] = &["--allow-run-as-root", "--oversubscribe"];
 /// Where a library with the ABI of MPI-5 is, with its launcher, as its package has it: with the folders bin and lib.
 const ABI: &str = "MPJDEV_TEST_MPI_ABI";
 
-/// The launcher of Open MPI.
+/// The launcher of Open MPI, which calls itself Open MPI or OpenRTE.
 fn open_mpi() -> Result<Launcher, String> {
-    named(&["mpirun.openmpi", "mpirun"], "Open MPI", FREELY)
+    named(&["mpirun.openmpi", "mpirun"], "(Open", FREELY)
 }
 
 /// The launcher of MPICH.

@@ -47,10 +47,10 @@ impl Peer {
         }
     }
 
-    /// What its launcher says when it is asked for its version.
+    /// What its launcher says when it is asked for its version: Open MPI's says OpenRTE where it has another name than mpirun.
     fn mark(self) -> &'static str {
         match self {
-            Peer::OpenMpi => "Open MPI",
+            Peer::OpenMpi => "(Open",
             Peer::Mpich => "HYDRA",
         }
     }
@@ -75,7 +75,7 @@ impl Peer {
         });
         let missing = || format!("{self} is not installed: {}", self.how_to_install());
         let (compiler, launcher, version) = found.ok_or_else(|| BenchError::Missing(missing()))?;
-        let (source, program) = (folder.join("peer.c"), folder.join(format!("peer-{}", self.mark())));
+        let (source, program) = (folder.join("peer.c"), folder.join(format!("peer-{self:?}")));
         std::fs::write(&source, SOURCE).map_err(BenchError::system(source.display().to_string()))?;
         let mut compile = Command::new(compiler);
         compile.args(["-O2", "-w", "-o"]).arg(&program).arg(&source).stdin(Stdio::null());
