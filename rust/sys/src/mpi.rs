@@ -19,7 +19,7 @@ pub use abi::Family;
 pub use binding::{Barrier, Dup};
 pub use error::{Class, MpiError, OpenError, Tried};
 pub use find::{Candidates, LIBRARY, Launcher};
-pub use operation::{Operation, Outcome};
+pub use operation::{Operation, Outcome, To};
 
 use std::fmt;
 

@@ -52,7 +52,7 @@ impl Rank {
     fn await_call(&self, from: u32, tag: i32, members: &[u32]) -> Result<(), DeviceError> {
         let from = mpi::From { source: Some(from), tag: Some(tag) };
         let slab = self.source.take(0)?;
-        let mut call = Operation::receive(self.mpi, Octets(slab), 0, from, self.round.calls)?;
+        let mut call = Operation::receive(self.mpi, Box::new(Octets(slab)), 0, from, self.round.calls)?;
         let backoff = Backoff::new(&self.config);
         self.block(None, backoff, &mut Patient, || {
             if call.test()?.is_some() {

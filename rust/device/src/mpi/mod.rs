@@ -8,6 +8,7 @@
 //! A C MPI tells nothing of ranks that finish. So each tells all others, with the number of messages that it has sent them: a
 //! receive is hopeless when so many have come.
 
+mod direct;
 mod ending;
 mod group;
 mod making;
@@ -18,14 +19,14 @@ mod probing;
 mod receiving;
 mod requests;
 mod runtime;
+mod scratch;
 mod sending;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mpjdev_buffer::{Slab, SlabSource};
-use mpjdev_proto::announcement::DIRECT_MAX;
+use mpjdev_buffer::SlabSource;
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Mpi};
@@ -42,9 +43,7 @@ pub use runtime::{Unfit, check, end, is_asked_for, is_used, join};
 use peers::Peers;
 use requests::Requests;
 use runtime::Round;
-
-/// Memory for receives that is kept for the next ones.
-const SCRATCH_KEPT: usize = 64;
+use scratch::Scratch;
 
 /// What a receive asks for, its source numbered in the communicator.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +89,7 @@ pub struct Rank {
     /// Tests and probes that found nothing.
     fruitless: AtomicU32,
     crowd: Crowd,
-    scratch: Mutex<Vec<Slab>>,
+    scratch: Scratch,
 }
 
 /// What operations share.
@@ -124,7 +123,7 @@ impl Rank {
             received: counts(),
             fruitless: AtomicU32::new(0),
             crowd: Crowd::new(),
-            scratch: Mutex::default(),
+            scratch: Scratch::default(),
             config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
             source,
             round,
@@ -165,21 +164,6 @@ impl Rank {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-
-    /// Memory that every message fits that is sent to be matched itself.
-    fn take_scratch(&self) -> Result<Slab, DeviceError> {
-        if let Some(slab) = lock(&self.scratch).pop() {
-            return Ok(slab);
-        }
-        Ok(self.source.take_arrived(DIRECT_MAX)?)
-    }
-
-    fn give_scratch_back(&self, slab: Slab) {
-        let mut kept = lock(&self.scratch);
-        if kept.len() < SCRATCH_KEPT {
-            kept.push(slab);
-        }
     }
 }
 

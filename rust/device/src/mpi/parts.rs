@@ -114,7 +114,7 @@ impl Part {
             Ok(slab) => slab,
             Err(error) => return Stage::Failed(error.into()),
         };
-        match Operation::receive_matched(rank.mpi, Octets(slab), len, matched) {
+        match Operation::receive_matched(rank.mpi, Box::new(Octets(slab)), len, matched) {
             Ok(operation) => Stage::Arriving(operation, len),
             Err(error) => Stage::Failed(error.into()),
         }

@@ -94,7 +94,8 @@ impl Rank {
         // What cannot be read is not waited for: the library will say so where it matters.
         while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
             let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };
-            let Ok(mut operation) = Operation::receive_matched(self.mpi, Octets(slab), envelope.len, matched)
+            let Ok(mut operation) =
+                Operation::receive_matched(self.mpi, Box::new(Octets(slab)), envelope.len, matched)
             else {
                 return;
             };

@@ -12,7 +12,7 @@ use mpjdev_proto::send_policy::{HEADERS_LEN, LengthError};
 use mpjdev_sys::mpi::{self, Matched, Operation};
 
 use super::group::{Channel, Group};
-use super::octets::{self, Octets};
+use super::octets;
 use super::receiving::Receive;
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
@@ -155,15 +155,15 @@ impl Group {
         if len != ANNOUNCEMENT_LEN {
             return Ok(Some(Spilled { source, tag, len, what: What::Message(matched) }));
         }
-        let slab = rank.take_scratch()?;
-        let mut operation = Operation::receive_matched(rank.mpi, Octets(slab), len, matched)?;
+        let memory = rank.scratch.take(&*rank.source)?;
+        let mut operation = Operation::receive_matched(rank.mpi, memory, len, matched)?;
         // It is here: it is shorter than any message that the library announces itself.
         while operation.test()?.is_none() {
             std::hint::spin_loop();
         }
-        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
-        let announcement = octets::read(&slab);
-        rank.give_scratch_back(slab);
+        let memory = operation.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
+        let announcement = octets::read(&memory.0);
+        rank.scratch.give_back(memory);
         let no_headers = LengthError::NoHeaders { first_len: len };
         let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
         let len = announcement.first_len as usize;

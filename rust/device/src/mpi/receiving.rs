@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, DIRECT_MAX};
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{LengthError, check_first};
@@ -17,14 +16,10 @@ use super::parts::Parts;
 use super::probing::{Spilled, What};
 use super::requests::Work;
 use super::{Rank, Wanted, lock};
-use crate::direct::Direct;
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId};
-use crate::unexpected::{damaged, lengths, physical, received};
-use crate::waiting::{Backoff, Patience, Patient, deadline_after};
+use crate::unexpected::{lengths, physical, received};
 
-/// How long a receive that is interrupted when its message is announced still waits for that.
-const PARTS_PATIENCE: Duration = Duration::from_secs(1);
 /// A received message with more octets keeps the memory that it was received in.
 const COPIED_MAX: usize = 1088;
 
@@ -34,7 +29,7 @@ pub struct Receive {
     pub(super) group: Arc<Group>,
     pub(super) wanted: Wanted,
     capacity: usize,
-    spare: Option<Slab>,
+    pub(super) spare: Option<Slab>,
     pub(super) stage: Stage,
 }
 
@@ -59,23 +54,21 @@ impl Receive {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<Receive, DeviceError> {
-        let rank = group.owner();
-        // What a probe takes meanwhile would pass by a receive that is not posted yet.
-        let mut spilled = lock(&group.spilled);
-        let fits = |s: &Spilled| wanted.fits(s.source, s.tag);
-        if channel == Channel::Program
-            && let Some(at) = spilled.iter().position(fits)
-        {
-            let taken = spilled.remove(at);
-            group.spilled_len.store(spilled.len(), Ordering::Relaxed);
-            drop(spilled);
-            return Ok(Receive::taken(group, taken, capacity, spare));
-        }
-        let memory = rank.take_scratch()?;
-        let posted =
-            Operation::receive(rank.mpi, Octets(memory), DIRECT_MAX, wanted.from(), group.comm(channel))?;
-        drop(spilled);
-        Ok(Receive { group: group.clone(), wanted, capacity, spare, stage: Stage::Posted(posted) })
+        Ok(match group.post(channel, wanted)? {
+            Post::Posted(posted) => Receive::of_posted(group, posted, wanted, capacity, spare),
+            Post::Taken(taken) => Receive::taken(group, taken, capacity, spare),
+        })
+    }
+
+    /// That of an operation that was posted.
+    pub(super) fn of_posted(
+        group: &Arc<Group>,
+        posted: Operation<Octets>,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Receive {
+        Receive { group: group.clone(), wanted, capacity, spare, stage: Stage::Posted(posted) }
     }
 
     /// Receives a message that was taken from the library.
@@ -89,10 +82,12 @@ impl Receive {
                 let parts = Parts::new(rank, envelope, &announcement, capacity, None);
                 Ok(Stage::Announced(Box::new(parts), tag))
             }
-            What::Message(matched) => rank.take_scratch().and_then(|slab| {
-                let operation = Operation::receive_matched(rank.mpi, Octets(slab), len, matched)?;
-                Ok(Stage::Matched(operation, envelope))
-            }),
+            What::Message(matched) => {
+                let begun = rank.scratch.take(&*rank.source).map_err(DeviceError::from);
+                begun
+                    .and_then(|memory| Ok(Operation::receive_matched(rank.mpi, memory, len, matched)?))
+                    .map(|operation| Stage::Matched(operation, envelope))
+            }
         };
         let stage = stage.unwrap_or(Stage::Over);
         Receive { group: group.clone(), wanted, capacity, spare, stage }
@@ -129,17 +124,17 @@ impl Receive {
     }
 
     /// The library's part is over. None when the message is only announced.
-    fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
+    pub(super) fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
         let (operation, envelope) = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Posted(operation) => (operation, None),
             Stage::Matched(operation, envelope) => (operation, Some(envelope)),
             _ => return Err(DeviceError::NoSuchRequest),
         };
-        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
+        let memory = operation.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
         match outcome {
-            Outcome::Done(seen) => self.arrived(slab, seen, envelope),
+            Outcome::Done(seen) => self.arrived(memory, seen, envelope),
             Outcome::Cancelled => {
-                self.group.owner().give_scratch_back(slab);
+                self.group.owner().scratch.give_back(memory);
                 Err(DeviceError::Cancelled)
             }
         }
@@ -148,7 +143,7 @@ impl Receive {
     /// What the library has received: a message, or the announcement of one.
     fn arrived(
         &mut self,
-        slab: Slab,
+        memory: Box<Octets>,
         seen: mpi::Envelope,
         envelope: Option<Envelope>,
     ) -> Result<Option<Completed>, DeviceError> {
@@ -159,8 +154,8 @@ impl Receive {
             envelope
         });
         if seen.len == ANNOUNCEMENT_LEN {
-            let announcement = octets::read(&slab);
-            rank.give_scratch_back(slab);
+            let announcement = octets::read(&memory.0);
+            rank.scratch.give_back(memory);
             let no_headers = LengthError::NoHeaders { first_len: ANNOUNCEMENT_LEN };
             let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;
             let tag = rank.part_tag(announcement.number);
@@ -169,10 +164,10 @@ impl Receive {
             return Ok(None);
         }
         if let Err(error) = check_first(seen.len, self.capacity) {
-            rank.give_scratch_back(slab);
+            rank.scratch.give_back(memory);
             return Err(lengths(error, &envelope));
         }
-        let slab = rank.keep(slab, seen.len, self.spare.take())?;
+        let slab = rank.keep(memory, seen.len, self.spare.take())?;
         let message = physical(slab, seen.len, None, self.capacity, &envelope)?;
         Ok(Some(received(envelope, message)))
     }
@@ -217,14 +212,14 @@ impl Drop for Receive {
 
 impl Rank {
     /// A message's memory for as long as it lives: not that which is for receives, when it is small.
-    fn keep(&self, slab: Slab, len: usize, spare: Option<Slab>) -> Result<Slab, DeviceError> {
+    fn keep(&self, memory: Box<Octets>, len: usize, spare: Option<Slab>) -> Result<Slab, DeviceError> {
         let kept = match spare {
             Some(spare) if spare.len() >= len => spare,
-            _ if len > COPIED_MAX => return Ok(slab),
+            _ if len > COPIED_MAX => return Ok(memory.0),
             _ => self.source.take_arrived(len)?,
         };
-        copy_words(slab.words(), 0, kept.words(), 0, len);
-        self.give_scratch_back(slab);
+        copy_words(memory.0.words(), 0, kept.words(), 0, len);
+        self.scratch.give_back(memory);
         Ok(kept)
     }
 
@@ -239,66 +234,37 @@ impl Rank {
     }
 }
 
+/// What has become of a posting.
+pub(super) enum Post {
+    Posted(Operation<Octets>),
+    /// A message was there that had been taken from the library before.
+    Taken(Spilled),
+}
+
 impl Group {
+    /// Posts a receive with the library, unless its message was taken from there before.
+    #[inline]
+    pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
+        let rank = self.owner();
+        // What a probe takes meanwhile would pass by a receive that is not posted yet.
+        let mut spilled = lock(&self.spilled);
+        let fits = |s: &Spilled| wanted.fits(s.source, s.tag);
+        if channel == Channel::Program
+            && let Some(at) = spilled.iter().position(fits)
+        {
+            let taken = spilled.remove(at);
+            self.spilled_len.store(spilled.len(), Ordering::Relaxed);
+            return Ok(Post::Taken(taken));
+        }
+        let memory = rank.scratch.take(&*rank.source)?;
+        let comm = self.comm(channel);
+        Ok(Post::Posted(Operation::receive(rank.mpi, memory, DIRECT_MAX, wanted.from(), comm)?))
+    }
+
     /// The envelope of a message from a member, as errors and statuses name it.
     #[inline]
     pub(super) fn envelope(&self, source: u32, tag: i32) -> Envelope {
         Envelope { context: self.context(), source: self.members()[source as usize], tag }
-    }
-
-    /// Posts a receive and polls for its message, which is put into its place.
-    pub(crate) fn receive_directly(
-        self: &Arc<Self>,
-        wanted: Wanted,
-        capacity: usize,
-        place: &mut Option<Message>,
-    ) -> Direct {
-        let rank = self.owner();
-        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() {
-            return Direct::Closed;
-        }
-        let mut receive = match Receive::post(self, Channel::Program, wanted, capacity, None) {
-            Ok(receive) => receive,
-            Err(error) => return Direct::Taken(Err(error)),
-        };
-        for _ in 0..rank.config.spins {
-            match receive.advance_into(place) {
-                Ok(Some(envelope)) => return Direct::Taken(Ok(envelope)),
-                Ok(None) => std::hint::spin_loop(),
-                Err(error) => return Direct::Taken(Err(error)),
-            }
-        }
-        Direct::Posted(Box::new(receive))
-    }
-
-    /// Receives a message that has [not come yet](Self::receive_directly).
-    pub(crate) fn receive_after(
-        self: &Arc<Self>,
-        direct: Direct,
-        wanted: Wanted,
-        capacity: usize,
-        spare: Option<Slab>,
-        patience: &mut dyn Patience,
-    ) -> Result<(Envelope, Message), DeviceError> {
-        let rank = self.owner();
-        let (mut receive, backoff) = match direct {
-            Direct::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
-            _ => {
-                rank.check_unfinished()?;
-                let receive = Receive::post(self, Channel::Program, wanted, capacity, None)?;
-                (receive, Backoff::new(&rank.config))
-            }
-        };
-        receive.spare = spare;
-        let completed = rank.block(None, backoff, patience, || rank.advance_asked(&mut receive));
-        let completed = match completed {
-            Err(DeviceError::Interrupted) => rank.give_up(&mut receive)?,
-            other => other?,
-        };
-        match (completed.envelope, completed.message) {
-            (Some(envelope), Some(message)) => Ok((envelope, message)),
-            _ => Err(DeviceError::NoSuchRequest),
-        }
     }
 
     /// Posts a receive.
@@ -329,76 +295,5 @@ impl Group {
 impl Rank {
     pub(super) fn keep_receive(&self, receive: Receive) -> RequestId {
         self.state().requests.add(Work::Receive(receive))
-    }
-
-    /// Ends a receive that its thread waits for no longer: given up, unless its message is there or about to be.
-    fn give_up(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
-        match receive.withdraw() {
-            Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),
-            Some(over) => return over,
-            None => {}
-        }
-        let soon = deadline_after(PARTS_PATIENCE);
-        let waited = self.block(soon, Backoff::new(&self.config), &mut Patient, || receive.advance());
-        match waited {
-            Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
-            other => other,
-        }
-    }
-}
-
-impl Receive {
-    /// As [`advance`](Self::advance), into a place whose memory is used if the message fits it.
-    #[inline]
-    fn advance_into(&mut self, place: &mut Option<Message>) -> Result<Option<Envelope>, DeviceError> {
-        let outcome = match &mut self.stage {
-            Stage::Posted(operation) => operation.test(),
-            _ => return self.take_into(place),
-        };
-        match outcome {
-            Ok(None) => Ok(None),
-            Ok(Some(Outcome::Done(seen))) if seen.len != ANNOUNCEMENT_LEN => self.put(seen, place).map(Some),
-            Ok(Some(outcome)) => {
-                // What is announced goes straight to the place.
-                self.spare = place.take().map(Message::into_slab);
-                self.ended(outcome).map(|_| None)
-            }
-            Err(error) => {
-                self.stage = Stage::Over;
-                Err(error.into())
-            }
-        }
-    }
-
-    fn take_into(&mut self, place: &mut Option<Message>) -> Result<Option<Envelope>, DeviceError> {
-        let Some(Completed { envelope, message }) = self.advance()? else { return Ok(None) };
-        *place = message;
-        Ok(envelope)
-    }
-
-    /// Puts what has been received into its place.
-    #[inline]
-    fn put(&mut self, seen: mpi::Envelope, place: &mut Option<Message>) -> Result<Envelope, DeviceError> {
-        if place.as_ref().is_none_or(|place| place.room() < seen.len) {
-            self.spare = place.take().map(Message::into_slab);
-            let completed = self.ended(Outcome::Done(seen))?;
-            *place = completed.and_then(|completed| completed.message);
-            return Ok(self.group.envelope(seen.source, seen.tag));
-        }
-        let Stage::Posted(operation) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            return Err(DeviceError::NoSuchRequest);
-        };
-        let slab = operation.into_owner().map_err(|_| DeviceError::NoSuchRequest)?.0;
-        let rank = self.group.owner();
-        let envelope = self.group.envelope(seen.source, seen.tag);
-        rank.note_received(envelope.source);
-        let checked = check_first(seen.len, self.capacity).map_err(|error| lengths(error, &envelope));
-        let put = checked.and_then(|()| {
-            let place = place.as_mut().ok_or(DeviceError::NoSuchRequest)?;
-            copy_words(slab.words(), 0, place.first_words(), 0, seen.len);
-            place.receive(seen.len, self.capacity).map_err(damaged(&envelope))
-        });
-        rank.give_scratch_back(slab);
-        put.map(|()| envelope)
     }
 }

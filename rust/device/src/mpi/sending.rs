@@ -112,22 +112,20 @@ impl Group {
         // A probe may take an announcement out of the library, and what came before: no message is matched by that.
         let direct = mode == Mode::Standard
             && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
-        let mut sending = Sending {
-            parts: Vec::new(),
-            dest: world,
-            tag,
-            len: message.logical_len(),
-            number: None,
-            charged: 0,
-        };
+        let mut parts = Vec::new();
         if direct {
-            let mut sent = rank.isend(message.first_slab(), message.first_len(), to)?;
+            let (slab, to) = (message.first_slab(), mpi::To { dest, tag, comm: to.comm });
+            let owner = || Octets(slab.clone());
+            let sent = Operation::send_at_once(rank.mpi, slab.words(), message.first_len(), to, owner)?;
             rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
-            if sent.test()?.is_some() {
-                return Ok(None);
+            match sent {
+                None => return Ok(None),
+                Some(part) => parts.push(part),
             }
-            sending.parts.push(sent);
-        } else {
+        }
+        let mut sending =
+            Sending { parts, dest: world, tag, len: message.logical_len(), number: None, charged: 0 };
+        if !direct {
             rank.announce(message, to, mode, &mut sending)?;
             rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 use super::binding::{envelope, int, wanted};
@@ -18,6 +19,31 @@ pub struct Operation<T: AsRef<[AtomicU64]>> {
     is_receive: bool,
     /// Somebody has tried to cancel it.
     may_be_cancelled: bool,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug)]
+pub struct To {
+    /// The receiver, numbered in the communicator.
+    pub dest: u32,
+    /// The tag.
+    pub tag: i32,
+    /// The communicator.
+    pub comm: Comm,
+}
+
+/// A send whose memory is borrowed: it is waited for when this is dropped.
+struct UnderWay {
+    mpi: &'static Mpi,
+    request: u64,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        while let Ok(None) = self.mpi.calls().test_some(self.request, false) {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// What has become of an operation.
@@ -40,12 +66,11 @@ fn octets_of<T: AsRef<[AtomicU64]>>(owner: &T, len: usize) -> (*mut u8, c_int) {
 impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     fn begin(
         mpi: &'static Mpi,
-        owner: T,
+        owner: Box<T>,
         len: usize,
         is_receive: bool,
         call: impl FnOnce(*mut u8, c_int) -> Result<u64, MpiError>,
     ) -> Result<Self, MpiError> {
-        let owner = Box::new(owner);
         let (memory, len) = octets_of(&*owner, len);
         let request = Request(call(memory, len)?);
         let owner = ManuallyDrop::new(owner);
@@ -69,10 +94,56 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         mode: Mode,
     ) -> Result<Self, MpiError> {
         let is_synchronous = mode == Mode::Synchronous;
-        Operation::begin(mpi, owner, len, false, |memory, len| {
+        Operation::begin(mpi, Box::new(owner), len, false, |memory, len| {
             // SAFETY: the owner, which is nowhere else to be moved or changed, stays until the operation is done.
             unsafe { mpi.calls().isend(memory.cast(), len, int(dest), tag, comm.0, is_synchronous) }
         })
+    }
+
+    /// Sends the first `len` octets of a memory. None when the library is done with it at once, as it mostly is with few octets; else
+    /// `owner` is asked for an owner of the same memory, which is kept. Does not block, unless that has another memory: then until
+    /// the library is done.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// There are fewer octets.
+    #[inline]
+    pub fn send_at_once(
+        mpi: &'static Mpi,
+        memory: &[AtomicU64],
+        len: usize,
+        to: To,
+        owner: impl FnOnce() -> T,
+    ) -> Result<Option<Self>, MpiError> {
+        let (start, count) = octets_of(&memory, len);
+        // SAFETY: the memory is the caller's until this comes back, which is when the library is done, or when its owner is kept.
+        let request =
+            unsafe { mpi.calls().isend(start.cast(), count, int(to.dest), to.tag, to.comm.0, false) }?;
+        let under_way = UnderWay { mpi, request };
+        match mpi.calls().test_some(request, false) {
+            Ok(None) => {}
+            tested => {
+                std::mem::forget(under_way);
+                return tested.map(|_| None);
+            }
+        }
+        let owner = Box::new(owner());
+        if !ptr::eq(octets_of(&*owner, len).0, start) {
+            return Ok(None);
+        }
+        std::mem::forget(under_way);
+        let owner = ManuallyDrop::new(owner);
+        let request = Request(request);
+        Ok(Some(Operation {
+            mpi,
+            request,
+            owner,
+            is_done: false,
+            is_receive: false,
+            may_be_cancelled: false,
+        }))
     }
 
     /// Starts to receive up to `len` octets into its memory. Does not block.
@@ -84,7 +155,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     /// There are fewer octets.
     pub fn receive(
         mpi: &'static Mpi,
-        owner: T,
+        owner: Box<T>,
         len: usize,
         from: From,
         comm: Comm,
@@ -104,7 +175,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     /// There are fewer octets.
     pub fn receive_matched(
         mpi: &'static Mpi,
-        owner: T,
+        owner: Box<T>,
         len: usize,
         matched: Matched,
     ) -> Result<Self, MpiError> {
@@ -148,14 +219,23 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     ///
     /// # Errors
     /// It is not over: then it goes on.
-    pub fn into_owner(mut self) -> Result<T, Self> {
+    pub fn into_owner(self) -> Result<T, Self> {
+        self.into_box().map(|owner| *owner)
+    }
+
+    /// The same in its box.
+    ///
+    /// # Errors
+    /// It is not over: then it goes on.
+    #[inline]
+    pub fn into_box(mut self) -> Result<Box<T>, Self> {
         if !self.is_done {
             return Err(self);
         }
         // SAFETY: it is taken once, and what is left has nothing to drop.
         let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
         std::mem::forget(self);
-        Ok(*owner)
+        Ok(owner)
     }
 }
 

@@ -1,0 +1,55 @@
+//! Memory for receives: each has room for every message that is sent to be matched itself.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use crossbeam_utils::atomic::AtomicCell;
+use mpjdev_buffer::{SlabError, SlabSource};
+use mpjdev_proto::announcement::DIRECT_MAX;
+
+use super::lock;
+use super::octets::Octets;
+
+/// Memory that is kept for the next receives.
+const KEPT: usize = 64;
+
+/// What is not in use.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// That of the last receive: mostly there is one at a time.
+    last: AtomicCell<Option<Box<Octets>>>,
+    others: Mutex<Vec<Octets>>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scratch({} beside the last)", lock(&self.others).len())
+    }
+}
+
+impl Scratch {
+    #[inline]
+    pub(super) fn take(&self, source: &dyn SlabSource) -> Result<Box<Octets>, SlabError> {
+        match self.last.take() {
+            Some(memory) => Ok(memory),
+            None => self.take_other(source),
+        }
+    }
+
+    fn take_other(&self, source: &dyn SlabSource) -> Result<Box<Octets>, SlabError> {
+        if let Some(memory) = lock(&self.others).pop() {
+            return Ok(Box::new(memory));
+        }
+        Ok(Box::new(Octets(source.take_arrived(DIRECT_MAX)?)))
+    }
+
+    #[inline]
+    pub(super) fn give_back(&self, memory: Box<Octets>) {
+        if let Some(before) = self.last.swap(Some(memory)) {
+            let mut others = lock(&self.others);
+            if others.len() < KEPT {
+                others.push(*before);
+            }
+        }
+    }
+}
