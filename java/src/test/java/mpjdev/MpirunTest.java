@@ -22,7 +22,7 @@ class MpirunTest {
         return Stream.of(List.of("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), List.of("mpirun.mpich"));
     }
 
-    private static Mpjrun job(List<String> launcher, int ranks) {
+    static Mpjrun job(List<String> launcher, int ranks) {
         boolean found = Stream.of(System.getenv("PATH").split(":"))
                 .anyMatch(folder -> Files.isExecutable(Path.of(folder, launcher.get(0))));
         if (!found) {
