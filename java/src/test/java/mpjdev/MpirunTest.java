@@ -38,7 +38,6 @@ class MpirunTest {
         Job job = job(launcher, 3).run(ProcessesTest.Ring.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job::toString);
-        assertTrue(!job.err.contains("handler modified"), job::toString);
     }
 
     @ParameterizedTest
