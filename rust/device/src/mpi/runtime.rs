@@ -42,8 +42,8 @@ pub enum Unfit {
     },
     /// The library belongs to another launcher.
     #[error(
-        "{library} sees {size} processes where {launcher} has started {started}: it belongs to another launcher; \
-         MPJDEV_MPI_LIBRARY names the right one"
+        "{library} sees a job of {size} where {launcher} has started {started}: it belongs to another launcher; start the \
+         ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one, by its path or name"
     )]
     OtherLauncher {
         /// Its name and version.

@@ -38,7 +38,10 @@ pub struct Tried {
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.why)
+        // The system's own texts begin with the name.
+        let why =
+            self.why.strip_prefix(&self.name).and_then(|why| why.strip_prefix(": ")).unwrap_or(&self.why);
+        write!(f, "{}: {why}", self.name)
     }
 }
 
@@ -54,13 +57,37 @@ pub struct OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = match self.is_named {
-            true => "it is the one that MPJDEV_MPI_LIBRARY names",
+            true => {
+                "MPJDEV_MPI_LIBRARY names it: that has to be the path of the launcher's own MPI, or a name that the system's \
+                 loader knows, such as libmpi.so.40; without the variable the usual names are tried"
+            }
             false => "MPJDEV_MPI_LIBRARY names another one, by its path or name",
         };
         f.write_str("no C MPI that can be used; tried")?;
         for (at, tried) in self.tried.iter().enumerate() {
             write!(f, "{} {tried}", if at == 0 { "" } else { ";" })?;
         }
-        write!(f, " ({advice})")
+        write!(f, " ({advice}; MPJDEV_TRANSPORT=local runs the program without, as the only rank)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_no_library_is_told_what_was_tried_and_what_to_do() {
+        let tried = |name: &str, why: &str| Tried { name: name.into(), why: why.into() };
+        let missing = tried("libmpi.so.40", "libmpi.so.40: cannot open shared object file");
+        let other = tried("libm.so.6", "it is no MPI");
+        let error = OpenError { tried: vec![missing.clone(), other], is_named: false };
+        assert_eq!(
+            error.to_string(),
+            "no C MPI that can be used; tried libmpi.so.40: cannot open shared object file; libm.so.6: it is no MPI \
+             (MPJDEV_MPI_LIBRARY names another one, by its path or name; MPJDEV_TRANSPORT=local runs the program without, \
+             as the only rank)"
+        );
+        let named = OpenError { tried: vec![missing], is_named: true }.to_string();
+        assert!(named.contains("(MPJDEV_MPI_LIBRARY names it: that has to be the path of"), "{named}");
     }
 }

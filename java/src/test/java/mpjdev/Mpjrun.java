@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.fail;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
@@ -23,6 +25,7 @@ public final class Mpjrun {
             "-XX:+UseSerialGC", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
     private final List<String> foreign = new ArrayList<>();
     private final List<String> shell = new ArrayList<>();
+    private final Map<String, String> variables = new HashMap<>();
     private String launcher = System.getProperty("mpjdev.command");
     private String classPath = System.getProperty("java.class.path");
     private int seconds;
@@ -53,6 +56,12 @@ public final class Mpjrun {
     /** The launcher of an MPI instead of ours. */
     public Mpjrun under(List<String> command) {
         foreign.addAll(command);
+        return this;
+    }
+
+    /** A variable in the environment of launcher and ranks. */
+    public Mpjrun variable(String name, String value) {
+        variables.put(name, value);
         return this;
     }
 
@@ -126,8 +135,10 @@ public final class Mpjrun {
         Path out = Files.createTempFile("mpjdev-test", ".out");
         Path err = Files.createTempFile("mpjdev-test", ".err");
         try {
-            Process process = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
-                    .redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+            ProcessBuilder builder = new ProcessBuilder(command).redirectInput(Path.of("/dev/null").toFile())
+                    .redirectOutput(out.toFile()).redirectError(err.toFile());
+            builder.environment().putAll(variables);
+            Process process = builder.start();
             if (!process.waitFor(timeout() + DEADLINE_SECONDS - TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
                 process.destroy();
                 fail("the job does not end: " + Files.readString(out) + Files.readString(err));
