@@ -55,3 +55,60 @@ fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
         }
     }
 }
+
+/// What an MPI is as far as it takes to ask for threads, with the ABI of MPICH; real ones that grant less are rare.
+const STAND_IN: &str = r#"
+#include <string.h>
+int MPI_Get_library_version(char *text, int *len) {
+    strcpy(text, "MPICH Version: 4.0.2");
+    *len = strlen(text);
+    return 0;
+}
+int MPI_Initialized(int *flag) { return *flag = 0; }
+int MPI_Finalized(int *flag) { return *flag = 0; }
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) { *provided = LEVEL; return 0; }
+int MPI_Query_thread(int *provided) { *provided = LEVEL; return 0; }
+int MPI_Comm_rank(int comm, int *rank) { return *rank = 0; }
+int MPI_Comm_size(int comm, int *size) { *size = 1; return 0; }
+int MPI_Comm_get_attr(int comm, int key, void *value, int *flag) { return *flag = 0; }
+#define UNUSED(name) int name(void) { return 0; }
+UNUSED(MPI_Finalize) UNUSED(MPI_Abort) UNUSED(MPI_Error_string) UNUSED(MPI_Error_class) UNUSED(MPI_Comm_dup)
+UNUSED(MPI_Comm_idup) UNUSED(MPI_Comm_free) UNUSED(MPI_Comm_set_errhandler) UNUSED(MPI_Comm_group) UNUSED(MPI_Group_incl)
+UNUSED(MPI_Group_free) UNUSED(MPI_Comm_create_group) UNUSED(MPI_Isend) UNUSED(MPI_Issend) UNUSED(MPI_Irecv)
+UNUSED(MPI_Ibarrier) UNUSED(MPI_Test) UNUSED(MPI_Get_count) UNUSED(MPI_Test_cancelled) UNUSED(MPI_Cancel)
+UNUSED(MPI_Iprobe) UNUSED(MPI_Improbe) UNUSED(MPI_Imrecv)
+"#;
+
+/// Builds it, for a level of threads.
+fn stand_in(folder: &Folder, level: u32) -> PathBuf {
+    let (source, library) = (folder.0.join("mpi.c"), folder.0.join(format!("libmpi-{level}.so")));
+    fs::write(&source, STAND_IN).expect("a file");
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-w", &format!("-DLEVEL={level}"), "-o"]).arg(&library).arg(&source);
+    assert!(command.status().expect("the compiler that rustc links by").success());
+    library
+}
+
+/// Proves that a library that grants less than ranks need is refused with what it grants, what is needed and what to do.
+#[test]
+fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
+    let folder = Folder::new("threads");
+    for (level, granted) in
+        ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED"].iter().enumerate()
+    {
+        let library = stand_in(&folder, level as u32);
+        let (status, out, err) = info(&library);
+        assert_eq!((status, out.as_str()), (1, ""), "{err}");
+        let said = format!(
+            "mpjdev: {} (MPICH Version: 4.0.2) grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: ",
+            library.display()
+        );
+        assert!(err.starts_with(&said), "{err}");
+        for advice in ["MPICH_MAX_THREAD_SAFETY=multiple", "MPJDEV_MPI_LIBRARY name one", "mpjdev mpi-info"] {
+            assert!(err.contains(advice), "{advice}: {err}");
+        }
+    }
+    let (status, out, err) = info(&stand_in(&folder, 3));
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.contains("threads   MPI_THREAD_MULTIPLE\nprocess   0 of 1\n"), "{out}");
+}

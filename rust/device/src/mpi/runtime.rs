@@ -56,7 +56,11 @@ pub enum Unfit {
         started: u32,
     },
     /// The library does not let threads call it as they like.
-    #[error("{library} grants {granted} only; threads of a rank here need MPI_THREAD_MULTIPLE")]
+    #[error(
+        "{library} grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: enable that as the library's \
+         documentation says (Cray MPICH: MPICH_MAX_THREAD_SAFETY=multiple), or let MPJDEV_MPI_LIBRARY name one of the same launcher \
+         that was built with it; `mpjdev mpi-info` under the launcher says what is granted"
+    )]
     Threads {
         /// Its name and version.
         library: String,
