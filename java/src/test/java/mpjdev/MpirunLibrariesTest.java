@@ -9,14 +9,16 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Which MPI a rank takes: the one that is named, or an error that says what to do. */
+/** Which MPI a rank takes: the one that is named, or an error that says what to do; and none in a job of our own launcher. */
 @Timeout(180)
 class MpirunLibrariesTest {
     private static final String LIBRARY = "MPJDEV_MPI_LIBRARY";
+    private static final List<String> BOTH = List.of("0 of 2, again", "1 of 2, again");
 
     static Stream<List<String>> launchers() {
         return MpirunTest.launchers();
@@ -59,5 +61,28 @@ class MpirunLibrariesTest {
         String name = launcher.get(0).contains("openmpi") ? "Open MPI's mpirun" : "a launcher with PMI, such as MPICH's mpiexec";
         assertTrue(job.err.contains("sees a job of 1 where " + name + " has started 2: it belongs to another launcher; start"
                 + " the ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one"), job::toString);
+    }
+
+    @Test
+    void shouldStayARankOfMpjrunWhateverALauncherHasLeftInTheEnvironment() throws Exception {
+        Mpjrun job = new Mpjrun(2);
+        for (String left : List.of("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_FD")) {
+            job.variable(left, "5");
+        }
+        for (String left : List.of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")) {
+            job.variable(left, "7");
+        }
+        Job ended = job.variable("MPJDEV_TRANSPORT", "mpi").variable(LIBRARY, "/no/such/libmpi.so").run(SitesTest.Again.class);
+        assertEquals(0, ended.status, ended::toString);
+        assertEquals(BOTH, ended.lines(), ended::toString);
+    }
+
+    @ParameterizedTest
+    @MethodSource("launchers")
+    void shouldRunAJobOfMpjrunWithinAProcessOfAnMpi(List<String> launcher) throws Exception {
+        String mpjrun = System.getProperty("mpjdev.command");
+        Job job = MpirunTest.job(launcher, 1).by("exec '" + mpjrun + "' run -n 2 --timeout 100 \"$@\"").run(SitesTest.Again.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(BOTH, job.lines(), job::toString);
     }
 }
