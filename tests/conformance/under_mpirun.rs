@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use mpjdev_buffer::SlabSource;
+use mpjdev_buffer::layout::CAPACITY_MAX;
 use mpjdev_device::collective::Outcome;
 use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Config, Patient, job, mpi};
+use mpjdev_device::{Comm, Config, Mode, Patient, job, mpi};
 
+use crate::letter::Letter;
 use crate::worlds::{Ability, World};
 use crate::{harness, suite};
 
@@ -35,6 +38,11 @@ const PICK: &str = "MPJDEV_TEST_ONLY";
 
 /// So many tests there are that any number of ranks can run.
 const LEAST: usize = 60;
+
+/// Picks what takes many gigabytes of memory, and is no part of the suite.
+const LONGEST: &str = "the longest message";
+/// So many octets: each rank has it, and makes it from, or compares it with, a copy of half of it.
+const LONGEST_TAKES: u64 = 18 << 30;
 
 /// How long one launch may take.
 const DEADLINE: Duration = Duration::from_secs(400);
@@ -117,9 +125,29 @@ fn pick() -> String {
     std::env::var(PICK).unwrap_or_default()
 }
 
+/// As one of two ranks sends or receives the longest message that there is, in both payloads.
+fn exchange_the_longest() {
+    let pool = HeapPool::new(16 << 30);
+    let comm = job::join(Config::default(), &pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let source: Arc<dyn SlabSource> = pool;
+    let letter = Letter::split(7, CAPACITY_MAX, CAPACITY_MAX);
+    if comm.rank() == 0 {
+        comm.send(&letter.write(&source), 1, 1, Mode::Standard, &mut Patient).expect("it goes");
+    } else {
+        let (_, message) = comm.recv(harness::ANY, CAPACITY_MAX, None, &mut Patient).expect("it comes");
+        letter.check(&message);
+        println!("{} octets in one message ... ok", letter.first_len());
+    }
+    comm.finish(&mut Patient).expect("nothing is left");
+    mpi::end(None);
+}
+
 /// Runs all tests as one of the ranks.
 fn be_a_rank() {
     let pick = pick();
+    if pick == LONGEST {
+        return exchange_the_longest();
+    }
     for (name, test) in suite::all().filter(|(name, _)| name.contains(&pick)) {
         if let Some((_, why)) = SKIPPED.iter().find(|(skipped, _)| *skipped == name) {
             println!("SKIPPED {name} in {}: {why}", MPI.name);
@@ -181,19 +209,59 @@ fn named(names: &[&str], mark: &str, options: &'static [&'static str]) -> Result
 
 /// Starts so many of this program's processes by a launcher, if it is there.
 fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if directory().is_some() {
         return be_a_rank();
     }
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     match launcher() {
         // What races is run more often, and not for longer: so many processes on few processors take their time.
-        Ok(launcher) => (0..harness::amount(1, 5)).for_each(|_| launch_one(test, &launcher, ranks)),
+        Ok(launcher) => {
+            for _ in 0..harness::amount(1, 5) {
+                let out = launch_one(test, &launcher, ranks, &pick());
+                let ran = out.matches("... ok, ").count();
+                let least = if pick().is_empty() { LEAST } else { 1 };
+                assert!(ran >= ranks * least, "only {ran} tests ran\n{out}");
+                println!("{}: {ran} tests of {ranks} ranks", launcher.command.display());
+            }
+        }
         Err(why) => println!("SKIPPED {test}: {why}"),
     }
 }
 
-fn launch_one(test: &str, launcher: &Launcher, ranks: usize) {
+/// Octets of memory that are to be had; none where the system does not say.
+fn available() -> u64 {
+    let said = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = said.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kib.unwrap_or(0) << 10
+}
+
+/// The longest message, in soak alone.
+fn launch_longest(test: &str, launcher: fn() -> Result<Launcher, String>) {
+    if directory().is_some() {
+        return be_a_rank();
+    }
+    match launcher() {
+        Ok(_) if !harness::soaks() => {
+            println!("SKIPPED {test}: it is part of soak, since it takes much memory");
+        }
+        Ok(_) if available() < LONGEST_TAKES => {
+            println!(
+                "SKIPPED {test}: it takes {LONGEST_TAKES} octets of memory, and {} are there",
+                available()
+            );
+        }
+        Ok(launcher) => {
+            let out = launch_one(test, &launcher, 2, LONGEST);
+            assert!(out.contains("octets in one message ... ok"), "{out}");
+        }
+        Err(why) => println!("SKIPPED {test}: {why}"),
+    }
+}
+
+/// What the ranks have printed.
+fn launch_one(test: &str, launcher: &Launcher, ranks: usize, pick: &str) -> String {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let own = std::env::current_exe().expect("this program");
     let directory = std::env::temp_dir().join(format!("mpjdev-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
@@ -205,6 +273,7 @@ fn launch_one(test: &str, launcher: &Launcher, ranks: usize) {
         .arg(own)
         .args(["--exact", &format!("under_mpirun::{test}"), "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, &directory)
+        .env(PICK, pick)
         .env_remove(harness::SOAK)
         .envs(launcher.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
@@ -230,10 +299,7 @@ fn launch_one(test: &str, launcher: &Launcher, ranks: usize) {
     let well = status.is_some_and(|status| status.success());
     let launcher = launcher.command.display();
     assert!(well, "{launcher} with {ranks} ranks ends with {status:?}\n{out}\n{err}");
-    let ran = out.matches("... ok, ").count();
-    let least = if pick().is_empty() { LEAST } else { 1 };
-    assert!(ran >= ranks * least, "only {ran} tests ran\n{out}");
-    println!("{launcher}: {ran} tests of {ranks} ranks");
+    out
 }
 
 macro_rules! under {
@@ -258,4 +324,14 @@ under! {
     eight_ranks_under_mpich: mpich, 8;
     two_ranks_over_the_abi_of_mpi_5: abi, 2;
     four_ranks_over_the_abi_of_mpi_5: abi, 4;
+}
+
+#[test]
+fn the_longest_message_under_open_mpi() {
+    launch_longest("the_longest_message_under_open_mpi", open_mpi);
+}
+
+#[test]
+fn the_longest_message_under_mpich() {
+    launch_longest("the_longest_message_under_mpich", mpich);
 }
