@@ -344,3 +344,16 @@ fn a_rank_needs_a_launcher_and_orders() {
         assert!(err.contains("no launcher") || err.contains("the socket of the orders"), "{err}");
     }
 }
+
+/// Proves that a transport that there is not is no other one, nor none.
+#[test]
+fn a_rank_that_is_told_an_unknown_transport_says_so() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+    let output = command.args(["bench-rank", "/no/such/socket"]).env("MPJDEV_TRANSPORT", "mpii").output();
+    let output = output.expect("it runs");
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && err.contains("MPJDEV_TRANSPORT is \"mpii\", which no launcher sets"),
+        "{err}"
+    );
+}

@@ -154,7 +154,8 @@ pub fn join(
 ) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else {
         // A rank of our own launcher inside an allocation is that, whatever variables there are.
-        return match mpi::is_asked_for() {
+        let unknown = |value| JoinError::Variable { name: mpi::TRANSPORT, value };
+        return match mpi::is_asked_for().map_err(unknown)? {
             true => join_mpi(config, private, patience).map(Some),
             false => Ok(None),
         };

@@ -43,6 +43,7 @@ pub use runtime::{Unfit, check, end, is_asked_for, is_used, join};
 use peers::Peers;
 use requests::Requests;
 use runtime::Round;
+pub(crate) use runtime::TRANSPORT;
 use scratch::Scratch;
 
 /// What a receive asks for, its source numbered in the communicator.

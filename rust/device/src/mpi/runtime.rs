@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::waiting::Patience;
 
 /// The variable by which a user chooses how ranks reach each other.
-const TRANSPORT: &str = "MPJDEV_TRANSPORT";
+pub(crate) const TRANSPORT: &str = "MPJDEV_TRANSPORT";
 /// How long `MPI_Finalize` may take when all processes have come to it.
 const FINALIZE: Duration = Duration::from_secs(10);
 /// How long the launcher is given to forward what has been said before the job is aborted.
@@ -110,13 +110,16 @@ pub fn is_used() -> bool {
 }
 
 /// Whether the environment says that this process is a rank over a C MPI: the user does, or a launcher of one has started it.
-#[must_use]
-pub fn is_asked_for() -> bool {
+///
+/// # Errors
+/// The user says something that is no transport: that.
+pub fn is_asked_for() -> Result<bool, String> {
     let chosen = std::env::var(TRANSPORT).unwrap_or_default();
     match chosen.as_str() {
-        "mpi" => true,
-        "" | "auto" => Candidates::from_environment().launcher.is_some(),
-        _ => false,
+        "mpi" => Ok(true),
+        "" | "auto" => Ok(Candidates::from_environment().launcher.is_some()),
+        "local" | "shm" | "tcp" | "udp" => Ok(false),
+        _ => Err(chosen),
     }
 }
 
