@@ -279,7 +279,7 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--transport", "udp", "--seed", "2"], "--impair"),
         (&["rate", "--transport", "udp", "--link-rate", "1gbit"], "--impair"),
         (&["figures", "-n", "4"], "of their own"),
-        (&["figures", "--transport", "local"], "over shm, over tcp and over udp"),
+        (&["figures", "--transport", "local"], "over shm, over tcp, over udp and over mpi"),
         (&["figures", "--class-path", "/no/such.jar"], "--class-path"),
         (&["rate", "--java", "--class-path", "/no/such.jar"], "/no/such.jar"),
     ] {
