@@ -73,8 +73,8 @@ impl Rank {
 
     fn call(&self, dest: u32, tag: i32) -> Result<(), DeviceError> {
         let slab = self.source.take(0)?;
-        let mode = mpi::Mode::Standard;
-        let mut call = Operation::send(self.mpi, Octets(slab), 0, dest, tag, self.round.calls, mode)?;
+        let to = mpi::To { dest, tag, comm: self.round.calls, mode: mpi::Mode::Standard };
+        let mut call = Operation::send(self.mpi, Octets(slab), 0, to)?;
         let backoff = Backoff::new(&self.config);
         self.block(None, backoff, &mut Patient, || Ok(call.test()?.map(drop)))
     }

@@ -82,8 +82,8 @@ impl Rank {
             for (at, word) in [self.round.number, notice as u64, sent].into_iter().enumerate() {
                 store_word(slab.words(), 8 * at, word.to_le_bytes());
             }
-            let (all, mode) = (self.round.all, mpi::Mode::Standard);
-            Ok(Operation::send(self.mpi, Octets(slab), NOTICE_LEN, other, 0, all, mode)?)
+            let to = mpi::To { dest: other, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
+            Ok(Operation::send(self.mpi, Octets(slab), NOTICE_LEN, to)?)
         });
         told.collect()
     }
@@ -94,15 +94,10 @@ impl Rank {
         // What cannot be read is not waited for: the library will say so where it matters.
         while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
             let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };
-            let Ok(mut operation) =
-                Operation::receive_matched(self.mpi, Box::new(Octets(slab)), envelope.len, matched)
-            else {
-                return;
-            };
-            while let Ok(None) = operation.test() {
-                std::hint::spin_loop();
-            }
-            let Ok(Octets(slab)) = operation.into_owner() else { return };
+            let memory = Box::new(Octets(slab));
+            let notice = Operation::receive_matched(self.mpi, memory, envelope.len, matched);
+            let Ok(memory) = notice.and_then(Operation::finish) else { return };
+            let Octets(slab) = *memory;
             let word = |at: usize| u64::from_le_bytes(load_word(slab.words(), 8 * at));
             if envelope.len != NOTICE_LEN || word(0) != peers.round {
                 continue;

@@ -156,12 +156,8 @@ impl Group {
             return Ok(Some(Spilled { source, tag, len, what: What::Message(matched) }));
         }
         let memory = rank.scratch.take(&*rank.source)?;
-        let mut operation = Operation::receive_matched(rank.mpi, memory, len, matched)?;
         // It is here: it is shorter than any message that the library announces itself.
-        while operation.test()?.is_none() {
-            std::hint::spin_loop();
-        }
-        let memory = operation.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
+        let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
         let announcement = octets::read(&memory.0);
         rank.scratch.give_back(memory);
         let no_headers = LengthError::NoHeaders { first_len: len };

@@ -392,12 +392,9 @@ pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
     let any = mpi::From { source: None, tag: None };
     while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {
         let memory: Vec<AtomicU64> = (0..envelope.len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        let Ok(mut operation) = mpi::Operation::receive_matched(mpi, Box::new(memory), envelope.len, matched)
-        else {
+        let taken = mpi::Operation::receive_matched(mpi, Box::new(memory), envelope.len, matched);
+        if taken.and_then(mpi::Operation::finish).is_err() {
             return;
-        };
-        while let Ok(None) = operation.test() {
-            std::thread::yield_now();
         }
     }
 }

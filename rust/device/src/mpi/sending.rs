@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement, is_direct};
-use mpjdev_sys::mpi::{self, Operation};
+use mpjdev_sys::mpi::{self, Operation, To};
 
 use super::group::{Channel, Group};
 use super::octets::{self, Octets};
@@ -114,7 +114,7 @@ impl Group {
             && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
         let mut parts = Vec::new();
         if direct {
-            let (slab, to) = (message.first_slab(), mpi::To { dest, tag, comm: to.comm });
+            let slab = message.first_slab();
             let owner = || Octets(slab.clone());
             let sent = Operation::send_at_once(rank.mpi, slab.words(), message.first_len(), to, owner)?;
             rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
@@ -147,19 +147,10 @@ impl Group {
     }
 }
 
-/// Where something goes.
-#[derive(Clone, Copy)]
-struct To {
-    dest: u32,
-    tag: i32,
-    comm: mpi::Comm,
-    mode: mpi::Mode,
-}
-
 impl Rank {
     #[inline]
     fn isend(&self, slab: &Slab, len: usize, to: To) -> Result<Operation<Octets>, DeviceError> {
-        Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to.dest, to.tag, to.comm, to.mode)?)
+        Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to)?)
     }
 
     /// Whether a standard send to this rank itself counts as done, as it does within the credit. A library may keep it until it is

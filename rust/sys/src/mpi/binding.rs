@@ -8,7 +8,7 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use super::abi::{Family, Mpich, OpenMpi, Standard};
 use super::functions::{self, Calls, Functions, Seen};
 use super::signals::{self, Kept};
-use super::{Candidates, Comm, Envelope, From, Matched, Mpi, MpiError, OpenError, ThreadLevel, Tried};
+use super::{Candidates, Class, Comm, Envelope, From, Matched, Mpi, MpiError, OpenError, ThreadLevel, Tried};
 
 /// A function that only libraries with the standard ABI have (MPI 5.0, 20.2).
 const ONLY_STANDARD: &[u8] = b"MPI_Abi_get_version\0";
@@ -81,20 +81,21 @@ impl Mpi {
     /// The library's; it was finalised before.
     pub fn init(&self) -> Result<ThreadLevel, MpiError> {
         if self.functions.is_initialized()? {
-            return self.functions.thread_level();
+            // A library that is asked more than this after its end may end the process.
+            return match self.functions.is_finalized()? {
+                false => self.functions.thread_level(),
+                true => Err(MpiError {
+                    function: "MPI_Finalized",
+                    code: 0,
+                    class: Class::Other,
+                    text: "it was finalised before, and MPI can be used once in a process".to_owned(),
+                }),
+            };
         }
         let kept = Kept::now();
         let level = self.functions.init();
         kept.restore();
         level
-    }
-
-    /// Whether it was initialised and not finalised since.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn is_running(&self) -> Result<bool, MpiError> {
-        Ok(self.functions.is_initialized()? && !self.functions.is_finalized()?)
     }
 
     /// Ends its use. Blocks until all processes of the job do so. Nothing can be called after it.
@@ -151,15 +152,7 @@ impl Mpi {
         Ok(self.functions.tag_max(comm.0)?.unwrap_or(32_767))
     }
 
-    /// A communicator of the same processes with messages of its own. Collective; blocks until all do so.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn dup(&self, comm: Comm) -> Result<Comm, MpiError> {
-        self.functions.dup(comm.0).map(Comm)
-    }
-
-    /// Begins to make a communicator as [`dup`](Self::dup) does. Collective; does not block.
+    /// Begins to make a communicator of the same processes with messages of its own. Collective; does not block.
     ///
     /// # Errors
     /// The library's.

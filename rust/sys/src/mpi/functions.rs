@@ -47,7 +47,6 @@ functions! {
     error_class: "MPI_Error_class" (c_int, *mut c_int);
     comm_rank: "MPI_Comm_rank" (A::Handle, *mut c_int);
     comm_size: "MPI_Comm_size" (A::Handle, *mut c_int);
-    comm_dup: "MPI_Comm_dup" (A::Handle, *mut A::Handle);
     comm_idup: "MPI_Comm_idup" (A::Handle, *mut A::Handle, *mut A::Handle);
     comm_free: "MPI_Comm_free" (*mut A::Handle);
     comm_set_errhandler: "MPI_Comm_set_errhandler" (A::Handle, A::Handle);
@@ -97,7 +96,6 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
     fn size(&self, comm: u64) -> Result<c_int, MpiError>;
     fn tag_max(&self, comm: u64) -> Result<Option<c_int>, MpiError>;
     fn return_errors(&self, comm: u64) -> Result<(), MpiError>;
-    fn dup(&self, comm: u64) -> Result<u64, MpiError>;
     /// Begins it; the word becomes the new handle when the request is done.
     ///
     /// # Safety
@@ -267,13 +265,6 @@ impl<A: Abi> Calls for Functions<A> {
         self.done("MPI_Comm_set_errhandler", unsafe {
             (self.comm_set_errhandler)(Self::object(comm), handler)
         })
-    }
-
-    fn dup(&self, comm: u64) -> Result<u64, MpiError> {
-        let mut new = self.objects.world;
-        // SAFETY: there is room for a handle.
-        self.done("MPI_Comm_dup", unsafe { (self.comm_dup)(Self::object(comm), &raw mut new) })?;
-        Ok(new.word())
     }
 
     unsafe fn idup(&self, comm: u64, new: *mut u64) -> Result<u64, MpiError> {

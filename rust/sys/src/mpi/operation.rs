@@ -30,6 +30,20 @@ pub struct To {
     pub tag: i32,
     /// The communicator.
     pub comm: Comm,
+    /// When the send is done.
+    pub mode: Mode,
+}
+
+impl To {
+    /// # Safety
+    /// The memory stays what it is until the operation is done.
+    unsafe fn isend(self, mpi: &Mpi, memory: *mut u8, len: c_int) -> Result<u64, MpiError> {
+        let is_synchronous = self.mode == Mode::Synchronous;
+        // SAFETY: as promised.
+        unsafe {
+            mpi.calls().isend(memory.cast(), len, int(self.dest), self.tag, self.comm.0, is_synchronous)
+        }
+    }
 }
 
 /// A send whose memory is borrowed: it is waited for when this is dropped.
@@ -84,19 +98,10 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     ///
     /// # Panics
     /// There are fewer octets.
-    pub fn send(
-        mpi: &'static Mpi,
-        owner: T,
-        len: usize,
-        dest: u32,
-        tag: i32,
-        comm: Comm,
-        mode: Mode,
-    ) -> Result<Self, MpiError> {
-        let is_synchronous = mode == Mode::Synchronous;
+    pub fn send(mpi: &'static Mpi, owner: T, len: usize, to: To) -> Result<Self, MpiError> {
         Operation::begin(mpi, Box::new(owner), len, false, |memory, len| {
             // SAFETY: the owner, which is nowhere else to be moved or changed, stays until the operation is done.
-            unsafe { mpi.calls().isend(memory.cast(), len, int(dest), tag, comm.0, is_synchronous) }
+            unsafe { to.isend(mpi, memory, len) }
         })
     }
 
@@ -119,8 +124,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     ) -> Result<Option<Self>, MpiError> {
         let (start, count) = octets_of(&memory, len);
         // SAFETY: the memory is the caller's until this comes back, which is when the library is done, or when its owner is kept.
-        let request =
-            unsafe { mpi.calls().isend(start.cast(), count, int(to.dest), to.tag, to.comm.0, false) }?;
+        let request = unsafe { to.isend(mpi, start, count) }?;
         let under_way = UnderWay { mpi, request };
         match mpi.calls().test_some(request, false) {
             Ok(None) => {}
@@ -213,6 +217,22 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     pub fn cancel(&mut self) -> Result<(), MpiError> {
         self.may_be_cancelled = true;
         self.mpi.calls().cancel(self.request.0)
+    }
+
+    /// Tests until it is over, and gives the owner of the memory: for a short message that is here.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn finish(mut self) -> Result<Box<T>, MpiError> {
+        loop {
+            if self.test()?.is_some() {
+                // SAFETY: it is taken once, the library is done with it, and what is left has nothing to drop.
+                let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
+                std::mem::forget(self);
+                return Ok(owner);
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// The owner of the memory, of an operation that is over.
