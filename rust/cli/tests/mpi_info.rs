@@ -58,33 +58,35 @@ fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
 
 /// What an MPI is as far as it takes to ask for threads, with the ABI of MPICH; real ones that grant less are rare.
 const STAND_IN: &str = r#"
+#include <stdlib.h>
 #include <string.h>
 int MPI_Get_library_version(char *text, int *len) {
     strcpy(text, "MPICH Version: 4.0.2");
     *len = strlen(text);
     return 0;
 }
-int MPI_Initialized(int *flag) { return *flag = 0; }
-int MPI_Finalized(int *flag) { return *flag = 0; }
+int MPI_Initialized(int *flag) { *flag = OVER; return 0; }
+int MPI_Finalized(int *flag) { *flag = OVER; return 0; }
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) { *provided = LEVEL; return 0; }
-int MPI_Query_thread(int *provided) { *provided = LEVEL; return 0; }
+int MPI_Query_thread(int *provided) { if (OVER) abort(); *provided = LEVEL; return 0; }
 int MPI_Comm_rank(int comm, int *rank) { return *rank = 0; }
 int MPI_Comm_size(int comm, int *size) { *size = 1; return 0; }
 int MPI_Comm_get_attr(int comm, int key, void *value, int *flag) { return *flag = 0; }
 #define UNUSED(name) int name(void) { return 0; }
-UNUSED(MPI_Finalize) UNUSED(MPI_Abort) UNUSED(MPI_Error_string) UNUSED(MPI_Error_class) UNUSED(MPI_Comm_dup)
+UNUSED(MPI_Finalize) UNUSED(MPI_Abort) UNUSED(MPI_Error_string) UNUSED(MPI_Error_class)
 UNUSED(MPI_Comm_idup) UNUSED(MPI_Comm_free) UNUSED(MPI_Comm_set_errhandler) UNUSED(MPI_Comm_group) UNUSED(MPI_Group_incl)
 UNUSED(MPI_Group_free) UNUSED(MPI_Comm_create_group) UNUSED(MPI_Isend) UNUSED(MPI_Issend) UNUSED(MPI_Irecv)
 UNUSED(MPI_Ibarrier) UNUSED(MPI_Test) UNUSED(MPI_Get_count) UNUSED(MPI_Test_cancelled) UNUSED(MPI_Cancel)
 UNUSED(MPI_Iprobe) UNUSED(MPI_Improbe) UNUSED(MPI_Imrecv)
 "#;
 
-/// Builds it, for a level of threads.
-fn stand_in(folder: &Folder, level: u32) -> PathBuf {
+/// Builds it, for a level of threads, and as if somebody had used it and finalised it.
+fn stand_in(folder: &Folder, level: u32, is_over: bool) -> PathBuf {
     let (source, library) = (folder.0.join("mpi.c"), folder.0.join(format!("libmpi-{level}.so")));
     fs::write(&source, STAND_IN).expect("a file");
     let mut command = Command::new("cc");
-    command.args(["-shared", "-fPIC", "-w", &format!("-DLEVEL={level}"), "-o"]).arg(&library).arg(&source);
+    let defined = [format!("-DLEVEL={level}"), format!("-DOVER={}", u32::from(is_over))];
+    command.args(["-shared", "-fPIC", "-w"]).args(defined).arg("-o").arg(&library).arg(&source);
     assert!(command.status().expect("the compiler that rustc links by").success());
     library
 }
@@ -96,7 +98,7 @@ fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
     for (level, granted) in
         ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED"].iter().enumerate()
     {
-        let library = stand_in(&folder, level as u32);
+        let library = stand_in(&folder, level as u32, false);
         let (status, out, err) = info(&library);
         assert_eq!((status, out.as_str()), (1, ""), "{err}");
         let said = format!(
@@ -108,7 +110,16 @@ fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
             assert!(err.contains(advice), "{advice}: {err}");
         }
     }
-    let (status, out, err) = info(&stand_in(&folder, 3));
+    let (status, out, err) = info(&stand_in(&folder, 3, false));
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(out.contains("threads   MPI_THREAD_MULTIPLE\nprocess   0 of 1\n"), "{out}");
+}
+
+/// Proves that a library that somebody in the process has used to its end is not asked what ends the process.
+#[test]
+fn a_library_that_was_finalised_is_said() {
+    let folder = Folder::new("over");
+    let (status, out, err) = info(&stand_in(&folder, 3, true));
+    assert_eq!((status, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("it was finalised before, and MPI can be used once in a process"), "{err}");
 }
