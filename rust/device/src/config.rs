@@ -71,8 +71,12 @@ impl Config {
 
     /// For a job of this many ranks on this machine: with more ranks than processors, polling keeps the one from running that is
     /// waited for, so waits yield almost at once.
-    pub fn for_ranks(mut self, ranks: usize) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    pub fn for_ranks(self, ranks: usize) -> Self {
+        self.for_ranks_on(ranks, std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// The same, on so many processors.
+    pub(crate) fn for_ranks_on(mut self, ranks: usize, processors: usize) -> Self {
         if ranks > processors {
             self.spins = self.spins.min(20);
             // Here a long yield is the rule, and cheaper than a sleep.

@@ -16,6 +16,7 @@ mod octets;
 mod parts;
 mod peers;
 mod probing;
+mod processors;
 mod receiving;
 mod requests;
 mod runtime;

@@ -230,7 +230,7 @@ impl Rank {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<usize, DeviceError> {
-        self.block(deadline, Backoff::new(&self.config), patience, || {
+        self.block_for(ids.len(), deadline, Backoff::new(&self.config), patience, || {
             let mut state = self.state();
             Ok(ids.iter().position(|id| self.look_at(&mut state, *id).unwrap_or(true)))
         })

@@ -12,7 +12,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
 
 use super::group::Group;
-use super::{Rank, lock};
+use super::{Rank, lock, processors, waiting};
 use crate::comm::Comm;
 use crate::config::Config;
 use crate::waiting::Patience;
@@ -159,6 +159,8 @@ enum Closing {
 #[derive(Debug)]
 struct Runtime {
     mpi: &'static Mpi,
+    /// Ranks on this machine, if the launcher says.
+    here: Option<u32>,
     commands: mpsc::Sender<Command>,
     /// The round that is asked for.
     opening: Option<mpsc::Receiver<Result<Round, Unfit>>>,
@@ -182,7 +184,9 @@ pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Pati
     };
     let round = runtime.open_round(patience)?;
     runtime.open = Some((round.number, round.rank));
-    let config = config.for_ranks(round.size as usize).bounded();
+    let here = runtime.here.unwrap_or(round.size) as usize;
+    let config = Config { spins: waiting::SPINS, ..config };
+    let config = config.for_ranks_on(here, processors::shared()).bounded();
     let rank = Arc::new(Rank::new(runtime.mpi, round, config, source));
     let members = (0..round.size).collect();
     Ok(Comm::of_group(Group::world(rank, members, round.world)))
@@ -192,12 +196,13 @@ impl Runtime {
     fn start() -> Result<Runtime, Unfit> {
         let candidates = Candidates::from_environment();
         let mpi: &'static Mpi = Box::leak(Box::new(Mpi::open(&candidates)?));
+        let here = candidates.here;
         let (commands, received) = mpsc::channel();
         let thread = std::thread::Builder::new().name("mpjdev-mpi".into());
         let spawned =
             thread.spawn(move || Main { mpi, candidates, begun: None, rounds: Vec::new() }.run(&received));
         spawned.map_err(|error| Unfit::Thread(error.to_string()))?;
-        Ok(Runtime { mpi, commands, opening: None, open: None, is_closed: false })
+        Ok(Runtime { mpi, here, commands, opening: None, open: None, is_closed: false })
     }
 
     fn open_round(&mut self, patience: &mut dyn Patience) -> Result<Round, Unfit> {

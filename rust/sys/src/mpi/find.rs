@@ -27,11 +27,27 @@ impl fmt::Display for Launcher {
     }
 }
 
-/// Variables by which a launcher is known, and those of the number of processes, the surest first.
-const KNOWN: [(Launcher, &[&str], &[&str]); 3] = [
-    (Launcher::OpenMpi, &["OMPI_COMM_WORLD_RANK"], &["OMPI_COMM_WORLD_SIZE"]),
-    (Launcher::Pmix, &["PMIX_RANK"], &["SLURM_NTASKS"]),
-    (Launcher::Pmi, &["PMI_RANK", "PMI_FD"], &["PMI_SIZE"]),
+/// What is known of a launcher's variables.
+struct Known {
+    launcher: Launcher,
+    /// One of these is set.
+    by: &'static [&'static str],
+    /// Number of processes.
+    size: &'static str,
+    /// Of those on this machine.
+    here: &'static str,
+}
+
+/// The surest first.
+const KNOWN: [Known; 3] = [
+    Known {
+        launcher: Launcher::OpenMpi,
+        by: &["OMPI_COMM_WORLD_RANK"],
+        size: "OMPI_COMM_WORLD_SIZE",
+        here: "OMPI_COMM_WORLD_LOCAL_SIZE",
+    },
+    Known { launcher: Launcher::Pmix, by: &["PMIX_RANK"], size: "SLURM_NTASKS", here: "MPI_LOCALNRANKS" },
+    Known { launcher: Launcher::Pmi, by: &["PMI_RANK", "PMI_FD"], size: "PMI_SIZE", here: "MPI_LOCALNRANKS" },
 ];
 
 const OPEN_MPI: [&str; 3] = ["libmpi.so.40", "libmpi.so.80", "libmpi.so"];
@@ -49,6 +65,8 @@ pub struct Candidates {
     pub launcher: Option<Launcher>,
     /// Processes of the job, as that launcher says.
     pub size: Option<u32>,
+    /// Those of them on this machine.
+    pub here: Option<u32>,
 }
 
 impl Candidates {
@@ -62,19 +80,20 @@ impl Candidates {
     #[must_use]
     pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Candidates {
         let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-        let known = KNOWN.iter().find(|(_, names, _)| names.iter().any(is_set));
-        let launcher = known.map(|(launcher, ..)| *launcher);
-        let number = |name: &&str| variable(name)?.to_str()?.trim().parse().ok();
-        let size = known.and_then(|(_, _, sizes)| sizes.iter().find_map(number));
+        let known = KNOWN.iter().find(|known| known.by.iter().any(is_set));
+        let launcher = known.map(|known| known.launcher);
+        let number = |name: &str| variable(name)?.to_str()?.trim().parse().ok();
+        let size = known.and_then(|known| number(known.size));
+        let here = known.and_then(|known| number(known.here));
         if let Some(name) = variable(LIBRARY).filter(|name| !name.is_empty()) {
-            return Candidates { names: vec![name], is_named: true, launcher, size };
+            return Candidates { names: vec![name], is_named: true, launcher, size, here };
         }
         let families: [&[&str]; 3] = match launcher {
             Some(Launcher::Pmi) => [&MPICH, &STANDARD, &OPEN_MPI],
             Some(Launcher::OpenMpi | Launcher::Pmix) | None => [&OPEN_MPI, &STANDARD, &MPICH],
         };
         let names = families.concat().into_iter().map(OsString::from).collect();
-        Candidates { names, is_named: false, launcher, size }
+        Candidates { names, is_named: false, launcher, size, here }
     }
 }
 
@@ -98,6 +117,16 @@ mod tests {
         assert_eq!(first(&hydra), (Some(Launcher::Pmi), Some(2), "libmpich.so.12".into()));
         assert_eq!(first(&[("PMIX_RANK", "0")]), (Some(Launcher::Pmix), None, "libmpi.so.40".into()));
         assert_eq!(first(&[("PMI_RANK", "")]), (None, None, "libmpi.so.40".into()));
+    }
+
+    #[test]
+    fn the_launcher_says_how_many_processes_are_on_this_machine() {
+        let open_mpi =
+            [("OMPI_COMM_WORLD_RANK", "9"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"), ("MPI_LOCALNRANKS", "3")];
+        assert_eq!(of(&open_mpi).here, Some(4));
+        assert_eq!(of(&[("PMI_RANK", "9"), ("MPI_LOCALNRANKS", "8")]).here, Some(8));
+        assert_eq!(of(&[("PMI_RANK", "9"), ("MPI_LOCALNRANKS", "many")]).here, None);
+        assert_eq!(of(&[("MPI_LOCALNRANKS", "8")]).here, None);
     }
 
     #[test]
