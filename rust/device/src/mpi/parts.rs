@@ -4,7 +4,7 @@ use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::announcement::Announcement;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{check_first, check_second};
-use mpjdev_sys::mpi::{self, Operation, Outcome};
+use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
 use super::Rank;
 use super::octets::Octets;
@@ -31,9 +31,9 @@ struct Part {
 
 #[derive(Debug)]
 enum Stage {
-    /// Announced; of a receive that has memory for it, that.
+    /// Announced; of one that fits its receive, memory for it if that has some.
     Announced(Option<Slab>),
-    Arriving(Operation<Octets>, usize),
+    Arriving(Operation<Octets>),
     Here(Slab, usize),
     Failed(DeviceError),
     /// It is moved.
@@ -49,8 +49,10 @@ impl Parts {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Parts {
-        let part = |comm, len: u32, memory| {
+        let part = |comm, len: u32, memory: Option<Slab>| {
             let len = len as usize;
+            // What does not fit has to be consumed, which needs a look at it first.
+            let memory = memory.filter(|slab| slab.len() >= len);
             Part { comm, len, stage: Stage::Announced(memory) }
         };
         let second = match announcement.second_len {
@@ -85,18 +87,23 @@ impl Part {
         loop {
             let next = match &mut self.stage {
                 Stage::Here(..) | Stage::Failed(_) | Stage::Moving => return true,
-                Stage::Announced(_) => {
+                Stage::Announced(spare) => {
                     let from = mpi::From { source: Some(source), tag: Some(tag) };
-                    match rank.mpi.improbe(from, self.comm) {
-                        Ok(None) => return false,
-                        Ok(Some((matched, envelope))) => self.begin(rank, matched, envelope.len),
-                        Err(error) => Stage::Failed(error.into()),
+                    match spare.take() {
+                        Some(slab) => {
+                            begun(Operation::receive(rank.mpi, owned(slab), self.len, from, self.comm))
+                        }
+                        None => match rank.mpi.improbe(from, self.comm) {
+                            Ok(None) => return false,
+                            Ok(Some((matched, envelope))) => receive_matched(rank, matched, envelope.len),
+                            Err(error) => Stage::Failed(error.into()),
+                        },
                     }
                 }
-                Stage::Arriving(operation, _) => match operation.test() {
+                Stage::Arriving(operation) => match operation.test() {
                     Ok(None) => return false,
                     Ok(Some(Outcome::Cancelled)) => Stage::Failed(DeviceError::Cancelled),
-                    Ok(Some(Outcome::Done(_))) => self.arrived(),
+                    Ok(Some(Outcome::Done(seen))) => self.arrived(seen.len),
                     Err(error) => Stage::Failed(error.into()),
                 },
             };
@@ -104,27 +111,11 @@ impl Part {
         }
     }
 
-    /// Starts to receive it, whatever its length: what does not have the announced one is consumed too.
-    fn begin(&mut self, rank: &Rank, matched: mpi::Matched, len: usize) -> Stage {
-        let spare = match std::mem::replace(&mut self.stage, Stage::Moving) {
-            Stage::Announced(spare) => spare.filter(|slab| slab.len() >= len),
-            _ => None,
-        };
-        let slab = match spare.map_or_else(|| rank.source.take_arrived(len), Ok) {
-            Ok(slab) => slab,
-            Err(error) => return Stage::Failed(error.into()),
-        };
-        match Operation::receive_matched(rank.mpi, Box::new(Octets(slab)), len, matched) {
-            Ok(operation) => Stage::Arriving(operation, len),
-            Err(error) => Stage::Failed(error.into()),
-        }
-    }
-
-    fn arrived(&mut self) -> Stage {
+    fn arrived(&mut self, len: usize) -> Stage {
         match std::mem::replace(&mut self.stage, Stage::Moving) {
-            Stage::Arriving(operation, len) => match operation.into_owner() {
+            Stage::Arriving(operation) => match operation.into_owner() {
                 Ok(Octets(slab)) => Stage::Here(slab, len),
-                Err(operation) => Stage::Arriving(operation, len),
+                Err(operation) => Stage::Arriving(operation),
             },
             other => other,
         }
@@ -138,7 +129,26 @@ impl Part {
                 Ok((slab, len))
             }
             Stage::Failed(error) => Err(error),
-            Stage::Announced(_) | Stage::Arriving(..) | Stage::Moving => Err(DeviceError::NoSuchRequest),
+            Stage::Announced(_) | Stage::Arriving(_) | Stage::Moving => Err(DeviceError::NoSuchRequest),
         }
     }
+}
+
+/// Starts to receive what was taken from the library, whatever its length: what does not have the announced one is consumed too.
+fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize) -> Stage {
+    match rank.source.take_arrived(len) {
+        Ok(slab) => begun(Operation::receive_matched(rank.mpi, owned(slab), len, matched)),
+        Err(error) => Stage::Failed(error.into()),
+    }
+}
+
+fn begun(operation: Result<Operation<Octets>, MpiError>) -> Stage {
+    match operation {
+        Ok(operation) => Stage::Arriving(operation),
+        Err(error) => Stage::Failed(error.into()),
+    }
+}
+
+fn owned(slab: Slab) -> Box<Octets> {
+    Box::new(Octets(slab))
 }

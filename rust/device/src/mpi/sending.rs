@@ -176,7 +176,7 @@ impl Rank {
         is_within
     }
 
-    /// Starts to send the physical messages of a message, and then what announces them.
+    /// Starts to send what announces a message, and then its physical messages.
     fn announce(
         &self,
         message: &Message,
@@ -211,12 +211,13 @@ impl Rank {
         let announcement =
             Announcement { number, first_len: first_len as u32, second_len: second_len as u32 };
         let slab = octets::write(&announcement, &*self.source)?;
+        // First, so that the receiver has posted its memory when they come.
+        sending.parts.push(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
         sending.parts.push(self.isend(message.first_slab(), first_len, first)?);
         if let Some(second) = message.second_slab() {
             let beside = To { comm: self.round.seconds, mode: mpi::Mode::Standard, ..first };
             sending.parts.push(self.isend(second, second_len, beside)?);
         }
-        sending.parts.push(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
         Ok(())
     }
 }
