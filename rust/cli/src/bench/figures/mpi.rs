@@ -1,7 +1,7 @@
 //! The figures of ranks over an MPI, for each MPI that is there: beside C over the same one that lets threads call it, with messages as
 //! long as ours.
 
-use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
+use super::Case::{Arrays, Buffers, RateArrays, RateBuffers, Sum};
 use super::Who::{Ours, Theirs};
 use super::{Asked, Limit, MIB, Of, Trial, speed};
 
@@ -41,6 +41,17 @@ pub(super) const MPI: &[Trial] = &[
             speed("16 MiB there and back, array to array", 0.5, 0, 2),
             speed("16 MiB there and back, buffer to buffer", 0.98, 1, 2),
         ],
+    },
+    // Above, C never writes to what it sends, which its peer then finds in its own cache, or in memory.
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Sum, MIB), (Theirs, Sum, MIB)],
+        asked: &[reported("1 MiB rewritten before and summed up after, arrays", Of::Speed(0, 1))],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Sum, 16 * MIB), (Theirs, Sum, 16 * MIB)],
+        asked: &[reported("16 MiB rewritten before and summed up after, arrays", Of::Speed(0, 1))],
     },
     Trial {
         ranks: 2,
