@@ -19,6 +19,8 @@ use crate::letter::Letter;
 use crate::worlds::{Ability, World};
 use crate::{harness, suite};
 
+mod refused;
+
 /// Ranks are processes over a C MPI.
 static MPI: World = World {
     name: "MPI",
@@ -145,8 +147,10 @@ fn exchange_the_longest() {
 /// Runs all tests as one of the ranks.
 fn be_a_rank() {
     let pick = pick();
-    if pick == LONGEST {
-        return exchange_the_longest();
+    match pick.as_str() {
+        LONGEST => return exchange_the_longest(),
+        refused::PICKED => return refused::exchange(),
+        _ => {}
     }
     for (name, test) in suite::all().filter(|(name, _)| name.contains(&pick)) {
         if let Some((_, why)) = SKIPPED.iter().find(|(skipped, _)| *skipped == name) {

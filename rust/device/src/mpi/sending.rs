@@ -126,8 +126,14 @@ impl Group {
         let mut sending =
             Sending { parts, dest: world, tag, len: message.logical_len(), number: None, charged: 0 };
         if !direct {
-            rank.announce(message, to, mode, &mut sending)?;
-            rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
+            let announced = rank.announce(message, to, mode, &mut sending);
+            if !sending.parts.is_empty() {
+                rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
+            }
+            if let Err(error) = announced {
+                rank.leave(sending);
+                return Err(error);
+            }
         }
         let is_done =
             mode == Mode::Standard && world == rank.rank() && rank.lend_to_itself(&mut sending, message);
@@ -176,6 +182,16 @@ impl Rank {
         is_within
     }
 
+    /// Gives a send up: what has left of it goes on.
+    fn leave(&self, sending: Sending) {
+        if sending.parts.is_empty() {
+            sending.number.map(|number| self.state().pairs.close(number));
+            return;
+        }
+        let id = self.state().requests.add(requests::Work::Send(sending));
+        self.detach(id);
+    }
+
     /// Starts to send what announces a message, and then its physical messages.
     fn announce(
         &self,
@@ -191,11 +207,7 @@ impl Rank {
         };
         sending.number = Some(number);
         let beside = To { dest: sending.dest, tag, comm: self.round.firsts, mode: library_mode(mode) };
-        let announced = self.announce_numbered(message, to, beside, sending, number);
-        if announced.is_err() && sending.parts.is_empty() {
-            self.state().pairs.close(number);
-        }
-        announced
+        self.announce_numbered(message, to, beside, sending, number)
     }
 
     fn announce_numbered(
@@ -213,12 +225,27 @@ impl Rank {
         let slab = octets::write(&announcement, &*self.source)?;
         // First, so that the receiver has posted its memory when they come.
         sending.parts.push(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
-        sending.parts.push(self.isend(message.first_slab(), first_len, first)?);
-        if let Some(second) = message.second_slab() {
-            let beside = To { comm: self.round.seconds, mode: mpi::Mode::Standard, ..first };
-            sending.parts.push(self.isend(second, second_len, beside)?);
+        let first_sent = self.send_announced(message.first_slab(), first_len, first, &slab, sending);
+        let Some(second) = message.second_slab() else { return first_sent };
+        let beside = To { comm: self.round.seconds, mode: mpi::Mode::Standard, ..first };
+        first_sent.and(self.send_announced(second, second_len, beside, &slab, sending))
+    }
+
+    /// Starts to send a physical message that was announced, for which somebody waits from then on: where the library refuses it,
+    /// an empty one goes instead, which is taken for a damaged one.
+    fn send_announced(
+        &self,
+        slab: &Slab,
+        len: usize,
+        to: To,
+        any: &Slab,
+        sending: &mut Sending,
+    ) -> Result<(), DeviceError> {
+        let sent = self.isend(slab, len, to).map(|part| sending.parts.push(part));
+        if sent.is_err() {
+            sending.parts.extend(self.isend(any, 0, to));
         }
-        Ok(())
+        sent
     }
 }
 

@@ -24,7 +24,7 @@ const ROUNDS: u32 = 64;
 const YIELDS: u32 = 16;
 
 /// Looks before a wait yields, longer than elsewhere: a library may move a MiB in so many, and only while it is called.
-pub(super) const SPINS: u32 = 2000;
+pub(super) const SPINS: u32 = 1000;
 
 /// The sleeps of one wait.
 #[derive(Debug, Default)]
@@ -87,6 +87,10 @@ impl Rank {
             }
             if looks.is_some_and(|begun| naps.end_after(begun.elapsed(), requests)) {
                 backoff = Backoff::after_pauses(&self.config);
+                // There a look may have taken long for others.
+                if self.crowd.is_here() {
+                    backoff.hurry();
+                }
             }
             rounds = rounds.wrapping_add(1);
             let step = backoff.step();

@@ -1,0 +1,103 @@
+//! Sends that the library refuses behind an announcement: nobody waits for what will never come.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::{Comm, Config, DeviceError, Mode, Patient, job, mpi};
+
+use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
+use crate::harness;
+use crate::letter::Letter;
+
+/// Picks this, which needs a library of its own and is no part of the suite.
+pub(super) const PICKED: &str = "a refused send";
+
+const ROOM: usize = 1 << 20;
+/// Octets of a primary and of a secondary payload that only refused messages have.
+const REFUSED: [usize; 2] = [50_000, 60_000];
+
+/// Refuses to send what has the lengths of those, and is the library that it is linked with in everything else.
+const REFUSING: &str = r"
+int PMPI_Isend(const void *, int, void *, int, int, void *, void *);
+int MPI_Isend(const void *memory, int count, void *type, int dest, int tag, void *comm, void *request) {
+    return count == FIRST || count == SECOND ? 15 : PMPI_Isend(memory, count, type, dest, tag, comm, request);
+}
+";
+
+/// A message whose first physical message is refused, one whose second one is, and one that goes.
+fn letters() -> [Letter; 3] {
+    let [primary, secondary] = REFUSED;
+    [Letter::plain(1, primary), Letter::split(2, 20_000, secondary), Letter::split(3, 20_000, 30_000)]
+}
+
+/// As one of two ranks sends or receives them.
+pub(super) fn exchange() {
+    let pool = HeapPool::new(1 << 30);
+    let comm = job::join(Config::default(), &pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let source: Arc<dyn SlabSource> = pool;
+    if comm.rank() == 0 {
+        send(&comm, &source)
+    } else {
+        receive(&comm)
+    }
+    comm.finish(&mut Patient).expect("nothing is left");
+    println!("refused ... ok");
+    mpi::end(None);
+}
+
+fn send(comm: &Comm, source: &Arc<dyn SlabSource>) {
+    let sent = letters().map(|letter| comm.send(&letter.write(source), 1, 1, Mode::Standard, &mut Patient));
+    assert!(matches!(sent, [Err(DeviceError::Library(_)), Err(DeviceError::Library(_)), Ok(())]), "{sent:?}");
+}
+
+fn receive(comm: &Comm) {
+    let receive = || comm.recv(harness::ANY, ROOM, None, &mut Patient);
+    for _ in 0..2 {
+        let received = receive();
+        assert!(matches!(received, Err(DeviceError::Lengths { .. })), "{received:?}");
+    }
+    let (_, message) = receive().expect("it comes");
+    letters()[2].check(&message);
+}
+
+/// Builds the library that refuses, in front of the one that the launcher's processes have.
+fn refusing(test: &str, library: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("mpjdev-{}-{test}-library", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a directory");
+    let (from, to) = (folder.join("refusing.c"), folder.join("librefusing.so"));
+    std::fs::write(&from, REFUSING).expect("a file");
+    let first = letters()[0].first_len();
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", &format!("-DFIRST={first}"), &format!("-DSECOND={}", REFUSED[1])]);
+    cc.arg("-o").arg(&to).arg(&from).args(["-Wl,--no-as-needed", &format!("-l:{library}")]);
+    assert!(cc.status().expect("the compiler that rustc links by").success());
+    to
+}
+
+fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, library: &str) {
+    if directory().is_some() {
+        return be_a_rank();
+    }
+    let mut launcher = match launcher() {
+        Ok(launcher) => launcher,
+        Err(why) => return println!("SKIPPED {test}: {why}"),
+    };
+    let built = refusing(test, library);
+    launcher.variables.push(("MPJDEV_MPI_LIBRARY", built.clone()));
+    let out = launch_one(test, &launcher, 2, PICKED);
+    let _ = std::fs::remove_dir_all(built.parent().unwrap_or(&built));
+    assert_eq!(out.matches("refused ... ok").count(), 2, "{out}");
+}
+
+#[test]
+fn a_send_that_open_mpi_refuses_ends_its_receive() {
+    launch("refused::a_send_that_open_mpi_refuses_ends_its_receive", open_mpi, "libmpi.so.40");
+}
+
+#[test]
+fn a_send_that_mpich_refuses_ends_its_receive() {
+    launch("refused::a_send_that_mpich_refuses_ends_its_receive", mpich, "libmpich.so.12");
+}
