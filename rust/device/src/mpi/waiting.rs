@@ -18,13 +18,22 @@ const NAP_PART: u32 = 8;
 const MOVED: Duration = Duration::from_micros(2);
 /// A look at one request in vain takes less.
 const LOOK: Duration = Duration::from_nanos(250);
-/// Looks in vain after which a wait asks whether it may go on.
-const ROUNDS: u32 = 64;
+/// Yields after which a wait asks whether it may go on; that costs microseconds where Java is asked.
+const ASKED: u32 = 256;
 /// Yields after which a wait looks after what it does not wait for.
 const YIELDS: u32 = 16;
 
 /// Looks before a wait yields, longer than elsewhere: a library may move a MiB in so many, and only while it is called.
 pub(super) const SPINS: u32 = 1000;
+
+/// Whether a wait asks in this round whether it may go on, and what the time is: never while it only looks.
+fn asks(step: Step, round: u32) -> bool {
+    match step {
+        Step::Pause => false,
+        Step::Yield => round.is_multiple_of(ASKED),
+        Step::Sleep => true,
+    }
+}
 
 /// The sleeps of one wait.
 #[derive(Debug, Default)]
@@ -105,7 +114,7 @@ impl Rank {
                 }
                 Step::Sleep => self.progress(),
             }
-            if step != Step::Sleep && !rounds.is_multiple_of(ROUNDS) {
+            if !asks(step, rounds) {
                 continue;
             }
             if let (Some(deadline), Some(begun)) = (deadline, begun)
@@ -134,6 +143,12 @@ mod tests {
         let next = |naps: &mut Naps, micros| naps.next(start + Duration::from_micros(micros)).as_micros();
         assert_eq!([0, 100, 800, 1600, 1_000_000].map(|at| next(&mut naps, at)), [20, 20, 100, 200, 500]);
         assert!(naps.have_begun());
+    }
+
+    #[test]
+    fn a_wait_that_looks_asks_nobody() {
+        let asked = |step| (1..=2048).filter(|round| asks(step, *round)).count();
+        assert_eq!([Step::Pause, Step::Yield, Step::Sleep].map(asked), [0, 8, 2048]);
     }
 
     #[test]
