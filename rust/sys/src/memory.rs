@@ -20,8 +20,8 @@ const MAPPED_FROM: usize = 128 * 1024;
 const HUGE_FROM: usize = 1 << 20;
 /// Octets of a huge page, or less where the system has larger ones.
 const HUGE: usize = 2 << 20;
-/// Where a mapping begins and ends, at least.
-const PAGE: usize = 4096;
+/// A multiple of every system's pages.
+const PAGES: usize = 64 << 10;
 
 /// Zeroed memory seen as words of eight octets; freed when dropped, unless somebody holds its run.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Drop for Run {
             unsafe { dealloc(self.start.as_ptr(), layout(self.len)) }
         } else {
             // SAFETY: mapped by `map` for this very length, and nothing refers to it any more.
-            let freed = unsafe { munmap(self.start.as_ptr().cast(), taken_by(self.len)) };
+            let freed = unsafe { munmap(self.start.as_ptr().cast(), mapped_by(self.len)) };
             debug_assert!(freed.is_ok());
         }
     }
@@ -124,6 +124,11 @@ pub fn taken_by(len: usize) -> usize {
     if (HUGE_FROM..HUGE).contains(&len) { HUGE } else { len }
 }
 
+/// Octets of its mapping, which begin and end with a page where part of a larger one is given back.
+fn mapped_by(len: usize) -> usize {
+    if len < HUGE_FROM { len } else { taken_by(len).saturating_add(PAGES - 1) / PAGES * PAGES }
+}
+
 fn map(len: usize) -> Option<NonNull<u8>> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a fresh anonymous mapping; no address is asked for.
@@ -133,7 +138,7 @@ fn map(len: usize) -> Option<NonNull<u8>> {
     if len < HUGE_FROM {
         return NonNull::new(mapped(len)?.cast());
     }
-    let len = taken_by(len).checked_next_multiple_of(PAGE)?;
+    let len = mapped_by(len);
     let first: *mut u8 = mapped(len.checked_add(HUGE)?)?.cast();
     let before = first.align_offset(HUGE);
     // SAFETY: the range from `first` on, of `len` and HUGE octets, was just mapped, and nobody knows of it; of it `len` octets stay.
@@ -195,7 +200,7 @@ mod tests {
         };
         let before = pages();
         (0..2000).for_each(|_| drop(Memory::zeroed(HUGE_FROM)));
-        assert!(pages() < before + 1000 * HUGE / PAGE);
+        assert!(pages() < before + 1000 * HUGE / PAGES);
     }
 
     #[test]
