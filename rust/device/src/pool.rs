@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
-use mpjdev_sys::memory::{LINE, Memory, taken_by};
+use mpjdev_sys::memory::{LINE, Memory};
 use mpjdev_sys::sync::{AtomicU64, Mutex, MutexGuard};
 
 /// Slabs of a class are kept for reuse up to this many octets in all classes together.
@@ -24,7 +24,7 @@ pub type Reclaim = fn();
 pub struct HeapPool {
     this: Weak<HeapPool>,
     limit: AtomicU64,
-    /// Octets that all slabs take, in use or kept.
+    /// Octets of all slabs, in use or kept.
     total: AtomicU64,
     /// Octets of the slabs that are kept for reuse.
     kept: AtomicU64,
@@ -143,12 +143,12 @@ impl HeapPool {
 
     fn reuse(&self, class: usize) -> Option<Memory> {
         let memory = self.class(class).pop()?;
-        self.kept.fetch_sub(memory.taken() as u64, Relaxed);
+        self.kept.fetch_sub(memory.len() as u64, Relaxed);
         Some(memory)
     }
 
     fn give_back(&self, memory: Memory) {
-        let len = memory.taken() as u64;
+        let len = memory.len() as u64;
         let kept = self.kept.fetch_add(len, Relaxed) + len;
         if kept > KEPT_MAX || self.total.load(Relaxed) > self.limit.load(Relaxed) {
             self.kept.fetch_sub(len, Relaxed);
@@ -163,7 +163,7 @@ impl HeapPool {
     pub fn trim(&self) {
         for class in 0..CLASSES {
             let kept = std::mem::take(&mut *self.class(class));
-            let len: u64 = kept.iter().map(|m| m.taken() as u64).sum();
+            let len: u64 = kept.iter().map(|m| m.len() as u64).sum();
             self.kept.fetch_sub(len, Relaxed);
             self.total.fetch_sub(len, Relaxed);
         }
@@ -178,7 +178,7 @@ impl HeapPool {
 
     fn fresh(&self, len: usize) -> Result<Memory, SlabError> {
         Memory::zeroed(len).ok_or_else(|| {
-            self.total.fetch_sub(taken_by(len) as u64, Relaxed);
+            self.total.fetch_sub(len as u64, Relaxed);
             SlabError::System { asked: len as u64 }
         })
     }
@@ -201,7 +201,7 @@ impl HeapPool {
             if let Some(memory) = self.reuse(class) {
                 return Ok(memory);
             }
-            if self.reserve(taken_by(len) as u64) {
+            if self.reserve(len as u64) {
                 return self.fresh(len);
             }
         }
@@ -238,7 +238,7 @@ impl SlabSource for HeapPool {
 
     fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
         self.slab(octets, |_, len| {
-            self.total.fetch_add(taken_by(len) as u64, Relaxed);
+            self.total.fetch_add(len as u64, Relaxed);
             self.fresh(len)
         })
     }
