@@ -43,8 +43,8 @@ impl Group {
             }
             Err(error) => return Direct::Taken(Err(error)),
         };
-        let mut pauses = rank.config.spins;
-        while pauses > 0 {
+        let mut looks = rank.config.spins;
+        while looks > 0 {
             match posted.test() {
                 // No pause: a look into the library takes as long as one.
                 Ok(None) => {}
@@ -55,11 +55,11 @@ impl Group {
                     // What is announced goes straight to the place, too.
                     let spare = place.take().map(Message::into_slab);
                     let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
-                    return receive.go_on(outcome, pauses, place);
+                    return receive.go_on(outcome, looks, place);
                 }
                 Err(error) => return Direct::Taken(Err(error.into())),
             }
-            pauses -= 1;
+            looks -= 1;
         }
         Direct::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
     }

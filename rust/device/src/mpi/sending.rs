@@ -206,18 +206,6 @@ impl Rank {
             (number, pairs.tag(number))
         };
         sending.number = Some(number);
-        let beside = To { dest: sending.dest, tag, comm: self.round.firsts, mode: library_mode(mode) };
-        self.announce_numbered(message, to, beside, sending, number)
-    }
-
-    fn announce_numbered(
-        &self,
-        message: &Message,
-        to: To,
-        first: To,
-        sending: &mut Sending,
-        number: u32,
-    ) -> Result<(), DeviceError> {
         let (first_len, second_len) =
             (message.first_len(), message.second_slab().map_or(0, |_| message.secondary_len()));
         let announcement =
@@ -225,6 +213,7 @@ impl Rank {
         let slab = octets::write(&announcement, &*self.source)?;
         // First, so that the receiver has posted its memory when they come.
         sending.parts.push(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
+        let first = To { dest: sending.dest, tag, comm: self.round.firsts, mode: library_mode(mode) };
         let first_sent = self.send_announced(message.first_slab(), first_len, first, &slab, sending);
         let Some(second) = message.second_slab() else { return first_sent };
         let beside = To { comm: self.round.seconds, mode: mpi::Mode::Standard, ..first };

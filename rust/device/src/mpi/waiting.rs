@@ -1,5 +1,5 @@
-//! How a thread waits: it tests, with pauses at first, then it yields, then it sleeps for moments. Nobody wakes it, since the library
-//! tells nobody; so the moments are short. And many libraries move a long message only when they are called, a part each time: a
+//! How a thread waits: it tests, then it yields in between, then it sleeps for moments. Nobody wakes it, since the library tells
+//! nobody; so the moments are short. And many libraries move a long message only when they are called, a part each time: a
 //! look that takes long has moved one, and who looks again at once gets the next.
 
 use std::time::{Duration, Instant};
@@ -22,7 +22,6 @@ const LOOK: Duration = Duration::from_nanos(250);
 const ASKED: u32 = 256;
 /// Yields after which a wait looks after what it does not wait for.
 const YIELDS: u32 = 16;
-
 /// Looks before a wait yields, longer than elsewhere: a library may move a MiB in so many, and only while it is called.
 pub(super) const SPINS: u32 = 1000;
 
