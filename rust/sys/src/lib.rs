@@ -8,6 +8,7 @@ pub mod bell;
 pub mod datagram;
 #[cfg(not(loom))]
 pub mod inherited;
+pub mod keepsake;
 pub mod memory;
 #[cfg(not(loom))]
 pub mod mpi;
@@ -29,12 +30,17 @@ pub mod sync {
     #[cfg(loom)]
     pub use crate::model::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, OnceLock};
     #[cfg(loom)]
-    pub(crate) use loom::{cell::UnsafeCell, sync::Condvar};
+    pub(crate) use loom::{
+        cell::UnsafeCell,
+        sync::{Arc, Condvar},
+    };
     #[cfg(loom)]
     pub use loom::{
         sync::{Mutex, MutexGuard, atomic::fence},
         thread_local,
     };
+    #[cfg(not(loom))]
+    pub(crate) use std::sync::Arc;
     #[cfg(not(loom))]
     pub use std::{
         sync::{

@@ -176,6 +176,19 @@ impl<T> Slots<T> {
         value.expect("an odd generation has a value")
     }
 
+    /// Uses every value that is there, with its handle; one that another thread uses right now is waited for.
+    pub fn for_each(&self, mut f: impl FnMut(i64, &mut T)) {
+        let fresh = self.free.lock().unwrap_or_else(PoisonError::into_inner).fresh;
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        for (index, slot) in (0..u64::from(fresh)).zip(chunks.flat_map(|chunk| chunk.iter())) {
+            let generation = slot.state.load(Relaxed) >> 32;
+            let handle = (generation << 32 | index) as i64;
+            if let Ok(mut held) = self.hold_patiently(handle) {
+                held.with(|value| f(handle, value));
+            }
+        }
+    }
+
     /// Number of values in the table.
     pub fn len(&self) -> usize {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).live
@@ -271,6 +284,19 @@ mod tests {
         assert!(matches!(slots.hold(handle), Err(Refused::Busy)));
         drop(held);
         assert!(slots.hold(handle).is_ok());
+    }
+
+    #[test]
+    fn walk_meets_the_values_that_are_there() {
+        let slots = Slots::new();
+        let handles: Vec<i64> = (0..3000).map(|i| slots.insert(i).unwrap()).collect();
+        for handle in handles.iter().step_by(2) {
+            slots.remove(*handle).unwrap();
+        }
+        let mut met = Vec::new();
+        slots.for_each(|handle, value| met.push((handle, *value)));
+        let expected: Vec<_> = handles.iter().copied().zip(0..).skip(1).step_by(2).collect();
+        assert_eq!(met, expected);
     }
 
     #[test]

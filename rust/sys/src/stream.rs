@@ -7,6 +7,9 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use crate::datagram::options;
 
 /// Runs of octets in one call at most.
 pub const PARTS_MAX: usize = 16;
@@ -50,6 +53,15 @@ impl<'a> Part<'a> {
     pub(crate) fn vector(&self) -> libc::iovec {
         self.vector
     }
+}
+
+/// Has a socket that is bound to an address choose its port only when it connects, so that a port serves connections to several
+/// places.
+///
+/// # Errors
+/// The system refuses.
+pub fn bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    options::set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
 /// Sends octets, as many as the socket takes now. Never blocks, and raises no signal.
@@ -110,6 +122,29 @@ pub fn untaken_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(len).unwrap_or(0))
 }
 
+/// How long ago the other side's system has acknowledged something last, or answered a question.
+///
+/// # Errors
+/// The system refuses.
+pub fn since_ack(socket: BorrowedFd<'_>) -> io::Result<Duration> {
+    // SAFETY: all of its fields are numbers.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the system writes there no more octets than it is told that there are.
+    let result = unsafe {
+        let at = (&raw mut info).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut len)
+    };
+    done(result as libc::ssize_t)?;
+    Ok(unanswered(info.tcpi_probes.max(info.tcpi_retransmits), info.tcpi_last_ack_recv))
+}
+
+/// The time since the last ack, where the peer's system was asked twice since then and has not answered. Between two probes of
+/// a closed window, which may be 2 min apart, it has nothing to answer; one question may just be on its way.
+fn unanswered(asked: u8, since_ack_ms: u32) -> Duration {
+    if asked >= 2 { Duration::from_millis(since_ack_ms.into()) } else { Duration::ZERO }
+}
+
 fn header(parts: &[Part<'_>]) -> libc::msghdr {
     assert!(parts.len() <= PARTS_MAX, "{} parts", parts.len());
     // SAFETY: a message header is numbers and pointers, all of which may be zero.
@@ -131,6 +166,14 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+
+    /// Probes of a closed window come up to 2 min apart: the time between two of them is no silence.
+    #[test]
+    fn silence_counts_while_questions_are_unanswered() {
+        assert_eq!(unanswered(0, 100_000), Duration::ZERO);
+        assert_eq!(unanswered(1, 100_000), Duration::ZERO, "it may just have left");
+        assert_eq!(unanswered(2, 100_000), Duration::from_secs(100));
+    }
 
     fn words(octets: &[u8]) -> Vec<AtomicU64> {
         let chunks = octets.chunks(8).map(|chunk| {

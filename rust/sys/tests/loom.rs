@@ -15,6 +15,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use mpjdev_sys::bell::Bell;
+use mpjdev_sys::keepsake::{Keepsake, Keepsakes};
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::slots::{Refused, Slots};
 
@@ -424,5 +425,27 @@ fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
         producer.join().unwrap();
         assert!(queue.is_ready());
         assert_eq!(right.lock().unwrap().pop(|v| *v), Some(2));
+    });
+}
+
+// ---- Values that threads keep
+
+/// Whoever takes a value away never has it while its thread uses it, and it is dropped by one of both.
+#[test]
+fn a_kept_value_is_used_or_taken_and_then_dropped_once() {
+    explore_bounded(3, || {
+        let all = Arc::new(Keepsakes::new());
+        let value = Arc::new(());
+        let (theirs, original) = (all.clone(), value.clone());
+        let owner = thread::spawn(move || {
+            let own = Keepsake::new(&theirs);
+            own.keep(1, original);
+            for _ in 0..2 {
+                let _ = own.with_key(1).map(|value| Arc::strong_count(&value));
+            }
+        });
+        all.take(|key| key == 1);
+        owner.join().unwrap();
+        assert_eq!(Arc::strong_count(&value), 1);
     });
 }

@@ -88,6 +88,38 @@ pub fn path_mtu(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(mtu?).unwrap_or(0))
 }
 
+/// Octets of the TCP headers, options and data of the longest segments of a connection. Where a router has lowered the segment
+/// size of both ends ("MSS clamping"), that is less than [`path_mtu`] leaves for them.
+///
+/// # Errors
+/// It is no TCP socket, or the system refuses.
+pub fn segment_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut words = [0_u32; TCP_INFO_WORDS];
+    let mut len = size_of::<[u32; TCP_INFO_WORDS]>() as libc::socklen_t;
+    // SAFETY: the system writes to these words no more octets than it is told that they have.
+    let result = unsafe {
+        let (fd, at) = (socket.as_raw_fd(), words.as_mut_ptr().cast());
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut len)
+    };
+    done(result)?;
+    if (len as usize) < size_of::<[u32; TCP_INFO_WORDS]>() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let [_, second, _, _, snd_mss] = words;
+    // tcpi_options is the sixth octet.
+    let has_timestamps = second.to_ne_bytes()[1] & TCPI_OPT_TIMESTAMPS != 0;
+    let options_len = if has_timestamps { TIMESTAMPS_LEN } else { 0 };
+    Ok(TCP_HEADER_LEN + options_len + snd_mss as usize)
+}
+
+/// Words of `tcp_info` up to `tcpi_snd_mss`.
+const TCP_INFO_WORDS: usize = 5;
+/// Of `tcpi_options` (linux/tcp.h).
+const TCPI_OPT_TIMESTAMPS: u8 = 1;
+/// What timestamps take of each segment.
+const TIMESTAMPS_LEN: usize = 12;
+const TCP_HEADER_LEN: usize = 20;
+
 /// Has datagrams of one sender and one length be received as trains, or not.
 ///
 /// # Errors
@@ -124,7 +156,7 @@ pub fn memory(socket: BorrowedFd<'_>) -> io::Result<Memory> {
 /// Numbers of the kernel's table up to the drops.
 const NUMBERS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
 
-pub(super) fn set(
+pub(crate) fn set(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     name: libc::c_int,

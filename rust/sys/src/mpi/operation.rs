@@ -235,6 +235,11 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         }
     }
 
+    /// The owner of the memory, which the library may be using.
+    pub fn owner(&self) -> &T {
+        &self.owner
+    }
+
     /// The owner of the memory, of an operation that is over.
     ///
     /// # Errors
