@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use crate::encoding::Encoding;
 use crate::error::{BufferError, Damage, SlabError};
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
-use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN};
+use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, padding};
 use crate::octets::{Place, copy_in, copy_out, copy_words, load_word, store_word};
 use crate::slab::{Slab, SlabSource};
 
@@ -441,13 +441,15 @@ fn copy_part(header: &[u8; 8], from: usize, dest: &mut [u8]) -> usize {
     n
 }
 
-/// Checks a capacity that a caller asks for.
+/// Checks a capacity that a caller asks for, and rounds it up to a multiple of 8.
+///
+/// Sections end at multiples of 8, so no section could use the octets behind the last one.
 ///
 /// # Errors
 /// Negative, or above the largest capacity.
 pub fn check_capacity(capacity: i64) -> Result<usize, BufferError> {
     match usize::try_from(capacity) {
-        Ok(c) if c <= CAPACITY_MAX => Ok(c),
+        Ok(c) if c <= CAPACITY_MAX => Ok(c + padding(c)),
         _ => Err(BufferError::Capacity { asked: capacity, max: CAPACITY_MAX as u64 }),
     }
 }

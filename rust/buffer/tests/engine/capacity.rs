@@ -1,4 +1,4 @@
-//! How much fits, exactly.
+//! Capacity limits: what fits exactly, and what is one unit too long.
 
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::layout::{CAPACITY_MAX, COUNT_MAX};
@@ -11,9 +11,9 @@ fn room(ledger: &std::sync::Arc<Ledger>, capacity: i64) -> WriteBuffer {
     WriteBuffer::new(ledger.clone(), capacity, Encoding::Big).expect("a capacity")
 }
 
-/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, one octet less does not, for each type.
+/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, a unit of 8 octets less does not, for each type.
 #[test]
-fn a_section_fits_its_capacity_and_not_one_octet_less() {
+fn a_section_fits_its_capacity_and_not_one_unit_less() {
     let ledger = Ledger::new();
     for element in Type::ALL {
         for count in 0..20usize {
@@ -23,21 +23,59 @@ fn a_section_fits_its_capacity_and_not_one_octet_less() {
             exact.stage(element, count).expect("it fits");
             exact.commit();
             assert_eq!(exact.primary_len() as u64, need);
-            let mut less = room(&ledger, need as i64 - 1);
+            let mut less = room(&ledger, need as i64 - 8);
             assert_eq!(
-                less.stage(element, count).expect_err("one octet short"),
-                BufferError::Overflow { needed: need, available: need - 1, capacity: need - 1 }
+                less.stage(element, count).expect_err("one unit short"),
+                BufferError::Overflow { needed: need, available: need - 8, capacity: need - 8 }
             );
             assert_eq!(octets_of(less.finish().expect("memory")).len(), 16);
         }
     }
 }
 
-/// Proves that the rule is a sum: the second section has what the first one left, to the octet.
+/// Proves that a capacity is rounded up to a multiple of 8 wherever one is given, and that its last octets can be used.
+#[test]
+fn a_capacity_is_rounded_up_to_a_multiple_of_eight() {
+    let ledger = Ledger::new();
+    for asked in 0..40i64 {
+        let rounded = (asked as usize).div_ceil(8) * 8;
+        let mut writer = room(&ledger, asked);
+        let mut reader = ReadBuffer::new(ledger.clone(), asked).expect("a capacity");
+        assert_eq!((writer.capacity(), reader.capacity()), (rounded, rounded), "{asked}");
+        if rounded > 0 {
+            writer.write(&vec![7i8; rounded - 8]).expect("it fits");
+            reader.load(&octets_of(writer.finish().expect("memory"))).expect("it fits");
+        }
+        let more = asked + 64;
+        writer.ensure_capacity(more).expect("a capacity");
+        reader.ensure_capacity(more).expect("a capacity");
+        assert_eq!((writer.capacity(), reader.capacity()), (rounded + 64, rounded + 64), "{more}");
+        writer.restore_capacity();
+        reader.restore_capacity();
+        assert_eq!((writer.capacity(), reader.capacity()), (rounded, rounded), "{asked}");
+    }
+    let nearly = CAPACITY_MAX as i64 - 7;
+    assert_eq!(room(&ledger, nearly).capacity(), CAPACITY_MAX, "the largest one is reached, not passed");
+}
+
+/// Proves that the choice between one and two messages is made with the rounded capacity, of the sender.
+#[test]
+fn a_secondary_payload_is_appended_below_the_rounded_capacity() {
+    for (asked, s, split) in [(17, 7, false), (17, 8, true), (23, 7, false), (24, 7, false), (24, 8, true)] {
+        let mut writer = room(&Ledger::new(), asked);
+        writer.write(&[1i64]).expect("it fits");
+        writer.stage_secondary(s).expect("memory").put_octets(&vec![0xac; s]);
+        writer.grow_secondary(s);
+        let message = writer.finish().expect("memory");
+        assert_eq!(message.is_split(), split, "capacity {asked}, p + s = {}", 16 + s);
+    }
+}
+
+/// Proves that the rule is a sum: the second section has what the first one left, to the unit.
 #[test]
 fn what_is_left_is_what_the_sections_before_did_not_take() {
     let ledger = Ledger::new();
-    for (capacity, fits) in [(40, true), (39, false), (24, false), (23, false)] {
+    for (capacity, fits) in [(40, true), (32, false), (24, false), (16, false)] {
         let mut buffer = room(&ledger, capacity);
         let first = buffer.write(&[1i8, 2, 3]);
         assert_eq!(first.is_ok(), capacity >= 16);
@@ -144,8 +182,8 @@ fn a_read_buffer_takes_what_its_capacity_of_the_moment_allows() {
     let mut writer = room(&ledger, 64);
     writer.write(&[1i64, 2]).expect("it fits");
     let octets = octets_of(writer.finish().expect("memory"));
-    let mut reader = ReadBuffer::new(ledger, 23).expect("a capacity");
-    assert_eq!(reader.load(&octets), Err(BufferError::TooLong { needed: 24, capacity: 23 }));
+    let mut reader = ReadBuffer::new(ledger, 15).expect("a capacity");
+    assert_eq!(reader.load(&octets), Err(BufferError::TooLong { needed: 24, capacity: 16 }));
     reader.ensure_capacity(24).expect("a capacity");
     reader.load(&octets).expect("24 fit");
     reader.ensure_capacity(24).expect("a capacity");
@@ -153,7 +191,7 @@ fn a_read_buffer_takes_what_its_capacity_of_the_moment_allows() {
     reader.load(&octets).expect("24 fit");
     reader.restore_capacity();
     assert!(reader.message().is_none(), "contents are discarded");
-    assert_eq!(reader.load(&octets), Err(BufferError::TooLong { needed: 24, capacity: 23 }));
+    assert_eq!(reader.load(&octets), Err(BufferError::TooLong { needed: 24, capacity: 16 }));
 }
 
 /// Proves that a system without memory is an error with the number, not an abort.
