@@ -140,4 +140,15 @@ mod tag {
     pub(super) const SPLIT_REQUEST: i32 = 67;
     /// Split: rank 0 to all.
     pub(super) const SPLIT_VERDICT: i32 = 68;
+    /// Dup, create, split: all to rank 0, once their verdict is there.
+    pub(super) const CONFIRMATION: i32 = 69;
+    /// Dup, create, split: rank 0 to all, once all have confirmed.
+    pub(super) const SETTLEMENT: i32 = 70;
 }
+
+/// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It has no payload,
+/// and no machine asks for it: the driver polls for it while a machine waits.
+pub const ABANDONED_TAG: i32 = 71;
+
+/// The tag of the markers by which members of a communicator over a C MPI tell each other that they have freed it.
+pub const RETIRED_TAG: i32 = 72;

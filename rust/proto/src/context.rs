@@ -47,11 +47,39 @@ pub const fn control(context: u64) -> u64 {
     context | CONTROL_BIT
 }
 
+/// The own context of the communicator that a context belongs to.
+#[inline]
+#[must_use]
+pub const fn communicator(context: u64) -> u64 {
+    context & !(COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT)
+}
+
+/// Whether the second messages of split messages travel in this context, see [`shadow`].
+#[inline]
+#[must_use]
+pub const fn is_shadow(context: u64) -> bool {
+    context & SHADOW_BIT != 0
+}
+
+/// Whether this is a context of collective operations or of the device's own traffic, and not of a program's messages.
+#[inline]
+#[must_use]
+pub const fn is_internal(context: u64) -> bool {
+    context & (COLLECTIVE_BIT | CONTROL_BIT) != 0
+}
+
 /// Tells whether this can be a communicator's own context: neither collective, shadow nor control.
 #[inline]
 #[must_use]
 pub const fn is_communicator(context: u64) -> bool {
     context & (COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT) == 0
+}
+
+/// Tells whether messages in this context are the device's own: of collective operations, or its control traffic.
+#[inline]
+#[must_use]
+pub const fn is_collective(context: u64) -> bool {
+    context & (COLLECTIVE_BIT | CONTROL_BIT) != 0
 }
 
 /// Hands out context ids that no other rank of the job hands out.

@@ -6,6 +6,7 @@ pub mod collective;
 pub mod context;
 pub mod datagram;
 pub mod envelope;
+pub mod freed;
 mod hashing;
 pub mod impi;
 pub mod matching;

@@ -156,7 +156,7 @@ impl<R, M> Matcher<R, M> {
         self.posted.extract(picks)
     }
 
-    /// Takes the unexpected messages that `picks` picks, in arrival order; for a communicator that is freed.
+    /// Takes the unexpected messages that `picks` picks, in arrival order; for communicators that are freed.
     pub fn remove_unexpected(&mut self, picks: impl FnMut(&Envelope, &M) -> bool) -> Vec<(Envelope, M)> {
         self.unexpected.extract(picks)
     }

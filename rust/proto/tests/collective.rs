@@ -226,6 +226,55 @@ fn exhausted_contexts_are_an_outcome_on_every_rank() {
     assert_eq!(other.result(), Some(Err(Refusal::NoContexts)));
 }
 
+/// A root of a dup of 3 whose verdicts have gone out, and the tag of the confirmations.
+fn confirming() -> (Creation, i32) {
+    let mut root = Creation::dup(0, 3);
+    assert_eq!(root.poll_action(), Some(Action::Allocate { count: 1 }));
+    root.handle_contexts(allocator().allocate_many(1));
+    let actions: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
+    let [Action::Receive { source: 1, tag }, Action::Receive { source: 2, .. }, verdicts @ ..] = &actions[..]
+    else {
+        panic!("{actions:?}")
+    };
+    assert!(verdicts.iter().all(|verdict| matches!(verdict, Action::Send { .. })) && verdicts.len() == 2);
+    (root, *tag)
+}
+
+/// Nobody has a new communicator before every rank has confirmed.
+#[test]
+fn root_settles_when_all_have_confirmed() {
+    let (mut root, tag) = confirming();
+    assert_eq!(root.handle_received(2, tag, &[]), Ok(()));
+    assert!(root.handle_received(2, tag, &[]).is_err(), "once");
+    assert_eq!((root.poll_action(), root.result()), (None, None));
+    assert_eq!(root.handle_received(1, tag, &[]), Ok(()));
+    for dest in [1, 2] {
+        assert_eq!(root.poll_action(), Some(Action::Send { dest, tag: tag + 1, octets: vec![] }));
+    }
+    assert!(matches!(root.result(), Some(Ok(Some(_)))));
+}
+
+/// A rank that has finished without confirming is named to all others, which have confirmed.
+#[test]
+fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
+    let (mut root, tag) = confirming();
+    assert!(root.handle_gone(1, tag));
+    assert!(!root.handle_gone(1, tag), "once");
+    assert_eq!(root.handle_received(2, tag, &[]), Ok(()));
+    let refused = Some(Err(Refusal::Gone { ranks: vec![1] }));
+    assert_eq!(root.result(), refused);
+    let told: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
+    let [_, Action::Send { dest: 2, tag: settlement, octets }] = &told[..] else { panic!("{told:?}") };
+    let mut other = Creation::dup(2, 3);
+    let Some(Action::Receive { tag: verdict_tag, .. }) = other.poll_action() else { panic!("a receive") };
+    let mut verdict = vec![0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2];
+    verdict.extend((0..3_u32).flat_map(u32::to_be_bytes));
+    other.handle_received(0, verdict_tag, &verdict).unwrap();
+    assert_eq!(other.confirmed().map(|made| made.context), Some(2));
+    other.handle_received(0, *settlement, octets).unwrap();
+    assert_eq!((other.result(), other.confirmed()), (refused, None));
+}
+
 /// A request that cannot be understood is an error at rank 0 that names its sender, and an outcome everywhere.
 #[test]
 fn damaged_request_does_not_leave_others_waiting() {
@@ -310,6 +359,18 @@ proptest! {
         octets in verdicts(),
     ) {
         let accepted = machine.handle_received(0, tag, &octets);
+        if accepted.is_ok() && machine.result().is_none() {
+            let settles = |action: Option<Action>| match action {
+                Some(Action::Receive { source: 0, tag }) => Some(tag),
+                _ => None,
+            };
+            let tag = settles(machine.poll_action()).unwrap();
+            let confirms = matches!(machine.poll_action(), Some(Action::Send { dest: 0, .. }));
+            prop_assert!(confirms && machine.poll_action().is_none());
+            prop_assert!(machine.handle_received(0, tag, &[0]).is_err());
+            prop_assert_eq!(machine.result(), None);
+            machine.handle_received(0, tag, &[]).unwrap();
+        }
         prop_assert_eq!(machine.result().is_some(), accepted.is_ok());
         if let Some(Ok(Some(communicator))) = machine.result() {
             let distinct: BTreeSet<u32> = communicator.members.iter().copied().collect();
@@ -336,14 +397,19 @@ proptest! {
             prop_assert_eq!(root.result(), None);
             let _ = root.handle_received(source, tag, request);
         }
+        let mut confirmations = Vec::new();
         while let Some(action) = root.poll_action() {
             match action {
                 Action::Allocate { count } => {
                     root.handle_contexts(allocator().allocate_many(count));
                 }
                 Action::Send { octets, .. } => prop_assert!(octets.len() <= payload_len_max(4)),
-                Action::Receive { .. } => panic!("all receives were asked for before"),
+                Action::Receive { source, tag } => confirmations.push((source, tag)),
             }
+        }
+        for (source, tag) in confirmations {
+            prop_assert_eq!(root.result(), None);
+            root.handle_received(source, tag, &[]).unwrap();
         }
         prop_assert!(root.result().is_some());
     }

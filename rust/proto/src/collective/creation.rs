@@ -12,11 +12,13 @@ use crate::context::ContextError;
 ///
 /// Every rank of the parent takes part. In create and split each tells rank 0 what it was called with; rank 0 decides,
 /// allocates a context id for each new communicator, and tells every rank its verdict. In dup there is nothing to ask,
-/// so rank 0 begins with its verdicts. All to one and one to all is linear in the size at rank 0; a tree would be faster
+/// so rank 0 begins with its verdicts. Where there are new communicators, all ranks confirm their verdicts, and rank 0 settles:
+/// before that nobody has a new communicator, and a rank that gives up after its confirmation knows which one
+/// ([`confirmed`](Self::confirmed)). All to one and one to all is linear in the size at rank 0; a tree would be faster
 /// for many ranks, but creation is rare, and so each request is judged where its sender is known, by one page of code.
 ///
-/// A rank can get its verdict, and send in the new communicator, before another has got its own: such a message waits as
-/// unexpected in a context that its receiver does not know yet.
+/// A rank can get its settlement, and send in the new communicator, before another has got its own: such a message waits as
+/// unexpected in a context that its receiver does not use yet.
 ///
 /// What goes wrong for all ranks alike (different ids, bad ids, no context ids left, a damaged request) is an outcome,
 /// the same [`Refusal`] on every rank, and the parent can be used on.
@@ -103,8 +105,16 @@ enum Stage {
     Allocate {
         groups: Vec<Vec<u32>>,
     },
+    /// Rank 0: confirmations are missing, of the ranks marked here.
+    Confirm {
+        made: Option<Communicator>,
+        awaited: Vec<bool>,
+        gone: Vec<u32>,
+    },
     /// Other ranks: the verdict is missing.
     AwaitVerdict,
+    /// Other ranks: the settlement is missing.
+    AwaitSettlement(Option<Communicator>),
     Done(Result<Option<Communicator>, Refusal>),
 }
 
@@ -149,6 +159,16 @@ impl Creation {
     #[must_use]
     pub fn split(rank: u32, size: u32, color: i32, key: i32) -> Self {
         Self::begin(rank, size, Kind::Split(SplitRequest { color, key }))
+    }
+
+    /// The new communicator of a rank that has confirmed its verdict, while the settlement is missing: other ranks may have
+    /// this communicator already.
+    #[must_use]
+    pub fn confirmed(&self) -> Option<&Communicator> {
+        match &self.stage {
+            Stage::AwaitSettlement(made) => made.as_ref(),
+            _ => None,
+        }
     }
 
     fn begin(rank: u32, size: u32, kind: Kind) -> Self {
@@ -253,9 +273,44 @@ impl Creation {
                 verdicts[*member as usize] = Verdict::Member { context: *context, members: members.clone() };
             }
         }
-        for (dest, verdict) in (0..).zip(verdicts) {
-            self.tell(dest, &verdict);
+        let others = ROOT + 1..self.size;
+        let own = self.outcome(&verdicts[ROOT as usize]);
+        self.actions.extend(others.clone().map(|source| Action::Receive { source, tag: tag::CONFIRMATION }));
+        for dest in others {
+            self.tell(dest, &verdicts[dest as usize]);
         }
+        // Rank 0's own verdict fits its request by construction.
+        let Ok(Ok(made)) = own else { return };
+        let awaited = (0..self.size).map(|rank| rank != ROOT).collect();
+        self.stage = Stage::Confirm { made, awaited, gone: Vec::new() };
+        self.settle_when_all_confirmed();
+    }
+
+    fn handle_confirmation(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
+        let Stage::Confirm { awaited, .. } = &mut self.stage else { return Err(from.not_asked_for()) };
+        match awaited.get_mut(from.source as usize) {
+            Some(awaited) if *awaited => *awaited = false,
+            _ => return Err(from.not_asked_for()),
+        }
+        // It has come, whatever stands in it.
+        self.settle_when_all_confirmed();
+        if octets.is_empty() { Ok(()) } else { Err(from.length(octets.len(), 0)) }
+    }
+
+    fn settle_when_all_confirmed(&mut self) {
+        let Stage::Confirm { made, awaited, gone } = &self.stage else { return };
+        if awaited.contains(&true) {
+            return;
+        }
+        let (outcome, octets) = match gone.is_empty() {
+            true => (Ok(made.clone()), Vec::new()),
+            false => {
+                (Err(Refusal::Gone { ranks: gone.clone() }), Verdict::Gone { ranks: gone.clone() }.emit())
+            }
+        };
+        let settlement = |dest| Action::Send { dest, tag: tag::SETTLEMENT, octets: octets.clone() };
+        self.actions.extend((ROOT + 1..self.size).map(settlement));
+        self.stage = Stage::Done(outcome);
     }
 
     fn refuse(&mut self, verdict: &Verdict) {
@@ -282,6 +337,31 @@ impl Creation {
         }
         let verdict = Verdict::parse(from, octets, self.size)?;
         let outcome = self.outcome(&verdict).map_err(|(field, value)| from.field(field, value))?;
+        self.stage = match outcome {
+            Ok(made) => {
+                // The receive first: who has confirmed can be settled with.
+                self.actions.push_back(Action::Receive { source: ROOT, tag: tag::SETTLEMENT });
+                let octets = Vec::new();
+                self.actions.push_back(Action::Send { dest: ROOT, tag: tag::CONFIRMATION, octets });
+                Stage::AwaitSettlement(made)
+            }
+            refused => Stage::Done(refused),
+        };
+        Ok(())
+    }
+
+    fn handle_settlement(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
+        let Stage::AwaitSettlement(made) = &self.stage else { return Err(from.not_asked_for()) };
+        let outcome = match octets {
+            [] => Ok(made.clone()),
+            octets => match Verdict::parse(from, octets, self.size)? {
+                Verdict::Gone { ranks } => Err(Refusal::Gone { ranks }),
+                other => {
+                    let (field, value) = other.as_misfit();
+                    return Err(from.field(field, value));
+                }
+            },
+        };
         self.stage = Stage::Done(outcome);
         Ok(())
     }
@@ -339,6 +419,10 @@ impl Collective for Creation {
         let from = From { source, tag };
         if self.rank == ROOT && Some(tag) == self.kind.request_tag() {
             self.handle_request(from, octets)
+        } else if self.rank == ROOT && tag == tag::CONFIRMATION {
+            self.handle_confirmation(from, octets)
+        } else if self.rank != ROOT && source == ROOT && tag == tag::SETTLEMENT {
+            self.handle_settlement(from, octets)
         } else if self.rank != ROOT && source == ROOT && tag == self.kind.verdict_tag() {
             self.handle_verdict(from, octets)
         } else {
@@ -347,6 +431,16 @@ impl Collective for Creation {
     }
 
     fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+        if let Stage::Confirm { awaited, gone, .. } = &mut self.stage {
+            let is_awaited = tag == tag::CONFIRMATION && awaited.get(source as usize) == Some(&true);
+            if is_awaited {
+                awaited[source as usize] = false;
+                gone.push(source);
+                gone.sort_unstable();
+                self.settle_when_all_confirmed();
+            }
+            return is_awaited;
+        }
         let asked = self.rank == ROOT && Some(tag) == self.kind.request_tag();
         let Stage::Gather { requests, missing } = &mut self.stage else { return false };
         match requests.get_mut(source as usize) {
@@ -371,7 +465,11 @@ impl Collective for Creation {
     fn result(&self) -> Option<Self::Outcome> {
         match &self.stage {
             Stage::Done(outcome) => Some(outcome.clone()),
-            Stage::Gather { .. } | Stage::Allocate { .. } | Stage::AwaitVerdict => None,
+            Stage::Gather { .. }
+            | Stage::Allocate { .. }
+            | Stage::Confirm { .. }
+            | Stage::AwaitVerdict
+            | Stage::AwaitSettlement(_) => None,
         }
     }
 }

@@ -186,7 +186,7 @@ impl From {
         ProtocolError::NotAskedFor { source_rank: self.source, tag: self.tag }
     }
 
-    fn length(self, actual: usize, expected: usize) -> ProtocolError {
+    pub(super) fn length(self, actual: usize, expected: usize) -> ProtocolError {
         ProtocolError::Length { source_rank: self.source, tag: self.tag, actual, expected }
     }
 }

@@ -1,0 +1,106 @@
+//! Contexts of freed communicators: a message that arrives in one of them is dropped.
+
+use std::collections::BTreeMap;
+
+use crate::context::{communicator, is_communicator};
+
+/// The contexts of the communicators that one rank has freed.
+///
+/// A rank may get messages in a context that it does not know yet, since another member of a new communicator can be told
+/// of it first. So unknown contexts are not freed ones, and freed ones are recorded. Context ids are never used again.
+///
+/// Consecutive ids of one allocating rank are one range, so a program that makes and frees communicators of all ranks
+/// needs one range however many it makes. Where other ranks' communicators lie between, each needs its own; past
+/// [`RANGES_MAX`] the lowest range is forgotten, and its contexts count as unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FreedContexts {
+    /// First and last communicator's context of each range.
+    ranges: BTreeMap<u64, u64>,
+}
+
+/// Ranges that are kept, some 100 KiB.
+pub const RANGES_MAX: usize = 4096;
+
+/// From a communicator's context to the next.
+const STEP: u64 = 2;
+
+impl FreedContexts {
+    /// Records a communicator's own context.
+    ///
+    /// # Panics
+    /// In debug builds, for a context that is no communicator's own.
+    pub fn insert(&mut self, context: u64) {
+        debug_assert!(is_communicator(context), "{context:#x} is no communicator's context");
+        if self.covers(context) {
+            return;
+        }
+        let mut range = (context, context);
+        if let Some(last) = self.ranges.remove(&(context + STEP)) {
+            range.1 = last;
+        }
+        match self.ranges.range_mut(..context).next_back() {
+            Some((_, last)) if *last + STEP == context => *last = range.1,
+            _ => drop(self.ranges.insert(range.0, range.1)),
+        }
+        if self.ranges.len() > RANGES_MAX {
+            self.ranges.pop_first();
+        }
+    }
+
+    /// Whether the context, or the communicator that it belongs to, is recorded as freed.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, context: u64) -> bool {
+        !self.ranges.is_empty() && self.covers(communicator(context))
+    }
+
+    fn covers(&self, context: u64) -> bool {
+        self.ranges.range(..=context).next_back().is_some_and(|(_, last)| context <= *last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{collective, control, shadow};
+
+    fn id(rank: u64, counter: u64) -> u64 {
+        rank << 32 | counter
+    }
+
+    #[test]
+    fn recorded_contexts_cover_all_kinds_of_their_communicator() {
+        let mut freed = FreedContexts::default();
+        freed.insert(id(3, 8));
+        for context in [id(3, 8), collective(id(3, 8))] {
+            assert!([context, shadow(context), control(context)].iter().all(|kind| freed.contains(*kind)));
+        }
+        for other in [0, id(3, 6), id(3, 10), id(2, 8), id(4, 8)] {
+            assert!(!freed.contains(other) && !freed.contains(shadow(collective(other))), "{other:#x}");
+        }
+    }
+
+    #[test]
+    fn consecutive_contexts_are_one_range_in_any_order() {
+        let mut freed = FreedContexts::default();
+        let count = 1000;
+        // 7 has no common divisor with the count, so each comes once.
+        for i in (0..count).map(|i| i * 7 % count) {
+            freed.insert(id(1, 2 + 2 * i));
+            freed.insert(id(1, 2 + 2 * i));
+        }
+        assert_eq!(freed.ranges.len(), 1);
+        assert!((0..count).all(|i| freed.contains(id(1, 2 + 2 * i))));
+        assert!(!freed.contains(id(1, 2 + 2 * count)));
+    }
+
+    #[test]
+    fn the_lowest_range_is_forgotten_past_the_bound() {
+        let mut freed = FreedContexts::default();
+        let context = |i: usize| id(0, 2 + 4 * i as u64);
+        (0..RANGES_MAX + 10).for_each(|i| freed.insert(context(i)));
+        assert_eq!(freed.ranges.len(), RANGES_MAX);
+        assert!((0..10).all(|i| !freed.contains(context(i))));
+        assert!((10..RANGES_MAX + 10).all(|i| freed.contains(context(i))));
+    }
+}
