@@ -138,7 +138,7 @@ pub fn startup_server(input: &[u8]) {
         match kind % 4 {
             0 if !is_over && ever.insert(conn) => {
                 open.insert(conn);
-                server.handle_connected(now_ms, conn);
+                server.handle_connected(now_ms, conn, u128::from(high % 2));
             }
             0 | 1 => server.handle_octets(now_ms, conn, &behind[..len]),
             2 => server.handle_eof(now_ms, conn),

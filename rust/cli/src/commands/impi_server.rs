@@ -38,6 +38,9 @@ network, use a tunnel. A key that every implementation can read:
 Server and client use the strongest method that both have enabled; methods of others that mpjdev does not know are ignored. \
 Without one in common the connection is refused.
 
+At most 64 connections may be open that have not joined: one more closes the oldest silent one of the address that has \
+most. A site whose connection is closed before the server has answered tries again, four times in all.
+
 A wrong key is answered after 0.2 s, each further one after twice that time, up to 5 s, which holds nobody else up. While \
 64 wait for that answer the server listens to no new connection.
 

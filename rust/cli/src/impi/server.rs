@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ pub const NAME: &str = "mpjdev impi-server";
 const PIECE: usize = 64 << 10;
 /// Until it accepts again when the system has refused it a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Connections accepted in one pass. Few beside the connections that may be open, so that one which speaks at once is heard
+/// before it is the oldest silent one.
+const ACCEPTS_MAX: usize = 16;
 /// Refusals that it tells of.
 const TOLD_MAX: u32 = 1000;
 
@@ -120,7 +123,7 @@ impl Rim {
             // First those that are here: whoever has gone makes room.
             ready.into_iter().for_each(|conn| self.read(conn));
             if is_listener_ready {
-                self.accept();
+                let _ = (0..ACCEPTS_MAX).try_for_each(|_| self.accept());
             }
             let now_ms = self.now_ms();
             self.server.handle_timeout(now_ms);
@@ -172,8 +175,8 @@ impl Rim {
         }
     }
 
-    /// Takes one connection; the next one is behind what has happened meanwhile.
-    fn accept(&mut self) {
+    /// Accepts one connection; `None` when there is no more for now.
+    fn accept(&mut self) -> Option<()> {
         let (stream, address) = match self.listener.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -182,7 +185,7 @@ impl Rim {
                     self.tell(&format!("cannot accept a connection: {error}"));
                     self.pause_until = Some(Instant::now() + PAUSE);
                 }
-                return;
+                return None;
             }
         };
         super::set_options(&stream);
@@ -192,8 +195,11 @@ impl Rim {
             self.next_conn += 1;
             let peer = Peer { stream, address, rank: None, queue: VecDeque::new(), sent_len: 0 };
             self.peers.insert(conn, peer);
-            self.server.handle_connected(self.now_ms(), conn);
+            let source = source_of(address.ip());
+            self.server.handle_connected(self.now_ms(), conn, source);
         }
+        self.carry_out();
+        (!self.penalties.is_full()).then_some(())
     }
 
     fn read(&mut self, conn: u64) {
@@ -291,16 +297,35 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{NAME}: {line}");
 }
 
-/// The address of this machine from which it would reach others; nothing is sent to find out.
+/// A number that connections from one address share.
+fn source_of(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// An address of this machine that others may reach: that of the default route, else the first one of an interface that is
+/// up, else loopback. Nothing is sent.
 fn own_address(unspecified: IpAddr) -> IpAddr {
     // Addresses for documentation, which are nobody's (RFC 5737, RFC 3849).
     let (elsewhere, loopback) = match unspecified {
         IpAddr::V4(_) => ("192.0.2.1:9", IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        IpAddr::V6(_) => ("[2001:db8::1]:9", IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)),
+        IpAddr::V6(_) => ("[2001:db8::1]:9", IpAddr::V6(Ipv6Addr::LOCALHOST)),
     };
     let socket = UdpSocket::bind((unspecified, 0)).and_then(|socket| {
         socket.connect(elsewhere)?;
         socket.local_addr()
     });
-    socket.map_or(loopback, |address| address.ip())
+    socket.map_or_else(|_| interface_address(unspecified).unwrap_or(loopback), |address| address.ip())
+}
+
+/// The first address of this family that is neither loopback nor link-local: where there is no default route.
+fn interface_address(family: IpAddr) -> Option<IpAddr> {
+    let interfaces = if_addrs::get_if_addrs().ok()?;
+    let is_usable = |interface: &if_addrs::Interface| {
+        interface.is_oper_up() && !interface.is_loopback() && !interface.is_link_local()
+    };
+    let addresses = interfaces.iter().filter(|interface| is_usable(interface)).map(if_addrs::Interface::ip);
+    addresses.into_iter().find(|ip| ip.is_ipv4() == family.is_ipv4())
 }

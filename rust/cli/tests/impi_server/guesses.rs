@@ -1,4 +1,4 @@
-//! Whoever tries keys, and those that have the right one meanwhile.
+//! Clients that guess keys, and clients with the right key at the same time.
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -35,10 +35,10 @@ fn finish(server: Process) -> String {
 fn each_wrong_key_waits_longer_for_its_answer() {
     let server = Process::start_with(&["-server", "2"], &KEY);
     for wait_ms in [200, 400, 800] {
-        let mut stranger = guess(&server, wait_ms);
         let begun = Instant::now();
+        let mut stranger = guess(&server, wait_ms);
         stranger.until_closed();
-        // The server's clock may have begun a millisecond earlier.
+        // The server counts whole milliseconds.
         assert!(begun.elapsed() >= Duration::from_millis(wait_ms - 10), "{:?}", begun.elapsed());
     }
     let text = finish(server);
@@ -51,12 +51,19 @@ fn each_wrong_key_waits_longer_for_its_answer() {
 fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
     const GUESSES: u64 = 40;
     let server = Process::start_with(&["-server", "2"], &KEY);
-    let mut guessing: Vec<_> = (0..GUESSES).map(|key| guess(&server, 1000 + key)).collect();
+    let mut guessing: Vec<_> = (1..GUESSES).map(|key| guess(&server, 1000 + key)).collect();
+    let begun = Instant::now();
+    guessing.push(guess(&server, 1000));
     let joined = server.join_all((0..2).map(honest));
     let last = guessing.last_mut().expect("many");
     last.0.set_nonblocking(true).expect("a socket");
     let answer = last.0.read(&mut [0]).map_err(|error| error.kind());
-    assert_eq!(answer, Err(ErrorKind::WouldBlock), "the last one has its answer already");
+    // It waits for 5 s; a busy machine may have taken as long for the job.
+    let is_late = begun.elapsed() >= Duration::from_secs(5);
+    assert!(
+        is_late || answer == Err(ErrorKind::WouldBlock),
+        "the last one has its answer already: {answer:?}"
+    );
     last.0.set_nonblocking(false).expect("a socket");
     joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
     let (status, text) = server.ended();

@@ -101,9 +101,9 @@ fn the_others_may_finish_when_a_site_is_lost() {
 fn the_others_have_a_time_of_grace_when_a_site_is_lost() {
     let server = Process::start(&["-server", "2", "--grace", "0.2"]);
     let mut joined = server.join_all((0..2).map(settings));
+    let begun = Instant::now();
     drop(joined.remove(1));
     let mut left = joined.remove(0).connection;
-    let begun = Instant::now();
     poll(&mut [PollFd::new(&left, PollFlags::IN)], None).expect("it is told");
     assert!(begun.elapsed() >= Duration::from_millis(200), "{:?}", begun.elapsed());
     let error = left.watch().expect_err("the server has ended");
@@ -127,22 +127,38 @@ fn signals_end_the_server_and_its_sites_notice() {
     }
 }
 
+/// The server's words when its time is over, with more time until the clients have come as far as these words say.
+fn words_in_time(expected: &str, clients: impl Fn(&Process) -> JoinError, server: &str) -> JoinError {
+    let mut said = String::new();
+    for seconds in ["2", "10", "40"] {
+        let server = Process::start(&["-server", server, "--timeout", seconds]);
+        let error = clients(&server);
+        let (status, text) = server.ended();
+        assert_eq!(status, 124, "{text}");
+        if text == expected {
+            return error;
+        }
+        said = text;
+    }
+    panic!("{said}")
+}
+
 #[test]
 fn the_time_to_form_the_job_is_limited() {
-    let server = Process::start(&["-server", "3", "--timeout", "2"]);
-    let site = server.join(settings(1));
-    let error = site.join().expect("no panic").expect_err("no job");
-    assert!(error.to_string().contains("the job was given up"), "{error}");
     let text = "mpjdev impi-server: the time to form the job is over, without clients 0, 2\n";
-    assert_eq!(server.ended(), (124, text.to_owned()));
-    // Joined, and then silent.
-    let server = Process::start(&["-server", "2", "--timeout", "2"]);
+    let missing = |server: &Process| server.join(settings(1)).join().expect("no panic").expect_err("no job");
+    let error = words_in_time(text, missing, "3");
+    assert!(error.to_string().contains("the job was given up"), "{error}");
+    let text = "mpjdev impi-server: the time to start the job is over, all wait for client 0\n";
+    let error = words_in_time(text, joined_and_silent, "2");
+    assert!(matches!(error, JoinError::Protocol(ClientError::Closed { stage: Stage::Labels })), "{error}");
+}
+
+/// What client 1 hears when client 0 has joined and says nothing more.
+fn joined_and_silent(server: &Process) -> JoinError {
     let mut silent = server.connect();
     silent.say(&joining(0));
-    let error = server.join(settings(1)).join().expect("no panic").expect_err("no job");
-    assert!(matches!(error, JoinError::Protocol(ClientError::Closed { stage: Stage::Labels })), "{error}");
-    let text = "mpjdev impi-server: the time to start the job is over, all wait for client 0\n";
-    assert_eq!(server.ended(), (124, text.to_owned()));
+    server.join(settings(1)).join().expect("no panic").expect_err("no job")
 }
 
 /// Proves that data which nobody takes are kept once for all clients, and reach those that are slow whole.

@@ -1,9 +1,11 @@
 //! Connections that do not join.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::process::{DEADLINE, Process, Stranger, joining, message, settings, soon};
+use crate::process::{Process, Stranger, joining, message, settings, soon};
 
 /// Lets the job of two form, run and end; gives what the server had to say.
 fn finish(server: Process) -> String {
@@ -91,51 +93,64 @@ impl Stranger {
     }
 }
 
-/// Says its first words octet by octet, which takes longer than it may; then is silent until it is closed.
+/// How long connections may take to join.
+const JOIN_WAIT: Duration = Duration::from_secs(4);
+
+/// Says its first words octet by octet, each within the time that it has for all, until it is closed.
 fn dribble(mut stranger: Stranger) {
-    stranger.0.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
+    stranger.0.set_read_timeout(Some(JOIN_WAIT / 2)).expect("a time");
     for octet in &message(b"AUTH", &[0, 0, 0, 1])[..11] {
         match stranger.0.write_all(&[*octet]).and_then(|()| stranger.0.read(&mut [0; 1])) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             _ => return,
         }
     }
-    stranger.0.set_read_timeout(Some(DEADLINE)).expect("a time");
-    stranger.until_closed();
+    panic!("it may go on");
 }
 
 /// Proves that whoever says nothing, or one octet at a time, is closed in time and holds nobody up.
 #[test]
 fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
-    let server = Process::start(&["-server", "2", "--join-wait", "1"]);
+    let server = Process::start(&["-server", "2", "--join-wait", &JOIN_WAIT.as_secs().to_string()]);
     let slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
     let threads: Vec<_> =
         slow.into_iter().map(|stranger| std::thread::spawn(move || dribble(stranger))).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     let text = finish(server);
-    let in_time = text.lines().filter(|line| line.ends_with(": it has not joined within 1 s")).count();
+    let in_time = text.lines().filter(|line| line.ends_with(": it has not joined within 4 s")).count();
     assert_eq!((in_time, text.lines().count()), (40, 40), "{text}");
 }
 
 #[test]
-fn a_crowd_of_strangers_is_limited() {
+fn oldest_silent_connection_is_closed_for_a_new_one() {
     let server = Process::start(&["-server", "2"]);
-    let crowd: Vec<_> = (0..64).map(|_| server.connect()).collect();
-    let mut last = server.connect();
-    last.until_closed();
-    let reason = line(&last, "64 other connections have not joined either");
-    drop(crowd);
-    // Those of the crowd are gone when as many have found room again.
-    let mut room = server.connect();
-    room.say(b"12345678");
-    room.until_closed();
+    let mut flood: Vec<_> = (0..65).map(|_| server.connect()).collect();
+    flood[0].until_closed();
+    let reason = line(&flood[0], "closed for a new connection: it had not joined, like 63 others");
+    drop(flood);
     let text = finish(server);
     assert_eq!(text.lines().next(), Some(reason.as_str()));
-    assert_eq!(
-        text.lines().filter(|line| line.ends_with(": the connection ended too early")).count(),
-        64,
-        "{text}"
-    );
+}
+
+/// Proves that a job forms while somebody of the same address keeps all places taken and opens again what is closed.
+#[test]
+fn job_forms_while_silent_connections_flood_the_server() {
+    let server = Process::start(&["-server", "2"]);
+    let mut open: VecDeque<_> = (0..100).map(|_| server.connect()).collect();
+    let is_over = AtomicBool::new(false);
+    let joined = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                open.pop_front().expect("100 are open").until_closed();
+                open.push_back(server.connect());
+            }
+        });
+        let joined = server.join_all((0..2).map(settings));
+        is_over.store(true, Ordering::Relaxed);
+        joined
+    });
+    joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
+    assert_eq!(server.ended().0, 0);
 }
 
 /// Proves that strangers cannot fill a log.

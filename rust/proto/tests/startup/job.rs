@@ -83,7 +83,11 @@ impl Watched {
     }
 
     pub(crate) fn connect(&mut self, now_ms: u64, conn: u64) {
-        self.server.handle_connected(now_ms, conn);
+        self.connect_from(now_ms, conn, 0);
+    }
+
+    pub(crate) fn connect_from(&mut self, now_ms: u64, conn: u64, source: u128) {
+        self.server.handle_connected(now_ms, conn, source);
         self.drain();
     }
 

@@ -94,17 +94,54 @@ fn a_client_too_many_is_refused() {
     assert_eq!(watched.outcome(), None);
 }
 
+/// Proves that a full server admits a new connection and evicts the oldest one that has sent nothing.
 #[test]
-fn connections_that_do_not_join_are_counted() {
+fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
     (0..8).for_each(|conn| watched.connect(0, conn));
+    watched.say(0, b"AU");
     watched.connect(0, 8);
-    assert_eq!(watched.closed, [(8, Some(Fault::Crowded { strangers: 8 }))]);
+    assert_eq!(watched.closed, [(1, Some(Fault::Crowded { strangers: 8 }))]);
     // One that joins makes room.
-    watched.say(3, &joining(31));
+    watched.say(8, &joining(31));
     watched.connect(0, 9);
     watched.connect(0, 10);
-    assert_eq!(watched.closed[1..], [(10, Some(Fault::Crowded { strangers: 8 }))]);
+    assert_eq!(watched.closed[1..], [(2, Some(Fault::Crowded { strangers: 8 }))]);
+    assert_eq!(watched.server.next_deadline(), Some(LIMITS.join_ms));
+}
+
+/// Proves that a source that opens connections without end evicts its own, whatever others do.
+#[test]
+fn flood_from_one_source_evicts_no_connection_of_another() {
+    let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
+    watched.connect_from(0, 0, 7);
+    watched.connect_from(0, 1, 8);
+    watched.say(1, b"AUTH");
+    for conn in 2..1000 {
+        watched.connect_from(0, conn, 9);
+        watched.say(conn, b"A");
+    }
+    assert_eq!(watched.closed.len(), 992);
+    assert!(watched.closed.iter().all(|(conn, _)| *conn >= 2), "{:?}", watched.closed);
+    watched.say(0, &joining(1));
+    watched.say(1, &joining(0)[4..]);
+    assert!(watched.events.contains(&ServerEvent::Formed));
+}
+
+/// Proves that labels behind a rank are kept until all have joined, in any order of clients.
+#[test]
+fn labels_sent_before_the_job_has_formed_are_kept() {
+    let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
+    (0..2).for_each(|conn| watched.connect(0, conn));
+    watched.say(1, &[joining(1), coll(0x1000, &[7; 3]), message(b"DONE", &[])].concat());
+    assert_eq!((watched.told(1).len(), watched.closed.len()), (8, 0), "the answer to AUTH alone");
+    watched.say(0, &[joining(0), coll(0x1000, &[8; 2]), message(b"DONE", &[])].concat());
+    let size = message(b"IMPI", &[0, 0, 0, 2]);
+    let tables = message(b"COLL", &[0, 0, 0x10, 0, 0, 0, 0, 3, 8, 8, 7, 7, 7]);
+    let told = [size, tables, message(b"DONE", &[])].concat();
+    assert_eq!(watched.told(1), told);
+    assert!(watched.told(0).ends_with(&told));
+    assert!(watched.events.contains(&ServerEvent::Running));
 }
 
 /// A job of two whose clients have said this so far; client 1's fault, and the job's end.
@@ -125,6 +162,7 @@ fn broken(before: &[(u64, Vec<u8>)], words: &[u8]) -> (Option<Fault>, Option<Ser
 #[test]
 fn a_clients_fault_before_the_job_runs_ends_it_for_all() {
     let alone = vec![(1, joining(1))];
+    let early = [alone.clone(), vec![(1, message(b"DONE", &[]))]].concat();
     let both = vec![(1, joining(1)), (0, joining(0))];
     let said = [both.clone(), vec![(1, coll(0x1000, &[7; 3]))]].concat();
     let done = [both.clone(), vec![(1, message(b"DONE", &[]))]].concat();
@@ -132,9 +170,9 @@ fn a_clients_fault_before_the_job_runs_ends_it_for_all() {
     const LABELS: &[Command] = &[Command::Coll, Command::Done];
     let label = |label, before| Fault::Label { label: Label(label), before: Label(before) };
     let cases = [
-        (&alone, coll(0x1000, &[]), unexpected(Command::Coll, &[])),
-        (&alone, message(b"IMPI", &[0; 4]), unexpected(Command::Impi, &[])),
-        (&alone, message(b"FINI", &[]), unexpected(Command::Fini, &[])),
+        (&early, coll(0x1000, &[]), unexpected(Command::Coll, &[])),
+        (&alone, message(b"IMPI", &[0; 4]), unexpected(Command::Impi, LABELS)),
+        (&alone, message(b"FINI", &[]), unexpected(Command::Fini, LABELS)),
         (&alone, b"????????".to_vec(), Fault::Cmd(CmdError::Unknown { code: 0x3f3f_3f3f })),
         (&both, message(b"AUTH", &[0; 4]), unexpected(Command::Auth, LABELS)),
         (&both, message(b"FINI", &[]), unexpected(Command::Fini, LABELS)),

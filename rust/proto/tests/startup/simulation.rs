@@ -113,7 +113,7 @@ fn run(seed: u64, clients: u32) {
     let mut done: Vec<Option<Tables>> = vec![None; machines.len()];
     let mut events = Vec::new();
     // Not in the order of their ranks.
-    (0..u64::from(clients)).rev().for_each(|conn| server.handle_connected(0, conn));
+    (0..u64::from(clients)).rev().for_each(|conn| server.handle_connected(0, conn, 0));
     for _ in 0..20_000_000 {
         let at = random.below(machines.len());
         let (machine, wire) = (&mut machines[at], &mut wires[at]);

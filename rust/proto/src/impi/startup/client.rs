@@ -113,18 +113,6 @@ pub enum ClientError {
         /// What is offered.
         offered_mask: u32,
     },
-    /// A method was chosen, with another length than it has.
-    #[error(
-        "the startup server expects {len} octets for authentication method {which}, which has {expected_len}"
-    )]
-    MethodLen {
-        /// The method.
-        which: i32,
-        /// What the server expects.
-        len: i32,
-        /// What the method has.
-        expected_len: usize,
-    },
     /// A command that has no place there.
     #[error("the startup server sends {command} out of turn ({stage:?})")]
     Unexpected {
@@ -298,8 +286,8 @@ impl Client {
         }
         let octets = *piece.first_chunk().expect("as long as was asked for");
         if self.stage == Stage::Auth {
-            let [which, len] = int4s(octets);
-            return self.handle_method(which, len);
+            let [which, _len] = int4s(octets);
+            return self.handle_method(which);
         }
         let cmd = Cmd::parse(octets)?;
         self.check(cmd)?;
@@ -331,17 +319,15 @@ impl Client {
         Ok(())
     }
 
-    /// IMPI_Server_auth. There is no reply to what it asks for: silence is success (IMPI 5.2).
-    fn handle_method(&mut self, which: i32, len: i32) -> Result<(), ClientError> {
+    /// IMPI_Server_auth. There is no reply to what it asks for: silence is success (IMPI 5.2). Its length is ignored: the
+    /// method alone says what follows, and LAM names 8 whatever it asks for.
+    fn handle_method(&mut self, which: i32) -> Result<(), ClientError> {
         let offered_mask = self.settings.auth.mask();
         let payload = match which {
             AUTH_NONE if self.settings.auth.none => Vec::new(),
             AUTH_KEY if self.settings.auth.key.is_some() => self.settings.key_payload().to_vec(),
             _ => return Err(ClientError::Method { which, offered_mask }),
         };
-        if usize::try_from(len) != Ok(payload.len()) {
-            return Err(ClientError::MethodLen { which, len, expected_len: payload.len() });
-        }
         if !payload.is_empty() {
             self.outputs.push_back(payload);
         }

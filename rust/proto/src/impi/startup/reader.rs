@@ -20,6 +20,11 @@ impl Reader {
         self.wanted_len = len;
     }
 
+    /// Whether no octet of the next piece has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.piece.is_empty()
+    }
+
     /// Takes what it wants from the front of `octets`; gives the piece once it is whole.
     pub(super) fn take(&mut self, octets: &mut &[u8]) -> Option<Vec<u8>> {
         let missing_len = self.wanted_len - self.piece.len();

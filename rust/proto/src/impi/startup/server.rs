@@ -5,6 +5,7 @@ mod fault;
 
 pub use fault::{Failure, Fault, Ranks};
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ pub struct Limits {
     pub exchange_ms: u64,
     /// For the other clients to finish after one was lost.
     pub grace_ms: u64,
-    /// Connections that have not said their rank, at a time.
+    /// Connections that have not said their rank, at a time; one more evicts one of them.
     pub strangers_max: usize,
 }
 
@@ -144,6 +145,8 @@ struct Connection {
     begun: Option<Cmd>,
     /// When it must have said its rank.
     deadline_ms: u64,
+    /// Where it comes from, as the driver tells sources apart.
+    source: u128,
 }
 
 /// What a connection has to say next.
@@ -201,20 +204,35 @@ impl Server {
         strangers.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
     }
 
-    /// Takes in a new connection under a number that no other has had.
-    pub fn handle_connected(&mut self, now_ms: u64, conn: u64) {
+    /// Takes in a new connection under a number that no other has had, larger than those before it. Connections of equal
+    /// `source` come from the same address.
+    pub fn handle_connected(&mut self, now_ms: u64, conn: u64, source: u128) {
         let Limits { join_ms, strangers_max, .. } = self.settings.limits;
-        let strangers = self.connections.values().filter(|connection| connection.is_stranger()).count();
         if self.phase != Phase::Gathering {
-            self.close(conn, Some(Fault::Full { clients: self.settings.clients }));
-        } else if strangers >= strangers_max {
-            self.close(conn, Some(Fault::Crowded { strangers }));
-        } else {
-            let deadline_ms = now_ms.saturating_add(join_ms);
-            let reader = Reader::new(CMD_LEN);
-            self.connections
-                .insert(conn, Connection { stage: Stage::Auth, reader, begun: None, deadline_ms });
+            return self.close(conn, Some(Fault::Full { clients: self.settings.clients }));
         }
+        let strangers = self.connections.values().filter(|connection| connection.is_stranger()).count();
+        if strangers >= strangers_max
+            && let Some(evicted) = self.evictable()
+        {
+            self.close(evicted, Some(Fault::Crowded { strangers }));
+        }
+        let deadline_ms = now_ms.saturating_add(join_ms);
+        let reader = Reader::new(CMD_LEN);
+        let connection = Connection { stage: Stage::Auth, reader, begun: None, deadline_ms, source };
+        self.connections.insert(conn, connection);
+    }
+
+    /// The connection to evict for a new one: of the source with the most strangers, the oldest that has sent nothing,
+    /// else the oldest. A source that floods the server evicts its own connections.
+    fn evictable(&self) -> Option<u64> {
+        let strangers = || self.connections.iter().filter(|(_, connection)| connection.is_stranger());
+        let mut counts = BTreeMap::<u128, usize>::new();
+        strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
+        let rank = |(conn, connection): &(&u64, &Connection)| {
+            (counts[&connection.source], connection.is_silent(), Reverse(**conn))
+        };
+        strangers().max_by_key(rank).map(|(conn, _)| *conn)
     }
 
     /// Takes in octets of a connection, in any pieces.
@@ -315,7 +333,8 @@ impl Server {
         match (stage, self.phase) {
             (Stage::Auth | Stage::Key, _) => &[Command::Auth],
             (Stage::Impi, _) => &[Command::Impi],
-            (Stage::Joined(rank), Phase::Exchanging) if !self.exchange.is_done(rank) => {
+            // A client may pipeline its labels behind its rank, before the others have joined (IMPI 5.4).
+            (Stage::Joined(rank), Phase::Gathering | Phase::Exchanging) if !self.exchange.is_done(rank) => {
                 &[Command::Coll, Command::Done]
             }
             (Stage::Joined(_), Phase::Running) => &[Command::Fini],
@@ -415,11 +434,14 @@ impl Server {
         let strangers: Vec<u64> = strangers.map(|(conn, _)| *conn).collect();
         strangers.into_iter().for_each(|conn| self.close(conn, Some(Fault::Full { clients })));
         self.send_all(Cmd::emit(Command::Impi, &[&clients.to_be_bytes()]));
+        self.emit();
     }
 
-    /// Sends what is complete (IMPI 5.4).
+    /// Sends what is complete (IMPI 5.4), once all have joined.
     fn emit(&mut self) {
-        while let Some(emission) = self.exchange.pop() {
+        while self.phase == Phase::Exchanging
+            && let Some(emission) = self.exchange.pop()
+        {
             match emission {
                 Emission::Coll(octets) => self.send_all(octets),
                 Emission::Done => {
@@ -498,6 +520,11 @@ impl Connection {
     /// Whether it has not said its rank.
     fn is_stranger(&self) -> bool {
         !matches!(self.stage, Stage::Joined(_))
+    }
+
+    /// Whether it has sent no octet.
+    fn is_silent(&self) -> bool {
+        self.stage == Stage::Auth && self.begun.is_none() && self.reader.is_empty()
     }
 }
 

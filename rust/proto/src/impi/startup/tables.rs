@@ -57,9 +57,9 @@ pub struct JobHost {
     pub port: u16,
     /// Its processes.
     pub procs: Range<u32>,
-    /// Its own ackmark, or the job's if it has named none.
+    /// Its own ackmark.
     pub ackmark: u32,
-    /// Its own hiwater, or the job's if it has named none.
+    /// Its own hiwater.
     pub hiwater: u32,
 }
 
@@ -172,7 +172,10 @@ pub enum TableError {
         values: Vec<u32>,
     },
     /// Two processes cannot be told apart.
-    #[error("ranks {first} and {second} have the same host id and the same process id {pid}")]
+    #[error(
+        "ranks {first} and {second} have the same host id and the same process id {pid}: processes in containers that share \
+         an address need process ids of one namespace, or an --address each"
+    )]
     SameProc {
         /// The lower rank.
         first: u32,
@@ -203,9 +206,9 @@ pub(super) struct Gathering {
     /// C_NHOSTS and C_NPROCS by client; 0 for whoever has not said it.
     nhosts: Vec<u32>,
     nprocs: Vec<u32>,
-    /// H_ACKMARK and H_HIWATER by host, as far as they are said.
-    ackmarks: Vec<Option<u32>>,
-    hiwaters: Vec<Option<u32>>,
+    /// H_ACKMARK and H_HIWATER by host.
+    ackmarks: Vec<u32>,
+    hiwaters: Vec<u32>,
 }
 
 /// One COLL reply.
@@ -288,20 +291,14 @@ impl Gathering {
 
     /// The whole tables, after the last label.
     pub(super) fn finish(mut self) -> Result<Tables, TableError> {
-        let hosts = self.tables.hosts.len();
-        for marks in [&mut self.ackmarks, &mut self.hiwaters] {
-            marks.resize(hosts, None);
-        }
         let tables = &mut self.tables;
-        let least = |marks: &[Option<u32>]| marks.iter().flatten().copied().min().unwrap_or(1);
+        let least = |marks: &[u32]| marks.iter().copied().min().unwrap_or(1);
         tables.ackmark = least(&self.ackmarks);
         tables.hiwater = least(&self.hiwaters);
         let marks = self.ackmarks.iter().zip(&self.hiwaters);
-        for (number, (host, (ackmark, hiwater))) in (0..).zip(tables.hosts.iter_mut().zip(marks)) {
-            host.ackmark = ackmark.unwrap_or(tables.ackmark);
-            host.hiwater = hiwater.unwrap_or(tables.hiwater);
-            if host.ackmark > host.hiwater {
-                let (ackmark, hiwater) = (host.ackmark, host.hiwater);
+        for (number, (host, (&ackmark, &hiwater))) in (0..).zip(tables.hosts.iter_mut().zip(marks)) {
+            (host.ackmark, host.hiwater) = (ackmark, hiwater);
+            if ackmark > hiwater {
                 return Err(TableError::Marks { host: number, ackmark, hiwater });
             }
         }
@@ -393,20 +390,16 @@ impl Gathering {
         Ok(())
     }
 
-    fn marks(&self, reply: Reply<'_>) -> Result<Vec<Option<u32>>, TableError> {
-        let mut marks = vec![None; self.tables.hosts.len()];
-        let mut counts = vec![0; self.nhosts.len()];
-        for (client, octets) in reply.elements::<4>(&self.nhosts)? {
-            let mark = u32::from_be_bytes(octets);
-            if mark == 0 {
-                return Err(reply.value_error(client, 0));
-            }
-            let first = self.tables.clients[client as usize].hosts.start as usize;
-            let count = &mut counts[client as usize];
-            marks[first + *count] = Some(mark);
-            *count += 1;
-        }
-        Ok(marks)
+    /// Nothing can stand for a mark: a client that names none sends no ProtoAck (MetaMPICH), and its peers would stop
+    /// after hiwater packets and wait for one without end.
+    fn marks(&self, reply: Reply<'_>) -> Result<Vec<u32>, TableError> {
+        reply.needs(&self.nhosts)?;
+        let marks = reply.elements::<4>(&self.nhosts)?;
+        let checked = marks.into_iter().map(|(client, octets)| match u32::from_be_bytes(octets) {
+            0 => Err(reply.value_error(client, 0)),
+            mark => Ok(mark),
+        });
+        checked.collect()
     }
 
     fn host_ids(&mut self, reply: Reply<'_>) -> Result<(), TableError> {

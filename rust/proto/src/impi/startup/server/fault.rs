@@ -73,10 +73,10 @@ pub enum Fault {
         /// Clients of the job.
         clients: u32,
     },
-    /// Too many have connected and not joined.
-    #[error("{strangers} other connections have not joined either")]
+    /// Evicted for a new connection, since too many have connected and not joined.
+    #[error("closed for a new connection: it had not joined, like {} others", *strangers - 1)]
     Crowded {
-        /// How many.
+        /// Connections that had not joined, this one among them.
         strangers: usize,
     },
     /// Labels that do not ascend, or the reserved one.
