@@ -14,7 +14,8 @@ pub(crate) struct Letter {
     pub(crate) primary: usize,
     /// Octets of secondary payload.
     pub(crate) secondary: usize,
-    /// Capacity of the sender's buffer beyond the primary payload; the secondary one is appended when it is shorter.
+    /// Capacity of the sender's buffer beyond the primary payload, before it is rounded up to a multiple of 8; the secondary
+    /// one is appended when it is shorter.
     pub(crate) room: usize,
 }
 
@@ -41,7 +42,7 @@ impl Letter {
 
     /// Whether it goes as two physical messages where a transport knows only those.
     pub(crate) fn is_split(&self) -> bool {
-        self.secondary > 0 && self.secondary >= self.room
+        self.secondary > 0 && self.secondary >= self.room.next_multiple_of(8)
     }
 
     /// Octets of the first physical message.

@@ -19,6 +19,7 @@ use crate::letter::Letter;
 use crate::worlds::{Ability, World};
 use crate::{harness, suite};
 
+mod freed;
 mod refused;
 
 /// Ranks are processes over a C MPI.
@@ -26,10 +27,7 @@ static MPI: World = World {
     name: "MPI",
     config: Config::default,
     connect,
-    lacks: &[
-        (Ability::SharesMemory, "the sender's memory is another process's"),
-        (Ability::MakesAlone, "the library makes communicators with all members"),
-    ],
+    lacks: &[(Ability::SharesMemory, "the sender's memory is another process's")],
 };
 
 /// Set for the processes that are ranks: a directory that they share.
@@ -53,10 +51,12 @@ const VARIABLES: &str = "its ranks share variables, and here they are processes"
 const BUFFERS: &str = "what a standard send waits for is the library's to decide";
 const ORDER: &str = "between sources a library may prefer what has come behind a probe";
 const LIFE: &str = "an MPI does not tell whether a rank still shows life";
+const DROPS: &str = "what a freed communicator drops is not counted there";
+const PART: &str = "where there are more processes its world is a communicator that can be freed";
 const ABORTS: &str = "an MPI ends all processes of a job of which one fails";
 
 /// Tests that make no sense here.
-const SKIPPED: [(&str, &str); 18] = [
+const SKIPPED: [(&str, &str); 21] = [
     ("many_senders_and_a_slow_receiver_use_bounded_memory", VARIABLES),
     ("small_messages_of_a_large_buffer_use_bounded_memory", VARIABLES),
     ("a_cancel_that_races_with_the_arrival_loses_no_message", VARIABLES),
@@ -68,8 +68,11 @@ const SKIPPED: [(&str, &str); 18] = [
     ("a_standard_send_within_the_credit_needs_no_receive", BUFFERS),
     ("standard_sends_past_the_credit_are_done_after_their_match", BUFFERS),
     ("unexpected_split_messages_use_bounded_memory", BUFFERS),
+    ("sends_past_the_bound_on_envelopes_fail_and_collectives_pass", BUFFERS),
     ("finish_names_what_nobody_receives_within_its_patience", LIFE),
     ("finish_does_not_outlast_its_patience_for_a_peer_that_others_drive", LIFE),
+    ("finish_warns_of_what_a_freed_communicator_has_dropped", DROPS),
+    ("the_world_is_freed_by_nobody", PART),
     ("a_failure_ends_every_kind_of_blocked_operation", ABORTS),
     ("a_failure_ends_all_threads_of_a_rank", ABORTS),
     ("after_a_failure_every_operation_fails_with_the_rank_and_the_reason", ABORTS),
@@ -150,6 +153,8 @@ fn be_a_rank() {
     match pick.as_str() {
         LONGEST => return exchange_the_longest(),
         refused::PICKED => return refused::exchange(),
+        freed::CYCLES => return freed::make_and_free(),
+        freed::ROUNDS => return freed::make_and_keep(),
         _ => {}
     }
     for (name, test) in suite::all().filter(|(name, _)| name.contains(&pick)) {

@@ -38,8 +38,6 @@ pub(crate) enum Ability {
     Prompt,
     /// A message that has arrived takes no memory of its sender's.
     LetsGo,
-    /// A communicator is made though one of its members has finished, where nothing is to be asked of it.
-    MakesAlone,
 }
 
 /// Ranks as threads, limits for real work.

@@ -1,9 +1,10 @@
 //! A foreign sender takes messages back (IMPI 8.6): what no receive has matched is gone, what one has stays.
 
 use mpjdev_buffer::Encoding;
+use mpjdev_device::Mode;
 
 use crate::site::{ANY, Site, content, from, octets, usual_pair};
-use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, Head, SYNCACK, Speaker};
+use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, DATASYNC, Head, SYNCACK, Speaker};
 
 /// A numbered standard message, one that can be taken back.
 fn numbered(speaker: &mut Speaker, tag: i32, srqid: u64, value: i8) {
@@ -109,4 +110,32 @@ fn a_message_that_was_taken_out_of_matching_is_not_gone() {
         assert_eq!(content(&site, message).0, bytes);
     }
     site.check_clean();
+}
+
+/// The other way round: our rank cancels a long send, which over TCP never asks the peer, and the peer posts its receive later.
+#[test]
+fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        for len in [300, 200_000] {
+            let (site, mut speaker) = usual_pair();
+            let bytes: Vec<i8> = (0..len).map(|at| at as i8).collect();
+            let message = site.message(Encoding::Big, &bytes, &[]);
+            let id = site
+                .comm()
+                .isend(&message, 1, 7, mode)
+                .expect("isend")
+                .expect("a long message is not done yet");
+            let first = speaker.take();
+            assert_eq!((first.0.kind, first.0.tag), (DATASYNC, 7));
+            assert!(!site.comm().cancel(id).expect("it is pending"));
+            // What is behind it arrives before it is matched.
+            site.comm().isend(&site.message(Encoding::Big, &[1], &[]), 1, 8, Mode::Standard).expect("isend");
+            assert_eq!(speaker.recv().head.tag, 8);
+            let letter = speaker.accept(first);
+            assert_eq!(letter.octets, octets(Encoding::Big, &bytes, &[]));
+            site.wait(id).expect("it is matched and has left");
+            drop(message);
+            site.check_clean();
+        }
+    }
 }

@@ -260,6 +260,32 @@ fn a_message_that_was_taken_out_of_matching_has_its_second_part() {
     }
 }
 
+/// The format leaves octets 0 to 3 of the secondary header unspecified, so a foreign sender may leave anything there.
+#[test]
+fn foreign_split_message_with_garbage_in_unused_octets_is_joined() {
+    for (primary, secondary) in LENS {
+        for encoding in BOTH {
+            for (garbage, capacity) in [(0xdead_beef_u32, 6000), (1, 6000), (u32::MAX, 8)] {
+                let (site, mut speaker) = usual_pair();
+                let (bytes, stream) = parts(1, primary, secondary);
+                let (mut first, second) = halves(encoding, &bytes, &stream);
+                let unused = first.len() - 8;
+                first[unused..unused + 4].copy_from_slice(&garbage.to_be_bytes());
+                let id = site.comm().irecv(ANY, capacity, None).expect("irecv");
+                let begun = Parts::begin(&mut speaker, 7, &[first, second]);
+                speaker.send(7, &octets(Encoding::Big, &[9], &[]));
+                begun.end(&mut speaker);
+                match site.wait(id) {
+                    Err(DeviceError::Truncated { .. }) => assert_eq!(capacity, 8),
+                    done => check(&site, done, &(bytes, stream)),
+                }
+                check(&site, site.recv(ANY, 16), &(vec![9], vec![]));
+                site.check_clean();
+            }
+        }
+    }
+}
+
 /// A capacity that is too small is found as ever, and both parts are consumed.
 #[test]
 fn both_parts_are_consumed_when_the_first_does_not_fit() {

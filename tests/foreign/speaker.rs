@@ -299,7 +299,7 @@ impl Speaker {
     pub(crate) fn recv(&mut self) -> Letter {
         let is_first = |head: &Head| head.kind == DATASYNC || u64::from(head.len) == head.msglen;
         let at = self.early.iter().position(|(head, _)| head.has_data() && is_first(head));
-        let (head, mut octets) = match at {
+        let first = match at {
             Some(at) => self.early.remove(at).expect("it is there"),
             None => loop {
                 let packet = self.read();
@@ -311,6 +311,11 @@ impl Speaker {
                 }
             },
         };
+        self.accept(first)
+    }
+
+    /// Posts the receive for a message whose first packet this is.
+    pub(crate) fn accept(&mut self, (head, mut octets): (Head, Vec<u8>)) -> Letter {
         if head.kind == DATASYNC {
             let drqid = 0xd00d_0000_0000_0000 | head.srqid;
             let at = self.locals.iter().position(|local| local.process == head.dest).expect("known");

@@ -1,6 +1,6 @@
 //! What messages count for until they are matched: against their sender's credit, and in this rank's memory.
 
-use crate::config::{CREDIT_OVERHEAD, Config, INLINE_MAX, UNANSWERED_MAX};
+use crate::config::{CREDIT_OVERHEAD, Config, INLINE_MAX};
 use crate::endpoint::{Endpoint, State};
 use crate::outbox::Queued;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
@@ -65,13 +65,15 @@ impl Account {
     /// # Errors
     /// Its sender should have waited.
     #[inline]
-    fn check(&self, charge: &Charge, credit: u64) -> Result<(), NotAllowed> {
+    fn check(&self, charge: &Charge, config: &Config) -> Result<(), NotAllowed> {
         // One message may go beyond the credit.
-        if charge.here > 0 && self.here > credit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD) {
+        let here_max = config.credit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD);
+        if charge.here > 0 && self.here > here_max {
             return Err(NotAllowed("more messages than its credit allows"));
         }
-        if charge.token.is_some() && self.waiting >= UNANSWERED_MAX {
-            return Err(NotAllowed("more messages that wait to be matched than may"));
+        // An honest sender has failed the send.
+        if charge.token.is_some() && self.waiting >= config.unmatched_limit() {
+            return Err(NotAllowed("more unmatched messages than may wait past its credit"));
         }
         Ok(())
     }
@@ -115,13 +117,13 @@ impl Endpoint {
         let account = &mut state.accounts[source as usize];
         if !self.is_remote(source) {
             let charge = Charge::of(body, token, &self.config);
-            account.check(&charge, self.config.credit)?;
+            account.check(&charge, &self.config)?;
             account.enter(&charge);
             return Ok(charge);
         }
         let charge = Charge::of_copy(body, kind, token);
         if !self.wire.is_foreign(source) {
-            account.check(&charge, self.config.credit)?;
+            account.check(&charge, &self.config)?;
             account.enter(&charge);
             return Ok(charge);
         }

@@ -70,6 +70,7 @@ impl Endpoint {
             }
             Then::Half(half) => self.join(state, *half, payload, token),
         }
+        self.drop_kept_halves(state);
         Ok(())
     }
 

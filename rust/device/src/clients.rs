@@ -73,7 +73,7 @@ impl Endpoint {
     pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
         let leave = self.leave(dest, 0, Mode::Standard, 0);
         let payload = Payload::Physical(self.source.take(0)?, 0);
-        let work = send(dest, tag, None, leave.charged);
+        let work = send(dest, tag, None, leave.charged, Mode::Standard);
         let header = Header { kind: leave.kind, context, tag, token: 0 };
         if let Some(id) = self.queue(dest, header, payload, work) {
             self.detach(id);
@@ -96,8 +96,7 @@ impl Endpoint {
             return len.map(Some);
         }
         let Some(error) = self.hopeless(selector, &[]) else { return Ok(None) };
-        // Who has finished may have sent right before it.
-        self.take_in(core);
+        self.take_in_last(core);
         self.take_plain_here(core, selector).unwrap_or(Err(error)).map(Some)
     }
 

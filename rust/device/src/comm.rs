@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, SectionHeader, Slab};
+use mpjdev_proto::collective::Communicator;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
 
+use crate::collective::Abandonment;
 use crate::direct::Direct;
 use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::error::DeviceError;
+use crate::freed::Membership;
 #[cfg(not(loom))]
-use crate::mpi::{Group, Taken, Wanted};
+use crate::mpi::{Group, Making, Taken, Wanted};
 use crate::probing;
 use crate::requests::{Completed, RequestId};
 use crate::waiting::Patience;
@@ -24,6 +27,9 @@ pub struct Comm {
     /// World rank of each member.
     members: Arc<[u32]>,
     rank: u32,
+    /// Frees the communicator with the last reference; none of the world, and of what a C MPI matches.
+    membership: Option<Arc<Membership>>,
+    abandonment: Arc<Abandonment>,
 }
 
 /// Who matches the messages of a rank.
@@ -34,6 +40,14 @@ pub(crate) enum Engine {
     /// The machine's C MPI does.
     #[cfg(not(loom))]
     Library(Arc<Group>),
+}
+
+/// A communicator that is made, or under way.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Made(Comm),
+    #[cfg(not(loom))]
+    Making(Making),
 }
 
 /// What is known about a message that was received, or that a probe has seen.
@@ -62,28 +76,57 @@ impl Comm {
     /// The communicator of all ranks.
     pub fn world(endpoint: Arc<Endpoint>) -> Comm {
         let (rank, size) = (endpoint.rank(), endpoint.size());
-        Comm { engine: Engine::Packets(endpoint), context: WORLD, members: (0..size).collect(), rank }
+        let (members, abandonment) = ((0..size).collect(), endpoint.abandonment.clone());
+        let engine = Engine::Packets(endpoint);
+        Comm { engine, context: WORLD, members, rank, membership: None, abandonment }
     }
 
     /// The communicator of a group of a C MPI.
     #[cfg(not(loom))]
     pub(crate) fn of_group(group: Arc<Group>) -> Comm {
         let (context, members, rank) = (group.context(), group.members().clone(), group.member());
-        Comm { engine: Engine::Library(group), context, members, rank }
+        let (engine, abandonment) = (Engine::Library(group), Arc::default());
+        Comm { engine, context, members, rank, membership: None, abandonment }
     }
 
-    /// A communicator of some members of this one, given by their ranks in it.
-    ///
-    /// # Errors
-    /// A C MPI cannot make it.
-    pub(crate) fn part(&self, context: u64, members: &[u32], rank: u32) -> Result<Comm, DeviceError> {
-        let members = members.iter().map(|m| self.members[*m as usize]).collect();
-        let engine = match &self.engine {
-            Engine::Packets(endpoint) => Engine::Packets(endpoint.clone()),
+    /// A communicator of some members of this one, given by their ranks in it, or its making by a C MPI.
+    pub(crate) fn part(&self, made: &Communicator) -> Part {
+        let members = made.members.iter().map(|m| self.members[*m as usize]).collect();
+        let (context, rank) = (made.context, made.rank);
+        let endpoint = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.clone(),
             #[cfg(not(loom))]
-            Engine::Library(group) => return Ok(Comm::of_group(group.part(context, members, rank)?)),
+            Engine::Library(group) => return Part::Making(Making::new(group, context, members, rank)),
         };
-        Ok(Comm { engine, context, members, rank })
+        let membership = Some(Membership::new(endpoint.clone(), context));
+        let (engine, abandonment) = (Engine::Packets(endpoint), Arc::default());
+        Part::Made(Comm { engine, context, members, rank, membership, abandonment })
+    }
+
+    /// Frees this communicator at this rank, unless it is the world. Does not block. Messages that
+    /// no receive has taken are dropped, also those that arrive later: they count as received, so their synchronous sends are
+    /// done. Posted receives still get their messages, and collective operations that run go on. Dropping the last reference
+    /// does the same.
+    pub fn free(&self) {
+        match &self.engine {
+            Engine::Packets(_) => {
+                if let Some(membership) = &self.membership {
+                    membership.free();
+                }
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.free(),
+        }
+    }
+
+    /// This communicator, of what is [left](Endpoint::remains) of its rank.
+    pub fn on(&self, remains: &Arc<Endpoint>) -> Comm {
+        Comm { engine: Engine::Packets(remains.clone()), membership: None, ..self.clone() }
+    }
+
+    /// Whether this is the communicator of all ranks, from which the others are made.
+    pub fn is_world(&self) -> bool {
+        self.context == WORLD
     }
 
     /// Number of this rank.
@@ -110,6 +153,10 @@ impl Comm {
             #[cfg(not(loom))]
             Engine::Library(_) => None,
         }
+    }
+
+    pub(crate) fn abandonment(&self) -> &Abandonment {
+        &self.abandonment
     }
 
     pub(crate) fn engine(&self) -> &Engine {

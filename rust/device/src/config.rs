@@ -12,6 +12,9 @@ pub struct Config {
     /// Octets of memory that messages of one rank to another may hold before they are matched. Past it, a send waits to be
     /// matched; a single message may be larger.
     pub credit: u64,
+    /// Octets that the envelopes of unmatched messages from one rank may occupy at another, [`ENVELOPE_LEN`] each, beside the
+    /// credit. A send that would wait past it fails.
+    pub envelopes: u64,
     /// Polls with a pause before a waiting thread begins to yield.
     pub spins: u32,
     /// Yields before it sleeps.
@@ -38,8 +41,14 @@ pub const INLINE_MAX: usize = 1088;
 pub const CREDIT_OVERHEAD: u64 = 64;
 /// Packets from one rank to another that a queue in shared memory holds at most.
 pub const QUEUE_PACKETS: usize = 1024;
-/// Messages of one rank to another that may wait to be matched, past the credit, before the next ones stay with the sender.
-pub const UNANSWERED_MAX: u32 = 1 << 18;
+/// Octets that an unmatched message past the credit counts for at its receiver: its entry there, and in its indexes.
+pub const ENVELOPE_LEN: u64 = 512;
+/// Messages of one rank to another that may wait to be matched, past the credit, whatever the configuration.
+pub const UNMATCHED_MAX: u32 = 1 << 21;
+/// A part of that many more is left to collective operations, which must not fail because of the program's messages.
+const RESERVED_PART: u32 = 16;
+/// At least so many.
+const RESERVED_MIN: u32 = 64;
 /// A large message counts for such a part of the credit at most, where its memory stays its sender's.
 pub const LARGE_PART: u64 = 8;
 /// A message whose slab is so many times as large is copied rather than kept waiting for credit.
@@ -51,6 +60,7 @@ impl Default for Config {
             queue_cells: 64,
             inline_max: INLINE_MAX,
             credit: 16 << 20,
+            envelopes: u64::from(UNMATCHED_MAX) * ENVELOPE_LEN,
             spins: 300,
             yields: 2000,
             yield_max: Duration::from_micros(50),
@@ -97,11 +107,23 @@ impl Config {
         }
     }
 
+    /// Messages of one rank to another that may wait to be matched, past the credit: those of the program.
+    pub(crate) fn unmatched_max(&self) -> u32 {
+        u32::try_from(self.envelopes / ENVELOPE_LEN).map_or(UNMATCHED_MAX, |count| count.min(UNMATCHED_MAX))
+    }
+
+    /// The same, with those of collective operations. A rank that sends more breaks the rules.
+    pub(crate) fn unmatched_limit(&self) -> u32 {
+        let max = self.unmatched_max();
+        max + (max / RESERVED_PART).max(RESERVED_MIN)
+    }
+
     /// Brings every value into its bounds.
     pub fn bounded(mut self) -> Self {
         self.queue_cells = self.queue_cells.clamp(2, 1 << 16).next_power_of_two();
         self.inline_max = self.inline_max.min(INLINE_MAX);
         self.credit = self.credit.clamp(1, 1 << 40);
+        self.envelopes = self.envelopes.clamp(ENVELOPE_LEN, u64::from(UNMATCHED_MAX) * ENVELOPE_LEN);
         self.slice = self.slice.clamp(Duration::from_millis(1), Duration::from_secs(3600));
         self.tag_ub = self.tag_ub.max(32_767);
         self

@@ -8,6 +8,9 @@
 //!                                             memory
 //!                   Segments  first, count    descriptors: the segments of these ranks
 //!                   Refused   why             nothing follows
+//! rank -> monitor   Cancel    rank            it waits no longer: the monitor sends Cancelled, unless it has sent World,
+//!                                             Welcome or Refused, or all ranks are there: then those are the answer
+//! monitor -> rank   Cancelled                 it is not in the job, and may say hello again
 //! ```
 //!
 //! A process that has finished may say hello again, with another segment: each time all ranks have, they are a job anew.
@@ -34,7 +37,7 @@ pub const FDS_MAX: usize = 128;
 /// Octets of a packet.
 const LEN: usize = 32;
 /// "mpjctl" and a version.
-const MAGIC: u64 = u64::from_be_bytes(*b"mpjctl\x00\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"mpjctl\x00\x02");
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +63,26 @@ pub enum Packet {
     World,
     /// The process is not taken.
     Refused(Refusal),
+    /// A process that has said hello waits no longer.
+    Cancel {
+        /// The rank.
+        rank: u32,
+    },
+    /// The process that waits no longer is not in the job.
+    Cancelled,
 }
 
 /// Why a process is not taken as a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another process is that rank.
-    #[error("another process is this rank already")]
+    #[error(
+        "another process is this rank already; a program that a rank starts is no rank itself, and runs alone without the \
+         variables {}, {} and {}",
+        CONTROL,
+        RANK,
+        SIZE
+    )]
     Taken,
     /// A rank has ended before it came that far.
     #[error("rank {0} has ended without Comm.init")]
@@ -98,6 +114,8 @@ impl Packet {
             Packet::World => (8, 0, 0),
             Packet::Refused(Refusal::NoJob) => (9, 0, 0),
             Packet::Refused(Refusal::Once) => (10, 0, 0),
+            Packet::Cancel { rank } => (11, rank, 0),
+            Packet::Cancelled => (12, 0, 0),
         };
         [MAGIC, kind, a.into(), b.into()]
     }
@@ -132,6 +150,8 @@ impl Packet {
             8 => Packet::World,
             9 => Packet::Refused(Refusal::NoJob),
             10 => Packet::Refused(Refusal::Once),
+            11 => Packet::Cancel { rank: number(2)? },
+            12 => Packet::Cancelled,
             _ => return None,
         })
     }
@@ -186,10 +206,20 @@ pub fn is_passing(error: &io::Error) -> bool {
 /// # Errors
 /// There is none yet, where the socket does not block; the system refuses.
 pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
+    receive_by(socket, RecvFlags::CMSG_CLOEXEC)
+}
+
+/// Whether the next packet, which stays, has more descriptors than this process may open now. There must be one.
+pub fn would_be_cut(socket: BorrowedFd<'_>) -> bool {
+    let found = receive_by(socket, RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    found.is_ok_and(|found| found.is_some_and(|found| found.is_cut))
+}
+
+fn receive_by(socket: BorrowedFd<'_>, flags: RecvFlags) -> io::Result<Option<Received>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut octets = [0; LEN + 1];
-    let found = recvmsg(socket, &mut [IoSliceMut::new(&mut octets)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    let found = recvmsg(socket, &mut [IoSliceMut::new(&mut octets)], &mut beside, flags)?;
     if found.bytes == 0 {
         return Ok(None);
     }
@@ -239,6 +269,8 @@ mod tests {
             Packet::World,
             Packet::Refused(Refusal::NoJob),
             Packet::Refused(Refusal::Once),
+            Packet::Cancel { rank: 5 },
+            Packet::Cancelled,
         ];
         for packet in all {
             let octets = packet.emit();

@@ -12,7 +12,8 @@ use crate::error::DeviceError;
 use crate::pairing::Half;
 use crate::requests::{Receive, Request, RequestId, Work};
 use crate::stats::{Stats, report};
-use crate::transport::PeerState;
+use crate::transport::{PeerState, Unacked};
+use crate::unreceived::Unreceived;
 use crate::waiting::{Backoff, Patience};
 
 /// Messages that were not delivered and that nobody waits for.
@@ -165,7 +166,7 @@ impl Endpoint {
     /// has finished may have sent right before it.
     #[cold]
     pub(crate) fn give_up(&self, core: &mut Core, hopeless: Vec<(RequestId, DeviceError)>) {
-        self.take_in(core);
+        self.take_in_last(core);
         let state = &mut core.state;
         for (id, error) in hopeless {
             match state.requests.get(id) {
@@ -175,7 +176,7 @@ impl Endpoint {
                     state.begun.retain(|begun| begun.request() != id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
-                    state.lost.add_all(state.requests.forgotten_send(id));
+                    state.lost.add_all(state.requests.forgotten_send(id, &error));
                 }
                 _ => continue,
             }
@@ -184,6 +185,7 @@ impl Endpoint {
         if !state.lanes.is_empty() {
             self.forget_undecided(state);
         }
+        self.drop_kept_halves(state);
     }
 
     /// Ends this rank: waits until what it has sent has left or is matched, as long as the peers it needs show life; then, where
@@ -207,9 +209,33 @@ impl Endpoint {
         };
         self.end_receives();
         self.drop_outbox();
-        self.wire.finish();
+        let unacked = self.wire.finish();
+        self.note_unreceived();
         self.tell_stats();
-        result
+        self.end_beside();
+        match self.wire.abort() {
+            None => result.and(acknowledged(&unacked)),
+            Some(_) => result,
+        }
+    }
+
+    /// Counts what no receive has taken of what has arrived by now, unless the job has failed.
+    fn note_unreceived(&self) {
+        let mut core = self.lock();
+        self.take_in(&mut core);
+        core.state.unreceived = match self.wire.abort() {
+            None => core.state.unreceived(),
+            Some(_) => Unreceived::of(self.rank),
+        };
+    }
+
+    /// What this rank has finished with and no receive took; none when there is nothing, before the end, and the second time.
+    pub fn take_unreceived(&self) -> Option<Unreceived> {
+        let state = &mut self.lock().state;
+        match state.finished && state.unreceived.count() > 0 {
+            true => Some(std::mem::replace(&mut state.unreceived, Unreceived::of(self.rank))),
+            false => None,
+        }
     }
 
     /// A job with foreign ranks ends with a barrier of all of them (IMPI 14), unless it has failed.
@@ -234,8 +260,13 @@ impl Endpoint {
         loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
-                let sends = core.state.requests.pending().any(|(_, r)| matches!(r.work, Work::Send { .. }));
-                let has_left = !sends && core.state.outbox.is_empty() && self.wire.leaving().is_none();
+                // What this rank has sent to itself, nobody receives any more.
+                let is_other = |dest| dest != self.rank;
+                let waits =
+                    |request: &Request| matches!(request.work, Work::Send { dest, .. } if is_other(dest));
+                let sends = core.state.requests.pending().any(|(_, request)| waits(request))
+                    || core.state.outbox.dests().any(is_other);
+                let has_left = !sends && self.wire.leaving().is_none();
                 Ok(has_left.then_some(()))
             });
             match left {
@@ -285,7 +316,8 @@ impl Endpoint {
     fn undelivered(&self) -> Result<(), DeviceError> {
         let core = self.lock();
         let mut lost = core.state.lost;
-        core.state.requests.unfinished_sends().for_each(|send| lost.add(send));
+        let has_finished = |dest| dest == self.rank || self.wire.peer(dest) == PeerState::Finished;
+        core.state.requests.unfinished_sends(has_finished).for_each(|send| lost.add(send));
         match (self.wire.abort(), lost.first) {
             (_, None) => Ok(()),
             (Some((rank, why)), _) => Err(DeviceError::PeerFailed { rank, why }),
@@ -338,4 +370,15 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.tell_stats();
     }
+}
+
+/// Nothing, if the other machines have acknowledged all that was sent.
+fn acknowledged(unacked: &[Unacked]) -> Result<(), DeviceError> {
+    let Some(Unacked { rank, .. }) = unacked.first() else { return Ok(()) };
+    Err(DeviceError::Unacked {
+        rank: *rank,
+        ranks: unacked.len(),
+        messages: unacked.iter().map(|one| one.messages).sum(),
+        octets: unacked.iter().map(|one| one.octets).sum(),
+    })
 }

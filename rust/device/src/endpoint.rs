@@ -17,16 +17,20 @@ use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 
 use crate::accounts::Account;
+use crate::beside::Beside;
 use crate::clients::Clients;
+use crate::collective::Abandonment;
 use crate::config::{Config, QUEUE_PACKETS};
 use crate::direct::Direct;
 use crate::ending::Lost;
 use crate::error::DeviceError;
+use crate::freed::Freed;
 use crate::outbox::Outbox;
 use crate::progress::BATCH;
 use crate::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::transport::{Inbox, Wire};
 use crate::unexpected::Unexpected;
+use crate::unreceived::Unreceived;
 use crate::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
 
 /// How long a receive that is interrupted between its halves still waits for the second one.
@@ -71,6 +75,8 @@ pub(crate) struct State {
     pub(crate) begun: Vec<crate::begun::Begun>,
     /// Messages of foreign ranks that wait until it is known what they are.
     pub(crate) lanes: Vec<crate::undecided::Lane>,
+    /// Communicators that were freed: their messages are dropped.
+    pub(crate) freed: Freed,
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
@@ -86,6 +92,8 @@ pub(crate) struct State {
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
     pub(crate) lost: Lost,
+    /// Messages that were dropped with their communicators; when this rank has finished, all that no receive took.
+    pub(crate) unreceived: Unreceived,
 }
 
 /// Octets that were sent to one rank against the credit, and those of them that it had matched when it was asked last.
@@ -126,8 +134,12 @@ pub struct Endpoint {
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
     /// Who runs under which client, where there are foreign ranks that have a barrier with ours.
     pub(crate) clients: OnceLock<Clients>,
+    /// The threads that go on for this rank while its program computes.
+    pub(crate) beside: Beside,
     /// What this rank has counted was told.
     pub(crate) has_told: plain::AtomicBool,
+    /// Of the world, whose communicator may be made more than once.
+    pub(crate) abandonment: Arc<Abandonment>,
 }
 
 impl Endpoint {
@@ -147,6 +159,7 @@ impl Endpoint {
             halves: Vec::new(),
             begun: Vec::new(),
             lanes: Vec::new(),
+            freed: Freed::default(),
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
@@ -158,6 +171,7 @@ impl Endpoint {
             seen_epoch: wire.epoch(),
             finished: false,
             lost: Lost::default(),
+            unreceived: Unreceived::of(rank),
         };
         Endpoint {
             rank,
@@ -180,7 +194,9 @@ impl Endpoint {
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             clients: OnceLock::new(),
+            beside: Beside::default(),
             has_told: plain::AtomicBool::new(false),
+            abandonment: Arc::default(),
             config,
         }
     }
@@ -231,13 +247,36 @@ impl Endpoint {
     /// Posts a receive.
     ///
     /// # Errors
-    /// This rank has finished, or the job has failed.
+    /// This rank has finished, or has freed the communicator, or the job has failed.
     pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
-        self.start_receive_locked(&mut self.lock(), args)
+        let source = args.selector.source;
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        self.call_for_rest(&mut core, id, source);
+        Ok(id)
+    }
+
+    /// Has somebody go on for a receive that is not done, should the program go on computing. Ranks that share memory need nobody
+    /// for that.
+    #[inline]
+    pub(crate) fn call_for_rest(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
+        if !self.remote.is_empty()
+            && source.is_none_or(|source| self.is_remote(source))
+            && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
+        {
+            self.wire.call(self.rank);
+        }
+    }
+
+    /// Whether requests are not done, or packets wait; also when a thread of the program is at it.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.queued_count.load(Ordering::Acquire) > 0
+            || self.core.try_lock().map_or(true, |core| core.state.requests.pending().next().is_some())
     }
 
     fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         self.check_self(&core.state)?;
+        self.check_kept(&core.state, args.selector.context)?;
         Ok(self.begin_receive_locked(core, args))
     }
 

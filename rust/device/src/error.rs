@@ -78,6 +78,9 @@ pub enum DeviceError {
         /// This rank, numbered in the world.
         rank: u32,
     },
+    /// This rank has freed the communicator.
+    #[error("this communicator was freed: no message of it can be received or probed any more")]
+    Freed,
     /// No such rank.
     #[error("rank {rank} is outside 0 to {max}", max = size.saturating_sub(1))]
     BadRank {
@@ -103,6 +106,21 @@ pub enum DeviceError {
     /// No memory for a message.
     #[error(transparent)]
     Memory(#[from] SlabError),
+    /// The destination has no memory for more messages that it has not matched; this one has not left.
+    #[error(
+        "{count} messages to rank {rank} wait to be matched, which occupy {octets} octets there, the limit is {limit}: rank \
+         {rank} has to receive some of them first"
+    )]
+    Unmatched {
+        /// The destination, numbered in the world.
+        rank: u32,
+        /// Messages that it has not matched, past the credit.
+        count: u32,
+        /// Octets that they count for there.
+        octets: u64,
+        /// Octets that they may count for.
+        limit: u64,
+    },
     /// A communicator could not be made; all its ranks are told the same.
     #[error("the communicator cannot be made: {0}")]
     Refused(#[from] Refusal),
@@ -123,6 +141,17 @@ pub enum DeviceError {
         /// The first such rank, numbered in the world.
         rank: u32,
     },
+    /// A collective operation on this communicator was left unfinished by a rank: no other is possible there.
+    #[error(
+        "rank {rank} has abandoned a collective operation on this communicator ({why}), and no other is possible on it; make \
+         another communicator from one that is whole, or finish; messages from rank to rank go on"
+    )]
+    Abandoned {
+        /// The rank that left it, numbered in the world.
+        rank: u32,
+        /// What happened there.
+        why: String,
+    },
     /// A foreign rank that has not come to the barrier at the end of the job, and showed no life for so long.
     #[error("rank {rank} has not come to the barrier that ends the job, and has shown no life for {after:?}")]
     NeverCame {
@@ -141,6 +170,21 @@ pub enum DeviceError {
     #[cfg(not(loom))]
     #[error(transparent)]
     Library(#[from] mpjdev_sys::mpi::MpiError),
+    /// What the other machines had not acknowledged when finishing gave up.
+    #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish gave up: \
+             its network or the machine itself is down or too slow",
+        .messages.map_or(String::new(), |n| format!(" of {n} messages")),
+        more_ranks(*.ranks))]
+    Unacked {
+        /// The first such rank, numbered in the world.
+        rank: u32,
+        /// How many there are.
+        ranks: usize,
+        /// Messages, where they are acknowledged and not a stream of octets.
+        messages: Option<usize>,
+        /// Octets to all of them.
+        octets: u64,
+    },
     /// What finishing could not deliver.
     #[error("{count} messages were not delivered, the first to rank {rank} with tag {tag}, {len} octets")]
     Undelivered {
@@ -153,4 +197,9 @@ pub enum DeviceError {
         /// Its logical length in octets.
         len: usize,
     },
+}
+
+/// How a text goes on behind the first of some ranks.
+fn more_ranks(ranks: usize) -> String {
+    if ranks > 1 { format!(" and {} more ranks", ranks - 1) } else { String::new() }
 }

@@ -6,27 +6,28 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::beside::goes_on;
 use crate::endpoint::Endpoint;
 use crate::transport::shm::HelperBell;
 
 /// How long it sleeps at most, so that it notices that its rank is gone.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Starts the helper of a rank; it ends with the endpoint.
+/// Starts the helper of a rank; it ends with the endpoint, or when the rank has finished.
 ///
 /// # Errors
 /// The system has no thread left.
 pub(crate) fn start(endpoint: &Arc<Endpoint>, mut bell: HelperBell) -> std::io::Result<()> {
-    let name = format!("mpjdev-helper-{}", endpoint.rank());
-    let endpoint = Arc::downgrade(endpoint);
-    std::thread::Builder::new().name(name).spawn(move || run(&endpoint, &mut bell)).map(drop)
+    let (name, caller) = (format!("mpjdev-helper-{}", endpoint.rank()), bell.caller());
+    let weak = Arc::downgrade(endpoint);
+    endpoint.start_beside(name, move || run(&weak, &mut bell), move || caller.call())
 }
 
 fn run(endpoint: &Weak<Endpoint>, bell: &mut HelperBell) {
-    loop {
-        let called = bell.sleep(IDLE);
-        let Some(endpoint) = endpoint.upgrade() else { return };
-        if called {
+    while goes_on(endpoint) {
+        if bell.sleep(IDLE)
+            && let Some(endpoint) = endpoint.upgrade()
+        {
             endpoint.help();
         }
     }

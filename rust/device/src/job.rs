@@ -1,7 +1,11 @@
 //! Jobs: ranks that are threads of this process, and the rank that this process is.
 
 #[cfg(not(loom))]
+mod admission;
+#[cfg(not(loom))]
 mod datagrams;
+#[cfg(not(loom))]
+mod launcher;
 #[cfg(not(loom))]
 mod processes;
 #[cfg(not(loom))]
@@ -25,7 +29,7 @@ pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
 #[cfg(all(test, not(loom)))]
-pub(crate) use remote::site_jobs;
+pub(crate) use remote::{site_jobs, tcp_jobs};
 #[cfg(not(loom))]
 pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
 

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod begun;
+mod beside;
 mod clients;
 pub mod collective;
 pub mod comm;
@@ -16,6 +17,7 @@ mod direct;
 mod ending;
 pub mod endpoint;
 pub mod error;
+mod freed;
 #[cfg(not(loom))]
 mod helper;
 pub mod job;
@@ -29,11 +31,14 @@ mod progress;
 mod rank;
 mod remote;
 mod requests;
+#[cfg(not(loom))]
+mod room;
 mod sending;
 pub mod stats;
 pub mod transport;
 mod undecided;
 mod unexpected;
+mod unreceived;
 mod waiting;
 
 pub use clients::Clients;
@@ -42,7 +47,10 @@ pub use config::Config;
 pub use direct::Direct;
 pub use endpoint::{Endpoint, Mode};
 pub use error::DeviceError;
+/// What threads keep of them for themselves.
+pub use mpjdev_sys::keepsake;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::slots as handles;
 pub use requests::{Completed, RequestId};
+pub use unreceived::Unreceived;
 pub use waiting::{Patience, Patient, deadline_after};

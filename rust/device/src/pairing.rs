@@ -13,6 +13,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
 
 use crate::begun::{Begun, Then};
+use crate::config::CREDIT_OVERHEAD;
 use crate::endpoint::{Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId, Work};
@@ -64,7 +65,17 @@ impl Endpoint {
             let slab = message.first_slab();
             let header = Header { kind: kind(slab.len()), ..header };
             let payload = Payload::Physical(slab.clone(), first_len);
-            return Ok(self.queue(dest, header, payload, send(dest, tag, Some(first_len), 0)));
+            let mut core = self.lock();
+            if header.kind.is_answered() {
+                self.check_unmatched(&mut core, dest, context, 1)?;
+            }
+            return Ok(self.queue_locked(
+                &mut core,
+                dest,
+                header,
+                payload,
+                send(dest, tag, Some(first_len), 0, mode),
+            ));
         };
         let (number, second_tag, first) = self.open_numbered(message)?;
         if !self.wire.carries(&first) {
@@ -72,20 +83,30 @@ impl Endpoint {
             return Err(SlabError::Shared { asked: first.len() as u64 }.into());
         }
         // The receiver tells of the first half only: this rank hears of the second by the answer to it.
-        let header = Header { kind: kind(first.len() + second.len()), ..header };
+        let held = first.len() + second.len();
+        let header = Header { kind: kind(held), ..header };
         let charged = if header.kind == Kind::Eager { second.len() as u64 } else { 0 };
-        let id = self.queue(dest, header, Payload::Physical(first, first_len), send(dest, tag, None, 0));
-        let work = Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number), charged };
-        let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
-        self.queue_second(dest, header, Payload::Physical(second.clone(), message.secondary_len()), work);
-        Ok(id)
-    }
-
-    /// Queues a second half. It always waits to be matched: its number is free again only then.
-    fn queue_second(&self, dest: u32, header: Header, payload: Payload, work: Work) {
-        if let Some(id) = self.queue(dest, header, payload, work) {
-            self.lock().state.requests.detach(id);
+        let mut core = self.lock();
+        // Both halves or none.
+        let waiting = 1 + u32::from(header.kind.is_answered());
+        if let Err(error) = self.check_unmatched(&mut core, dest, context, waiting) {
+            core.state.pairs.close(number);
+            if header.kind == Kind::Eager {
+                self.return_credit(dest, held as u64 + CREDIT_OVERHEAD);
+            }
+            return Err(error);
         }
+        let payload = Payload::Physical(first, first_len);
+        let id = self.queue_locked(&mut core, dest, header, payload, send(dest, tag, None, 0, mode));
+        let work =
+            Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number), charged, mode };
+        let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
+        // The second half always waits to be matched: its number is free again only then.
+        let payload = Payload::Physical(second.clone(), message.secondary_len());
+        if let Some(id) = self.queue_locked(&mut core, dest, header, payload, work) {
+            core.state.requests.detach(id);
+        }
+        Ok(id)
     }
 
     /// A pairing number, its tag, and a copy of the first physical message with the number in it.
@@ -170,12 +191,13 @@ impl Endpoint {
             return self.complete(state, id, first.map(|_| -> Completed { unreachable!("errors only") }));
         };
         let second = match pair {
-            Pair::Numbered(number) => Envelope {
+            // A foreign rank numbers nothing: those octets are unused in the format, and may hold anything.
+            Pair::Numbered(number) if !self.wire.is_foreign(envelope.source) => Envelope {
                 context: shadow(envelope.context),
                 source: envelope.source,
                 tag: state.pairs.tag(number),
             },
-            Pair::Foreign => envelope,
+            Pair::Numbered(_) | Pair::Foreign => envelope,
         };
         let half = Half { second, second_len, request: id, first, first_envelope: envelope, capacity };
         self.await_half(state, half);

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
+#[cfg(not(loom))]
+use std::io;
 use std::sync::atomic::{AtomicU64 as Word, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
@@ -32,6 +34,7 @@ pub struct HeapPool {
     elsewhere: AtomicU64,
     classes: [Mutex<Vec<Memory>>; CLASSES],
     reclaim: OnceLock<Reclaim>,
+    make_room: OnceLock<Reclaim>,
 }
 
 impl fmt::Debug for HeapPool {
@@ -90,6 +93,7 @@ impl HeapPool {
             elsewhere: AtomicU64::new(0),
             classes: std::array::from_fn(|_| Mutex::new(Vec::new())),
             reclaim: OnceLock::new(),
+            make_room: OnceLock::new(),
         })
     }
 
@@ -106,6 +110,31 @@ impl HeapPool {
     /// Says what to do before giving up; the first caller's word counts.
     pub fn set_reclaim(&self, reclaim: Reclaim) {
         let _ = self.reclaim.set(reclaim);
+    }
+
+    /// Says what to do when the system has no descriptor or no address space left; the first caller's word counts.
+    pub fn set_make_room(&self, make_room: Reclaim) {
+        let _ = self.make_room.set(make_room);
+    }
+
+    /// Does what may need descriptors or memory of the system. When it finds none, whoever can lets go of some, and it is done
+    /// once more.
+    #[cfg(not(loom))]
+    pub(crate) fn reclaiming<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        let first = attempt();
+        if first.as_ref().is_err_and(crate::room::is_missing) {
+            self.ask_for_room();
+            return attempt();
+        }
+        first
+    }
+
+    /// Asks whoever can to let go of what nobody uses any more.
+    #[cfg(not(loom))]
+    pub(crate) fn ask_for_room(&self) {
+        if let Some(make_room) = self.make_room.get() {
+            make_room();
+        }
     }
 
     /// Octets in use, without those that are kept for reuse.

@@ -28,7 +28,7 @@ pub struct MatchedMessage {
 #[derive(Debug)]
 enum Taken {
     /// The message, or its first half.
-    Message(Box<Unexpected>),
+    Message { message: Box<Unexpected>, may_be_half: bool },
     /// A receive that has begun already. Who has sent a message of two halves without a number must not meet anybody else with the
     /// second one, and whoever may still take a message back must know that it is matched.
     Receive(RequestId),
@@ -85,12 +85,12 @@ impl Endpoint {
         let look = |core: &Core| {
             core.state.matcher.probe(selector).map(|(envelope, message)| (envelope, message.needs_capacity()))
         };
+        self.check_kept(&core.state, selector.context)?;
         if let Some(seen) = look(core) {
             return Ok(Some(seen));
         }
         let Some(error) = self.hopeless(selector, members) else { return Ok(None) };
-        // Who has finished may have sent right before it.
-        self.take_in(core);
+        self.take_in_last(core);
         look(core).map(Some).ok_or(error)
     }
 
@@ -128,7 +128,13 @@ impl Endpoint {
                 let begins = self.wire.is_foreign(envelope.source) || message.is_unnumbered_half();
                 let taken = match begins {
                     true => Taken::Receive(self.receive_now(&mut core, envelope, *message, needs_capacity)),
-                    false => Taken::Message(message),
+                    false => {
+                        let may_be_half = self.is_physical(envelope.source) && !message.is_all();
+                        if may_be_half {
+                            core.state.freed.add_probed(&envelope);
+                        }
+                        Taken::Message { message, may_be_half }
+                    }
                 };
                 Ok(Some(MatchedMessage { envelope, needs_capacity, message: Some(taken), owner: None }))
             }
@@ -149,13 +155,21 @@ impl Endpoint {
 
     fn receive_taken(&self, envelope: Envelope, taken: Taken, capacity: usize) -> RequestId {
         let mut core = self.lock();
-        match taken {
-            Taken::Message(message) => self.receive_now(&mut core, envelope, *message, capacity),
+        let id = match taken {
+            Taken::Message { message, may_be_half } => {
+                let id = self.receive_now(&mut core, envelope, *message, capacity);
+                if may_be_half {
+                    self.note_received(&mut core.state, &envelope);
+                }
+                id
+            }
             Taken::Receive(id) => {
                 receive_with(&mut core.state, id, capacity);
                 id
             }
-        }
+        };
+        self.call_for_rest(&mut core, id, Some(envelope.source));
+        id
     }
 
     fn receive_now(

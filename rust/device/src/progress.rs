@@ -57,6 +57,14 @@ impl Endpoint {
         }
     }
 
+    /// Takes in all that ranks which are gone have sent, before something is given up because of them: who has finished may
+    /// have sent right before it.
+    #[cold]
+    pub(crate) fn take_in_last(&self, core: &mut Core) {
+        core.inbox.poll_gone();
+        self.take_in(core);
+    }
+
     /// Drives this rank's progress for another one that waits, unless its own threads do.
     pub(crate) fn help(&self) {
         if !self.wire.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::DeviceError;
 use crate::requests::RequestId;
 use crate::stats::Stats;
+use crate::unreceived::Unreceived;
 use crate::waiting::Patience;
 
 impl Comm {
@@ -133,6 +134,16 @@ impl Comm {
             Engine::Packets(endpoint) => endpoint.finish(patience),
             #[cfg(not(loom))]
             Engine::Library(group) => group.owner().finish(patience),
+        }
+    }
+
+    /// What this rank has finished with and no receive took, as a warning for people; none when there is nothing, and the second
+    /// time.
+    pub fn take_unreceived(&self) -> Option<Unreceived> {
+        match self.engine() {
+            Engine::Packets(endpoint) => endpoint.take_unreceived(),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().take_unreceived(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! How a rank sends to ranks that get copies: what leaves before it is matched uses the receiver's memory, and counts for it.
 
+use std::sync::atomic::Ordering;
+
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::context::shadow;
 
@@ -26,27 +28,39 @@ impl Endpoint {
             self.progress(&mut self.lock());
         }
         match (message.second_slab(), self.wire.is_foreign(dest)) {
-            (None, _) => Ok(self.start_single(dest, header, message, mode)),
+            (None, _) => self.start_single(dest, header, message, mode),
             (Some(second), false) => self.start_paired(dest, header, message, second, mode),
             (Some(second), true) => self.start_for_foreign(dest, header, message, second, mode),
         }
     }
 
-    fn start_single(&self, dest: u32, header: Header, message: &Message, mode: Mode) -> Option<RequestId> {
+    fn start_single(
+        &self,
+        dest: u32,
+        header: Header,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
         let len = message.first_len();
         let leave = self.leave(dest, len, mode, 0);
         // Nothing may come between the halves of a message to a foreign rank, which are queued under the lock.
         if leave.kind == Kind::Eager
-            && self.queued_count.load(std::sync::atomic::Ordering::Acquire) == 0
+            && self.queued_count.load(Ordering::Acquire) == 0
             && !self.wire.is_foreign(dest)
             && self.wire.try_send(dest, header, Outgoing::Message(message))
         {
-            return None;
+            return Ok(None);
         }
         let payload = Payload::Physical(message.first_slab().clone(), len);
-        let work = send(dest, header.tag, Some(len), leave.charged);
-        let id = self.queue(dest, Header { kind: leave.kind, ..header }, payload, work);
-        self.unless_done(id, &leave)
+        let work = send(dest, header.tag, Some(len), leave.charged, mode);
+        let mut core = self.lock();
+        if leave.kind.is_answered() {
+            self.check_unmatched(&mut core, dest, header.context, 1)
+                .inspect_err(|_| self.return_credit(dest, leave.charged))?;
+        }
+        let id = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
+        drop(core);
+        Ok(self.unless_done(id, &leave))
     }
 
     /// Both halves of a split message, paired by number.
@@ -61,10 +75,22 @@ impl Endpoint {
         let (number, second_tag, first) = self.open_numbered(message)?;
         let (len, second_len) = (message.first_len(), message.secondary_len());
         let leave = self.leave(dest, len, mode, second_len);
+        let mut core = self.lock();
+        // Both halves or none.
+        let waiting = 1 + u32::from(leave.kind.is_answered());
+        if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
+            core.state.pairs.close(number);
+            if leave.has_credit {
+                self.return_credit(
+                    dest,
+                    self.counted_remote(dest, len) + self.counted_remote(dest, second_len),
+                );
+            }
+            return Err(error);
+        }
         let payload = Payload::Physical(first, len);
-        let work = send(dest, header.tag, None, leave.charged);
-        let id = self.queue(dest, Header { kind: leave.kind, ..header }, payload, work);
-        let id = self.unless_done(id, &leave);
+        let work = send(dest, header.tag, None, leave.charged, mode);
+        let first = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
         // The second half always waits to be matched: its number is free again only then.
         let kind = match leave.has_credit && second_len <= self.wire.eager_max(dest) {
             true => Kind::Synchronous,
@@ -72,12 +98,14 @@ impl Endpoint {
         };
         let charged = if leave.has_credit { self.counted_remote(dest, second_len) } else { 0 };
         let logical_len = message.logical_len();
-        let work = Work::Send { dest, tag: header.tag, len: Some(logical_len), pair: Some(number), charged };
+        let (tag, len, pair) = (header.tag, Some(logical_len), Some(number));
+        let work = Work::Send { dest, tag, len, pair, charged, mode };
         let header = Header { kind, context: shadow(header.context), tag: second_tag, token: 0 };
-        if let Some(id) = self.queue(dest, header, Payload::Physical(second.clone(), second_len), work) {
-            self.detach(id);
-        }
-        Ok(id)
+        let payload = Payload::Physical(second.clone(), second_len);
+        let second = self.queue_locked(&mut core, dest, header, payload, work);
+        drop(core);
+        second.into_iter().for_each(|id| self.detach(id));
+        Ok(self.unless_done(first, &leave))
     }
 
     /// Both halves of a split message to a rank that knows no pairing numbers: the second directly behind the first, in the same
@@ -94,12 +122,13 @@ impl Endpoint {
         // A message that came from one of ours has a number in it.
         let first = self.numbered(message, 0)?;
         let mut core = self.lock();
+        self.check_unmatched(&mut core, dest, header.context, 2)?;
         let kind = self.foreign_kind(dest, len, mode);
-        let work = send(dest, header.tag, None, 0);
+        let work = send(dest, header.tag, None, 0, mode);
         let payload = Payload::Physical(first, len);
         let first = self.queue_locked(&mut core, dest, Header { kind, ..header }, payload, work);
         let kind = self.foreign_kind(dest, second_len, mode);
-        let work = send(dest, header.tag, Some(message.logical_len()), 0);
+        let work = send(dest, header.tag, Some(message.logical_len()), 0, mode);
         let payload = Payload::Physical(second.clone(), second_len);
         let second = self.queue_locked(&mut core, dest, Header { kind, ..header }, payload, work);
         drop(core);
@@ -143,6 +172,11 @@ impl Endpoint {
             false => (len as u64).min(self.config.credit / LARGE_PART),
         };
         counted + CREDIT_OVERHEAD
+    }
+
+    /// A message that counted for so much has not left and never will.
+    pub(crate) fn return_credit(&self, dest: u32, counted: u64) {
+        self.sent[dest as usize].sent.fetch_sub(counted, Ordering::Relaxed);
     }
 
     fn take_remote_credit(&self, dest: u32, counted: u64) -> bool {

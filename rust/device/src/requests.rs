@@ -6,6 +6,7 @@ use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::matching::PostId;
 
+use crate::endpoint::Mode;
 use crate::error::DeviceError;
 use crate::waiting::Waiter;
 
@@ -17,7 +18,7 @@ pub struct RequestId {
 }
 
 /// What a finished operation gives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Completed {
     /// The message's envelope with its source numbered in the world; none for a send.
     pub envelope: Option<Envelope>,
@@ -45,6 +46,8 @@ pub(crate) enum Work {
         pair: Option<u32>,
         /// Octets that count against the credit until this is done.
         charged: u64,
+        /// How the program has sent it.
+        mode: Mode,
     },
     /// A receive.
     Receive(Receive),
@@ -82,6 +85,23 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    fn dest(&self) -> Option<u32> {
+        match self.work {
+            Work::Send { dest, .. } => Some(dest),
+            Work::Receive(_) => None,
+        }
+    }
+
+    fn is_standard(&self) -> bool {
+        matches!(self.work, Work::Send { mode: Mode::Standard, .. })
+    }
+
+    /// Whether a send that fails so counts as not delivered: a receiver that finishes names what it has not received of
+    /// standard sends, while a synchronous send asks to know.
+    fn is_missed(&self, error: &DeviceError) -> bool {
+        !(self.is_standard() && matches!(error, DeviceError::PeerFinished { .. }))
+    }
+
     /// Destination, tag and logical length of a send that stands for a message.
     fn send(&self) -> Option<(u32, i32, usize)> {
         match self.work {
@@ -180,17 +200,41 @@ impl Requests {
         })
     }
 
-    /// Destination, tag and logical length of the sends that are under way, or have failed and nobody has waited for.
-    pub(crate) fn unfinished_sends(&self) -> impl Iterator<Item = (u32, i32, usize)> {
+    /// Destination, tag and logical length of the sends that are under way, or have failed and nobody has waited for. Standard
+    /// sends to ranks that receive nothing more do not count.
+    pub(crate) fn unfinished_sends(
+        &self,
+        has_finished: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (u32, i32, usize)> {
         let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
         requests
-            .filter(|r| !matches!(r.outcome, Some(Ok(_) | Err(DeviceError::Cancelled))))
+            .filter(move |request| match &request.outcome {
+                Some(Ok(_) | Err(DeviceError::Cancelled)) => false,
+                Some(Err(error)) => request.is_missed(error),
+                None => !request.dest().is_some_and(&has_finished) || !request.is_standard(),
+            })
             .filter_map(Request::send)
     }
 
-    /// Destination, tag and logical length of a send that nobody will ask for the outcome of.
-    pub(crate) fn forgotten_send(&mut self, id: RequestId) -> Option<(u32, i32, usize)> {
-        self.get(id).filter(|r| r.detached).and_then(|r| r.send())
+    /// Destination, tag and logical length of a send that fails, that nobody will ask for the outcome of, and that is missed.
+    pub(crate) fn forgotten_send(&mut self, id: RequestId, error: &DeviceError) -> Option<(u32, i32, usize)> {
+        self.get(id).filter(|r| r.detached && r.is_missed(error)).and_then(|r| r.send())
+    }
+
+    /// The requests that somebody may still ask for, as they are when their rank has gone: done, or refused.
+    #[cfg(not(loom))]
+    pub(crate) fn outcomes(&self, rank: u32) -> Requests {
+        let outcome = |entry: &Entry| {
+            let request = entry.request.as_ref().filter(|request| !request.detached)?;
+            let outcome = request.outcome.clone().unwrap_or(Err(DeviceError::Finished { rank }));
+            let work =
+                Work::Send { dest: rank, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard };
+            Some(Request { work, outcome: Some(outcome), waiters: Vec::new(), detached: false })
+        };
+        let entry = |entry: &Entry| Entry { generation: entry.generation, request: outcome(entry) };
+        let entries: Vec<Entry> = self.entries.iter().map(entry).collect();
+        let free = (0..).zip(&entries).filter(|(_, entry)| entry.request.is_none());
+        Requests { free: free.map(|(index, _)| index).collect(), entries }
     }
 
     /// Number of requests whose outcome nobody has taken.

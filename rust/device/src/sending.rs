@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::{Message, SlabError};
+use mpjdev_proto::context::is_collective;
 
-use crate::config::{CREDIT_OVERHEAD, SPARSE, UNANSWERED_MAX};
+use crate::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE};
 use crate::endpoint::{Core, Endpoint, Mode, State};
 use crate::error::DeviceError;
 use crate::outbox::Queued;
@@ -98,7 +99,7 @@ impl Endpoint {
             true => self.slim(message).unwrap_or_else(|_| message.clone()),
             false => message.clone(),
         };
-        let work = send(dest, header.tag, Some(message.logical_len()), 0);
+        let work = send(dest, header.tag, Some(message.logical_len()), 0, Mode::Standard);
         self.queue(dest, header, Payload::Whole(waits), work)
     }
 
@@ -121,9 +122,11 @@ impl Endpoint {
         if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
             return Ok(self.send_eager(dest, header, &copy));
         }
-        let work = send(dest, header.tag, Some(message.logical_len()), 0);
+        let work = send(dest, header.tag, Some(message.logical_len()), 0, mode);
         let header = Header { kind: Kind::Synchronous, ..header };
-        Ok(self.queue(dest, header, Payload::Whole(copy), work))
+        let mut core = self.lock();
+        self.check_unmatched(&mut core, dest, header.context, 1)?;
+        Ok(self.queue_locked(&mut core, dest, header, Payload::Whole(copy), work))
     }
 
     /// The message as it may wait: a copy of what others cannot see, and of what holds much more memory than it has octets,
@@ -183,6 +186,36 @@ impl Endpoint {
         self.sent[dest as usize].sent.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
+    /// Whether so many more messages to a rank may wait to be matched, past the credit. They would occupy memory there that
+    /// nothing but receives gives back, and to wait for those could take for ever.
+    ///
+    /// # Errors
+    /// They may not.
+    pub(crate) fn check_unmatched(
+        &self,
+        core: &mut Core,
+        dest: u32,
+        context: u64,
+        more: u32,
+    ) -> Result<(), DeviceError> {
+        let count = |state: &State| state.unanswered[dest as usize] + state.outbox.answered_to(dest);
+        let max = match is_collective(context) {
+            true => self.config.unmatched_limit(),
+            false => self.config.unmatched_max(),
+        };
+        if count(&core.state) + more <= max {
+            return Ok(());
+        }
+        // Answers may be here that nobody has looked at.
+        self.progress(core);
+        let count = count(&core.state);
+        if count + more <= max {
+            return Ok(());
+        }
+        let octets = |count: u32| u64::from(count) * ENVELOPE_LEN;
+        Err(DeviceError::Unmatched { rank: dest, count, octets: octets(count), limit: octets(max) })
+    }
+
     /// Queues a packet behind those that wait, and sends what can be sent. Gives the request unless it is done.
     pub(crate) fn queue(&self, dest: u32, header: Header, payload: Payload, work: Work) -> Option<RequestId> {
         self.queue_locked(&mut self.lock(), dest, header, payload, work)
@@ -198,7 +231,7 @@ impl Endpoint {
     ) -> Option<RequestId> {
         let state = &mut core.state;
         let id = state.requests.add(work);
-        let waits = matches!(header.kind, Kind::Synchronous | Kind::Announced);
+        let waits = header.kind.is_answered();
         if waits {
             header.token = id.into();
         }
@@ -249,18 +282,13 @@ impl Endpoint {
         let mut outbox = std::mem::take(&mut state.outbox);
         let mut unanswered = std::mem::take(&mut state.unanswered);
         let mut try_send = |packet: &Queued| {
-            let waiting = &mut unanswered[packet.dest as usize];
-            let waits = matches!(packet.header.kind, Kind::Synchronous | Kind::Announced);
-            if waits && *waiting >= UNANSWERED_MAX {
-                return false;
-            }
             let body = match &packet.payload {
                 None => Outgoing::Nothing,
                 Some(Payload::Whole(message)) => Outgoing::Message(message),
                 Some(physical) => Outgoing::Payload(physical),
             };
             let sent = self.wire.try_send(packet.dest, packet.header, body);
-            *waiting += u32::from(sent && waits);
+            unanswered[packet.dest as usize] += u32::from(sent && packet.header.kind.is_answered());
             sent
         };
         outbox.send(&mut try_send, |packet| {
@@ -295,6 +323,6 @@ impl Endpoint {
 }
 
 /// The work of a send that is no second half.
-pub(crate) fn send(dest: u32, tag: i32, len: Option<usize>, charged: u64) -> Work {
-    Work::Send { dest, tag, len, pair: None, charged }
+pub(crate) fn send(dest: u32, tag: i32, len: Option<usize>, charged: u64, mode: Mode) -> Work {
+    Work::Send { dest, tag, len, pair: None, charged, mode }
 }

@@ -41,6 +41,14 @@ pub enum Kind {
     Withdrawn,
 }
 
+impl Kind {
+    /// Whether its receiver answers it when it is matched.
+    #[inline]
+    pub(crate) fn is_answered(self) -> bool {
+        matches!(self, Kind::Synchronous | Kind::Announced)
+    }
+}
+
 /// What every packet carries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
@@ -153,6 +161,17 @@ pub enum Incoming<'a> {
     Lost(mpjdev_buffer::SlabError),
 }
 
+/// What a rank that finishes has sent to another one, and the other's machine has not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unacked {
+    /// The other rank.
+    pub rank: u32,
+    /// Number of messages; none where a stream of octets is acknowledged.
+    pub messages: Option<usize>,
+    /// Octets, with headers where a stream is acknowledged.
+    pub octets: u64,
+}
+
 /// What is known about a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerState {
@@ -239,8 +258,9 @@ pub trait Wire: Debug + Send + Sync {
         None
     }
 
-    /// Tells everybody that this rank has finished.
-    fn finish(&self);
+    /// Tells everybody that this rank has finished. Gives what was sent to ranks that are there and that their machines had not
+    /// acknowledged when this gave up.
+    fn finish(&self) -> Vec<Unacked>;
 
     /// Ends the job: every operation of every rank fails from now on.
     fn fail(&self, why: &str);
@@ -278,4 +298,8 @@ pub trait Inbox: Debug + Send {
     /// Hands the packets that have arrived to `each`, in order per source, at most `most`; gives how many. A source that
     /// sends what it must not is not listened to any more, where sources are not trusted.
     fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize;
+
+    /// From now on polls ranks that have finished or died although no hint says that they have sent something: hints may be
+    /// lost, and nobody repeats those of a rank that is gone.
+    fn poll_gone(&mut self) {}
 }

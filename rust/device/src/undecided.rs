@@ -25,6 +25,11 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// What is kept, in order.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Envelope, &Box<Unexpected>)> {
+        self.held.iter().map(|(envelope, message)| (*envelope, message))
+    }
+
     fn is_of(&self, envelope: &Envelope) -> bool {
         (self.source, self.context) == (envelope.source, envelope.context)
     }

@@ -36,6 +36,19 @@ impl Unexpected {
         first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
     }
 
+    /// Octets of both payloads, as far as the headers are here.
+    pub(crate) fn payload_len(&self) -> usize {
+        let second_len = match &self.payload {
+            Ok(Payload::Whole(message)) if message.is_split() => message.secondary_len(),
+            Ok(Payload::Parts(_, (_, len))) => *len,
+            Ok(Payload::Physical(slab, len)) if !is_all(slab.words(), *len) => {
+                parse_first(slab.words(), *len).map_or(0, |(_, secondary)| secondary.secondary_len)
+            }
+            _ => 0,
+        };
+        self.needs_capacity() + second_len
+    }
+
     /// What its sender, which waits, has numbered it with.
     pub(crate) fn token(&self) -> Option<u64> {
         self.charge.token
@@ -196,6 +209,7 @@ impl Endpoint {
                 }
                 self.matched(state, source, &charge, 0);
             }
+            (None, _) if state.is_freed(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
                 let payload = self.keep(body, None);
                 state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));

@@ -3,7 +3,8 @@
 use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::layout::{
-    FLAGS_FIELD, HEADER_LEN, LEN_FIELD, MODE_FIELD, MODE_SHIFT, NUMBERS_FIELD, TRAILER_LEN,
+    ACK_HIGH_FIELD, FIXED_LEN, FLAGS_FIELD, HEADER_LEN, LEN_FIELD, MODE_FIELD, MODE_SHIFT, NUMBERS_FIELD,
+    SACK_WORDS_MAX, SEQ_HIGH_FIELD, TRAILER_LEN,
 };
 use mpjdev_proto::datagram::packet::{Packet, checksum, emit_classic, parse_classic};
 
@@ -35,7 +36,7 @@ fn classic(octets: &[u8]) -> Result<(), PacketError> {
     assert_eq!((header.len as usize, HEADER_LEN + data.len()), (data.len(), octets.len()));
     let mut again = vec![0xcc; octets.len()];
     assert_eq!(emit_classic(&header, data, &mut again), Ok(octets.len()));
-    assert_eq!(again, expected(octets, header.numbers));
+    assert_eq!(again, expected(octets, header.numbers, false));
     Ok(())
 }
 
@@ -47,7 +48,7 @@ fn modern(octets: &[u8]) -> Result<(), PacketError> {
     assert_eq!(packet.check(), Ok(()));
     let mut again = vec![0xcc; octets.len()];
     assert_eq!(packet.emit(data, &mut again), Ok(octets.len()));
-    let mut expected = expected(octets, packet.header.numbers);
+    let mut expected = expected(octets, packet.header.numbers, true);
     if packet.extension.checked {
         // It was that of octets which we do not write.
         let end = octets.len() - TRAILER_LEN;
@@ -59,13 +60,19 @@ fn modern(octets: &[u8]) -> Result<(), PacketError> {
 }
 
 /// The octets with 0 for a number that is not valid.
-fn expected(octets: &[u8], numbers: Numbers) -> Vec<u8> {
+fn expected(octets: &[u8], numbers: Numbers, is_modern: bool) -> Vec<u8> {
     let mut octets = octets.to_vec();
     if numbers.seq.is_none() {
         octets[0..2].fill(0);
+        if is_modern {
+            octets[SEQ_HIGH_FIELD].fill(0);
+        }
     }
     if numbers.ack.is_none() {
         octets[2..4].fill(0);
+        if is_modern {
+            octets[ACK_HIGH_FIELD].fill(0);
+        }
     }
     octets
 }
@@ -85,6 +92,10 @@ fn check(octets: &[u8], error: &PacketError) {
         }
         PacketError::Beyond { offset, len, total } => {
             assert!(offset.checked_add(u64::from(len)).is_none_or(|end| end > total), "{error}");
+        }
+        PacketError::SackWords { count } => {
+            assert!(count == 0 || usize::from(count) > SACK_WORDS_MAX);
+            assert_eq!(count.to_be_bytes(), octets[FIXED_LEN..FIXED_LEN + 2]);
         }
         PacketError::Reserved { value, .. } => assert_ne!(value, 0),
         PacketError::Checksum { found, computed } => assert_ne!(found, computed),

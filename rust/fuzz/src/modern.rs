@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request};
+use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::layout::SACK_WORDS_MAX;
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path, Settings};
 use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 /// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls use few.
 ///
@@ -140,16 +141,13 @@ impl Book {
     }
 
     fn packet(&self, with: &[u8]) -> Packet {
-        let [kind, flags, seq, ack, id, destination, total, offset, sack, ..] = *with else {
+        let [kind, flags, seq, ack, id, destination, total, offset_octet, sack, ..] = *with else {
             unreachable!("a call has twelve octets");
         };
         let modes =
             [Mode::Short, Mode::Long, Mode::RequestSend, Mode::OkToSend, Mode::AntiSend, Mode::AntiSendOk];
         let header = Header {
-            numbers: Numbers {
-                seq: (kind & 8 == 0).then(|| Sequence::from_bits(u16::from(seq))),
-                ack: (kind & 16 == 0).then(|| Sequence::from_bits(u16::from(ack))),
-            },
+            numbers: Numbers::default(),
             mode: modes[usize::from(kind & 7) % modes.len()],
             context_id: u16::from(with[9] & 3),
             lrank: 0,
@@ -157,7 +155,7 @@ impl Book {
             len: u32::from(with[10]),
         };
         let (message_id, destination_id) = (u32::from(id), u32::from(destination) << 16 | u32::from(id & 3));
-        let (total, offset) = (u64::from(total) * u64::from(with[11]), u64::from(offset));
+        let (total, offset) = (u64::from(total) * u64::from(with[11]), u64::from(offset_octet));
         let connection = if kind & 128 == 0 { 7 } else { 8 };
         let mut extension = Extension::new(connection, u16::from(with[11]));
         extension.ack_req = flags & 1 != 0;
@@ -166,7 +164,10 @@ impl Book {
         extension.rst = flags & 4 != 0 && kind & 128 != 0;
         extension.sync = flags & 8 != 0;
         extension.duplicate = flags & 16 != 0;
-        extension.sack = (flags & 32 != 0).then_some(u64::from(sack) * 0x0101_0101);
+        extension.sack = (flags & 32 != 0).then(|| {
+            let words = [u64::from(sack) * 0x0101_0101; SACK_WORDS_MAX];
+            Sack::new(&words[..usize::from(offset_octet) % words.len()])
+        });
         extension.delay_us = (flags & 64 != 0).then_some(u16::from(sack));
         extension.context = (flags & 128 != 0).then_some(u64::from(sack) << 40);
         match kind >> 5 & 3 {
@@ -175,7 +176,11 @@ impl Book {
             3 => extension.fragment = Some(Fragment { message_id, destination_id, total, offset }),
             _ => {}
         }
-        Packet { header, extension }
+        // Around the numbers that are due, and those that have the same low bits.
+        let full = |low: u8| FullSequence::from_bits(u32::from(low) | u32::from(with[9] >> 2 & 1) << 15);
+        let mut packet = Packet { header, extension };
+        packet.number((kind & 8 == 0).then(|| full(seq)), (kind & 16 == 0).then(|| full(ack)));
+        packet
     }
 
     fn delivered(&mut self, delivery: Delivery) {

@@ -19,7 +19,7 @@ use mpjdev_buffer::patch::{Block, Patch};
 use mpjdev_buffer::{Place, Type};
 
 use crate::boundary::Env;
-use crate::error::Failure;
+use crate::error::{Failure, zeroed};
 
 /// Up to this many elements the region functions are faster than the critical pair (tooling.md 2.3 measured it).
 const REGION_MAX: usize = 128;
@@ -219,9 +219,9 @@ impl Array {
         let from = place.as_ptr().cast_const();
         assert!(patch.count() * size == place.len());
         let fix = fix(self.element, foreign, true);
-        let mut fixed = Vec::new();
+        let mut fixed: Vec<u64> = Vec::new();
         if fix != Fix::Plain {
-            fixed.resize(self.block_max().min(patch.count()), 0u64);
+            fixed = zeroed(self.block_max().min(patch.count()))?;
         }
         self.in_blocks(env, patch, Access::Write, |array, block, done| {
             // SAFETY: as in str_gather; `fixed` has room for a block of the largest elements.

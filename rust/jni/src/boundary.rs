@@ -7,8 +7,9 @@
 //! All methods go this way, not only the hot ones: one mechanism, 8 ns instead of the jni crate's 43. Exceptions and upcalls
 //! go by the raw functions as well ([`throw_named`] says why); the crate's typed calls convert texts.
 
+mod upcalls;
+
 use std::any::Any;
-use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -28,13 +29,22 @@ const ABI: i32 = 3;
 
 /// The calling thread's Java environment, for the length of one call.
 #[derive(Debug)]
-pub(crate) struct Env(*mut sys::JNIEnv);
+pub(crate) struct Env {
+    raw: *mut sys::JNIEnv,
+    /// What an upcall has thrown; null for nothing.
+    thrown: sys::jthrowable,
+}
 
 impl Env {
+    #[inline(always)]
+    fn new(raw: *mut sys::JNIEnv) -> Env {
+        Env { raw, thrown: std::ptr::null_mut() }
+    }
+
     /// The raw environment, for the array copies.
     #[inline(always)]
     pub(crate) fn raw(&self) -> *mut sys::JNIEnv {
-        self.0
+        self.raw
     }
 }
 
@@ -52,7 +62,7 @@ impl Received {
         let field = DETAIL.load(Ordering::Acquire);
         if !self.0.is_null() && !field.is_null() {
             // SAFETY: `Native` passes an object of the class that the field was looked up in.
-            unsafe { ((**env.0).v1_1.SetLongField)(env.0, self.0, field, detail) }
+            unsafe { ((**env.raw).v1_1.SetLongField)(env.raw, self.0, field, detail) }
         }
     }
 }
@@ -61,13 +71,13 @@ impl Received {
 fn find_fields(env: &mut Env) -> Result<(), Failure> {
     // SAFETY: the environment is the calling thread's; the names are those of the class beside `Native`.
     let field = unsafe {
-        let functions = &(**env.0).v1_1;
-        let class = (functions.FindClass)(env.0, c"mpjdev/core/Received".as_ptr());
+        let functions = &(**env.raw).v1_1;
+        let class = (functions.FindClass)(env.raw, c"mpjdev/core/Received".as_ptr());
         if class.is_null() {
             return Err(Failure::Pending);
         }
-        let field = (functions.GetFieldID)(env.0, class, c"detail".as_ptr(), c"J".as_ptr());
-        (functions.DeleteLocalRef)(env.0, class);
+        let field = (functions.GetFieldID)(env.raw, class, c"detail".as_ptr(), c"J".as_ptr());
+        (functions.DeleteLocalRef)(env.raw, class);
         field
     };
     if field.is_null() {
@@ -77,72 +87,13 @@ fn find_fields(env: &mut Env) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Env {
-    /// Whether the calling thread has been interrupted; its flag stays.
-    pub(crate) fn is_interrupted(&mut self) -> bool {
-        self.upcall(c"isInterrupted")
-    }
-
-    /// What a method of `mpjdev.core.Upcalls` says; false when an exception is pending or comes of it.
-    ///
-    /// By the raw functions, for the reason that [`throw_named`] has. The reference to the class is given back, since a wait
-    /// asks again and again.
-    fn upcall(&mut self, method: &CStr) -> bool {
-        // SAFETY: the environment is the calling thread's; no function but `ExceptionCheck` is called while an exception is
-        // pending; the method is static, takes nothing and gives a boolean.
-        unsafe {
-            let functions = &**self.0;
-            if (functions.v1_2.ExceptionCheck)(self.0) {
-                return false;
-            }
-            let class = (functions.v1_1.FindClass)(self.0, c"mpjdev/core/Upcalls".as_ptr());
-            if class.is_null() {
-                return false;
-            }
-            let id = (functions.v1_1.GetStaticMethodID)(self.0, class, method.as_ptr(), c"()Z".as_ptr());
-            let answer = !id.is_null()
-                && (functions.v1_1.CallStaticBooleanMethodA)(self.0, class, id, std::ptr::null());
-            let threw = (functions.v1_2.ExceptionCheck)(self.0);
-            (functions.v1_1.DeleteLocalRef)(self.0, class);
-            answer && !threw
-        }
-    }
-}
-
-/// The JVM, from when the library is loaded.
-static VM: AtomicPtr<sys::JavaVM> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Notes the JVM for [`reclaim`].
-fn find_vm(env: &mut Env) {
-    let mut vm = std::ptr::null_mut();
-    // SAFETY: the environment is the calling thread's.
-    if unsafe { ((**env.0).v1_1.GetJavaVM)(env.0, &raw mut vm) } == sys::JNI_OK {
-        VM.store(vm, Ordering::Release);
-    }
-}
-
-/// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little.
-fn reclaim() {
-    let vm = VM.load(Ordering::Acquire);
-    if vm.is_null() {
-        return;
-    }
-    let mut env = std::ptr::null_mut();
-    // SAFETY: the JVM that has loaded this library; it does not end before it.
-    let found = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, sys::JNI_VERSION_1_8) };
-    // A thread that is not Java's has nobody to ask.
-    if found == sys::JNI_OK {
-        Env(env.cast()).upcall(c"reclaim");
-    }
-}
-
 /// A text argument.
 fn text(env: &mut Env, raw: jstring) -> Result<String, Failure> {
     if raw.is_null() {
         return Err(Failure::Null { name: "text" });
     }
     // SAFETY: the environment is the calling thread's; `raw` is a string of this call.
-    let mut unowned = unsafe { EnvUnowned::from_raw(env.0) };
+    let mut unowned = unsafe { EnvUnowned::from_raw(env.raw) };
     let read = unowned.with_env_no_catch(|env| -> jni::errors::Result<String> {
         // SAFETY: as above.
         let string = unsafe { JString::from_raw(env, raw) };
@@ -188,7 +139,7 @@ impl Answer for String {
     type Raw = Text;
     fn raw(self, env: &Env) -> Text {
         // SAFETY: the environment is the calling thread's, for the length of this call.
-        let mut unowned = unsafe { EnvUnowned::from_raw(env.0) };
+        let mut unowned = unsafe { EnvUnowned::from_raw(env.raw) };
         let made =
             unowned.with_env(|env| -> jni::errors::Result<jstring> { Ok(env.new_string(self)?.into_raw()) });
         match made.into_outcome() {
@@ -225,7 +176,7 @@ impl Env {
         // SAFETY: the environment is the calling thread's. The place is good, and stays so as the caller promises; relaxed
         // atomics and Java's own accesses to it may race, as with a peer that changes its messages.
         let made = unsafe {
-            ((**self.0).v1_4.NewDirectByteBuffer)(self.0, place.as_ptr().cast(), place.len() as jlong)
+            ((**self.raw).v1_4.NewDirectByteBuffer)(self.raw, place.as_ptr().cast(), place.len() as jlong)
         };
         if made.is_null() { Err(Failure::Pending) } else { Ok(DirectView(made)) }
     }
@@ -234,7 +185,7 @@ impl Env {
 /// Runs a body; a failure or a panic becomes the pending Java exception.
 #[inline(always)]
 fn guard<R: Answer>(env: *mut sys::JNIEnv, body: impl FnOnce(&mut Env) -> Result<R, Failure>) -> R::Raw {
-    let mut env = Env(env);
+    let mut env = Env::new(env);
     match catch_unwind(AssertUnwindSafe(|| body(&mut env).map(|r| r.raw(&env)))) {
         Ok(Ok(raw)) => raw,
         Ok(Err(failure)) => raise(&env, &failure),
@@ -245,9 +196,11 @@ fn guard<R: Answer>(env: *mut sys::JNIEnv, body: impl FnOnce(&mut Env) -> Result
 #[cold]
 #[inline(never)]
 fn raise<R: Default>(env: &Env, failure: &Failure) -> R {
-    if let Some(class) = failure.java_class() {
-        throw(env, class, &failure.to_string());
+    // A wait that was given up because an upcall threw: that says why. Whatever else has failed says so itself.
+    if failure.is_interruption() && env.throw_again() {
+        return R::default();
     }
+    throw(env, failure.java_class(), &failure.to_string());
     R::default()
 }
 
@@ -288,13 +241,13 @@ fn throw_named(env: &Env, class: &'static JNIStr, text: &str) {
     // SAFETY: the environment is the calling thread's, for the length of this call; both texts end in a zero. No function
     // but `ExceptionCheck` is called while an exception is pending: a class that is not found leaves its own.
     unsafe {
-        let functions = &(**env.0).v1_2;
-        if (functions.ExceptionCheck)(env.0) {
+        let functions = &(**env.raw).v1_2;
+        if (functions.ExceptionCheck)(env.raw) {
             return;
         }
-        let class = (functions.FindClass)(env.0, class.as_ptr());
+        let class = (functions.FindClass)(env.raw, class.as_ptr());
         if !class.is_null() {
-            (functions.ThrowNew)(env.0, class, text.as_ptr());
+            (functions.ThrowNew)(env.raw, class, text.as_ptr());
         }
     }
 }
@@ -551,8 +504,9 @@ natives! {
 fn abi(env: &mut Env) -> Result<i32, Failure> {
     quiet_panics();
     find_fields(env)?;
-    find_vm(env);
-    crate::handle::pool().set_reclaim(reclaim);
+    upcalls::find_vm(env);
+    crate::handle::pool().set_reclaim(upcalls::reclaim);
+    crate::handle::pool().set_make_room(upcalls::make_room);
     Ok(ABI)
 }
 

@@ -6,7 +6,7 @@ use mpjdev_buffer::{BufferError, Encoding, Message, Place, ReadBuffer, Type, Wri
 
 use crate::array::{Array, Direct, IntArray, Picked};
 use crate::boundary::Env;
-use crate::error::Failure;
+use crate::error::{Failure, reserved, zeroed};
 use crate::handle::{self, Kind};
 
 /// Flag of a call: empty the buffer first (Java's `clear()`).
@@ -17,11 +17,15 @@ pub(crate) const RESET: i32 = 2;
 /// Flag of a call: the byte order of a direct buffer is not this machine's.
 pub(crate) const FOREIGN: i32 = 4;
 
+/// Flag of a view: its section is prepared, and neither made part of the message nor passed.
+pub(crate) const STAGED: i32 = 8;
+
 /// What Java must see as well.
-pub(crate) const CONSTANTS: [(&str, i64); 4] = [
+pub(crate) const CONSTANTS: [(&str, i64); 5] = [
     ("CLEAR", CLEAR as i64),
     ("RESET", RESET as i64),
     ("FOREIGN", FOREIGN as i64),
+    ("STAGED", STAGED as i64),
     ("MAX_CAPACITY", mpjdev_buffer::layout::CAPACITY_MAX as i64),
 ];
 
@@ -211,11 +215,12 @@ fn patch(
         .into());
     }
     let (rank, exts, strs) = (rank as usize, exts as usize, strs as usize);
-    let (mut few, mut many) = ([0; 2 * FEW_DIMS], Vec::new());
+    let mut few = [0; 2 * FEW_DIMS];
+    let mut many;
     let dims = if rank <= FEW_DIMS {
         &mut few[..2 * rank]
     } else {
-        many.resize(2 * rank, 0);
+        many = zeroed(2 * rank)?;
         &mut many[..]
     };
     let (extents, strides) = dims.split_at_mut(rank);
@@ -452,7 +457,8 @@ pub(crate) fn patch_elements(
     elements: IntArray,
 ) -> Done {
     let patch = patch(env, length as usize, off, rank, exts, strs, &indexes)?;
-    let mut numbers: Vec<i32> = Vec::with_capacity(patch.count().min(elements.len()));
+    // All of them, although there may be room for fewer: a run is listed whole.
+    let mut numbers: Vec<i32> = reserved(patch.count())?;
     for run in patch.runs(usize::MAX) {
         numbers.extend((0..run.count as i64).map(|i| (run.start as i64 + run.stride * i) as i32));
     }

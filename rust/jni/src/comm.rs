@@ -12,7 +12,7 @@ use mpjdev_device::{
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, Received};
-use crate::error::Failure;
+use crate::error::{Failure, reserved, zeroed};
 use crate::handle::{self, Kind, Pending, Request};
 
 /// Nothing yet: not done, or nothing found.
@@ -90,7 +90,7 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
 
 /// Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
 pub(crate) fn process_world(env: &mut Env) -> Answer {
-    match job::join(Config::default(), handle::pool(), &mut || !env.is_interrupted())? {
+    match job::join(Config::default(), handle::pool(), &mut || env.may_wait())? {
         Some(joined) => {
             if let Some(endpoint) = joined.world.endpoint() {
                 handle::share(joined.source, endpoint);
@@ -135,10 +135,13 @@ pub(crate) fn free(_: &mut Env, comm: i64) -> Answer<()> {
     Ok(())
 }
 
-/// Ends this rank.
+/// Ends this rank. The warning of messages that no receive took is written here, for all faces.
 pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
     let comm = handle::comm(comm)?;
-    let finished = comm.finish(&mut || !env.is_interrupted());
+    let finished = comm.finish(&mut || env.may_wait());
+    if let Some(unreceived) = comm.take_unreceived() {
+        eprintln!("mpjdev: {unreceived}");
+    }
     if let Some(endpoint) = comm.endpoint() {
         handle::unshare(endpoint);
     }
@@ -174,7 +177,7 @@ pub(crate) fn send(
 /// Waits for a send that nobody has a request for; given up, it goes on by itself.
 #[cold]
 fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
-    match comm.wait(id, None, &mut || !env.is_interrupted()) {
+    match comm.wait(id, None, &mut || env.may_wait()) {
         Ok(_) => Ok(()),
         Err(error) => {
             comm.detach(id);
@@ -236,7 +239,7 @@ fn receive(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answ
             Err(direct) => direct,
         };
         let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv_after(direct, from, capacity, spare, &mut || !env.is_interrupted());
+        let result = comm.recv_after(direct, from, capacity, spare, &mut || env.may_wait());
         let (status, message) = end_receive(buffer, result)?;
         deliver(buffer, message);
         Ok(status)
@@ -298,7 +301,7 @@ fn deliver(buffer: i64, message: mpjdev_buffer::Message) {
 }
 
 pub(crate) fn probe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Received) -> Answer {
-    let status = handle::comm(comm)?.probe(from(source, tag), &mut || !env.is_interrupted())?;
+    let status = handle::comm(comm)?.probe(from(source, tag), &mut || env.may_wait())?;
     Ok(pack(env, &status, out))
 }
 
@@ -357,7 +360,7 @@ fn deadline(nanos: i64) -> Option<Instant> {
 
 pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: Received) -> Answer {
     let r = handle::request(request)?;
-    let result = r.comm.wait(r.id, deadline(nanos), &mut || !env.is_interrupted());
+    let result = r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait());
     match result {
         Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
         result => conclude(env, request, &r, result, out),
@@ -396,9 +399,9 @@ fn conclude(
 /// Waits until one of the first `count` requests is done and gives its place; zero handles are passed over.
 /// Gives -1 when all are zero.
 pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -> Answer<i32> {
-    let mut handles = vec![0; (count.max(0) as usize).min(requests.len())];
+    let mut handles = zeroed((count.max(0) as usize).min(requests.len()))?;
     requests.get_longs(env, &mut handles);
-    let mut active = Vec::new();
+    let mut active = reserved(handles.iter().filter(|h| **h != 0).count())?;
     for (place, &handle) in handles.iter().enumerate().filter(|(_, h)| **h != 0) {
         active.push((place, handle::request(handle)?));
     }
@@ -407,8 +410,9 @@ pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -
     if active.iter().any(|(_, r)| !r.comm.is_of_same_rank(&comm)) {
         return Err(DeviceError::MixedRanks.into());
     }
-    let ids: Vec<_> = active.iter().map(|(_, r)| r.id).collect();
-    let at = comm.wait_any(&ids, deadline(nanos), &mut || !env.is_interrupted())?;
+    let mut ids = reserved(active.len())?;
+    ids.extend(active.iter().map(|(_, r)| r.id));
+    let at = comm.wait_any(&ids, deadline(nanos), &mut || env.may_wait())?;
     Ok(active[at].0 as i32)
 }
 
@@ -424,8 +428,7 @@ pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
 /// Nobody will wait for this request; a second time is no error.
 pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
     let Some(Request { comm, id, buffer }) = handle::drop_request(request) else { return Ok(()) };
-    let detached = Pending::Detached(comm.clone(), id);
-    let kept = buffer.is_some_and(|b| handle::with_any_buffer(b, |b| b.pending = Some(detached)).is_ok());
+    let kept = buffer.is_some_and(|buffer| handle::detach_buffer(buffer, comm.clone(), id).is_ok());
     if !kept {
         comm.detach(id);
     }
@@ -444,7 +447,8 @@ pub(crate) fn start_dup(_: &mut Env, comm: i64) -> Answer {
 
 pub(crate) fn start_create(env: &mut Env, comm: i64, ids: IntArray) -> Answer {
     let comm = handle::comm(comm)?;
-    let mut ranks = vec![0; ids.len()];
+    // A list of more ranks than there are repeats one: one too many of them says so as well.
+    let mut ranks = zeroed(ids.len().min(comm.size() + 1))?;
     ids.get(env, 0, &mut ranks);
     handle::keep_operation(comm.start_create(&ranks))
 }
@@ -478,7 +482,7 @@ pub(crate) fn advance(env: &mut Env, operation: i64, blocking: bool) -> Answer {
 fn run(env: &mut Env, op: &mut Operation, blocking: bool) -> Result<Option<Outcome>, DeviceError> {
     loop {
         match op.advance()? {
-            None if blocking => op.wait(&mut || !env.is_interrupted())?,
+            None if blocking => op.wait(&mut || env.may_wait())?,
             outcome => return Ok(outcome),
         }
     }

@@ -29,9 +29,32 @@ pub(crate) enum Failure {
     Unusable { what: &'static str, why: &'static str },
     #[error("{name} is null")]
     Null { name: &'static str },
-    /// A Java exception is pending already and wins.
-    #[error("a Java exception is pending")]
+    #[error("the system has no memory for {asked} octets")]
+    Memory { asked: u64 },
+    /// A Java exception is pending already and wins. Where the JVM has failed without one, it was for want of memory.
+    #[error("the JVM has no memory to copy or show what was asked for")]
     Pending,
+}
+
+/// An empty vector with room for `len` elements: a length that a caller gives must not end the process.
+///
+/// # Errors
+/// The system has no memory for them.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
+    let mut elements = Vec::new();
+    let asked = (len as u64).saturating_mul(size_of::<T>() as u64);
+    elements.try_reserve_exact(len).map_err(|_| Failure::Memory { asked })?;
+    Ok(elements)
+}
+
+/// As many elements of nothing.
+///
+/// # Errors
+/// As for [`reserved`].
+pub(crate) fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>, Failure> {
+    let mut elements = reserved(len)?;
+    elements.resize(len, T::default());
+    Ok(elements)
 }
 
 impl Failure {
@@ -42,6 +65,13 @@ impl Failure {
             Refused::Busy => Failure::Shared { what },
             Refused::Full => Failure::TableFull { what },
         }
+    }
+}
+
+impl Failure {
+    /// Whether a wait was given up because the [environment](crate::boundary::Env::may_wait) said so.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Failure::Device(DeviceError::Interrupted) | Failure::Join(JoinError::Interrupted))
     }
 }
 
@@ -79,9 +109,10 @@ pub(crate) mod code {
     pub(crate) const NOT_INITIALIZED: i32 = 11;
     pub(crate) const BAD_ARGUMENT: i32 = 12;
     pub(crate) const UNDELIVERED: i32 = 13;
+    pub(crate) const ABANDONED: i32 = 14;
 
     /// Names as in Java, in the order of the codes from 1.
-    pub(crate) const NAMES: [&str; 13] = [
+    pub(crate) const NAMES: [&str; 14] = [
         "OVERFLOW",
         "END_OF_SECTIONS",
         "TYPE_MISMATCH",
@@ -95,24 +126,24 @@ pub(crate) mod code {
         "NOT_INITIALIZED",
         "BAD_ARGUMENT",
         "UNDELIVERED",
+        "ABANDONED",
     ];
 }
 
 impl Failure {
     /// The Java exception for this failure. No wildcard: a new variant must be placed.
-    pub(crate) fn java_class(&self) -> Option<JavaClass> {
-        Some(match self {
+    pub(crate) fn java_class(&self) -> JavaClass {
+        match self {
             Failure::Buffer(error) => buffer_class(error),
             Failure::Device(error) => device_class(error),
-            Failure::Join(error) => return Some(join_class(error)),
+            Failure::Join(error) => join_class(error),
             Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
                 JavaClass::IllegalState
             }
             Failure::Unusable { .. } => JavaClass::IllegalArgument,
-            Failure::TableFull { .. } => JavaClass::OutOfMemory,
+            Failure::TableFull { .. } | Failure::Memory { .. } | Failure::Pending => JavaClass::OutOfMemory,
             Failure::Null { .. } => JavaClass::NullPointer,
-            Failure::Pending => return None,
-        })
+        }
     }
 }
 
@@ -123,10 +154,12 @@ fn join_class(error: &JoinError) -> JavaClass {
         JoinError::Variable { .. }
         | JoinError::Refused { .. }
         | JoinError::Launcher(_)
+        | JoinError::Descriptors { .. }
         | JoinError::Mesh { .. }
         | JoinError::Mpi(_)
         | JoinError::Meeting { .. }
         | JoinError::Foreign { .. }
+        | JoinError::Descriptor { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,
     }
 }
@@ -172,11 +205,16 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::BadTag { .. } | DeviceError::MixedRanks | DeviceError::Refused(_) => {
             coded(code::BAD_ARGUMENT)
         }
-        DeviceError::NoSuchRequest => JavaClass::IllegalState,
-        DeviceError::Memory(_) | DeviceError::NoFreePair { .. } => JavaClass::OutOfMemory,
+        DeviceError::NoSuchRequest | DeviceError::Freed => JavaClass::IllegalState,
+        DeviceError::Memory(_) | DeviceError::NoFreePair { .. } | DeviceError::Unmatched { .. } => {
+            JavaClass::OutOfMemory
+        }
         DeviceError::Protocol(_) | DeviceError::Masters(_) => coded(code::DAMAGED),
         DeviceError::Foreign { .. } => JavaClass::UnsupportedOperation,
-        DeviceError::Undelivered { rank, .. } => from(code::UNDELIVERED, rank),
+        DeviceError::Abandoned { rank, .. } => from(code::ABANDONED, rank),
+        DeviceError::Undelivered { rank, .. } | DeviceError::Unacked { rank, .. } => {
+            from(code::UNDELIVERED, rank)
+        }
     }
 }
 
@@ -184,7 +222,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
 mod tests {
     use super::*;
 
-    fn class(error: DeviceError) -> Option<JavaClass> {
+    fn class(error: DeviceError) -> JavaClass {
         Failure::from(error).java_class()
     }
 
@@ -196,9 +234,25 @@ mod tests {
             let refused = DeviceError::Foreign { operation, rank: 3 };
             let text = Failure::from(refused.clone()).to_string();
             assert!(text.contains(operation) && text.contains("rank 3"), "{text}");
-            assert_eq!(class(refused), Some(JavaClass::UnsupportedOperation));
+            assert_eq!(class(refused), JavaClass::UnsupportedOperation);
         }
         let absent = DeviceError::NeverCame { rank: 3, after: std::time::Duration::from_secs(1) };
-        assert_eq!(class(absent), Some(JavaClass::Coded(code::PEER_FAILED, 3)));
+        assert_eq!(class(absent), JavaClass::Coded(code::PEER_FAILED, 3));
+    }
+
+    /// A length that no memory can hold is an error with the octets, not the end of the process.
+    #[test]
+    fn length_without_memory_is_an_out_of_memory_error() {
+        let refused = zeroed::<i64>(1 << 58).expect_err("too much");
+        assert_eq!(refused.java_class(), JavaClass::OutOfMemory);
+        assert_eq!(refused.to_string(), format!("the system has no memory for {} octets", 1u64 << 61));
+        assert_eq!(reserved::<i64>(usize::MAX).expect_err("too much").java_class(), JavaClass::OutOfMemory);
+        assert_eq!(zeroed::<i32>(3).expect("memory"), [0; 3]);
+    }
+
+    /// Where the JVM gives nothing and throws nothing, Java sees an error all the same.
+    #[test]
+    fn failure_without_a_pending_exception_is_an_out_of_memory_error() {
+        assert_eq!(Failure::Pending.java_class(), JavaClass::OutOfMemory);
     }
 }

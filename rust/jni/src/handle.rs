@@ -1,6 +1,7 @@
 //! What Java's handles stand for.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_device::collective::Operation;
 use mpjdev_device::handles::Slots;
+use mpjdev_device::keepsake::{Keepsake, Keepsakes};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Endpoint, MatchedMessage, RequestId, Status};
 
@@ -76,7 +78,7 @@ pub(crate) fn with_buffer<R>(
 ) -> Result<R, Failure> {
     BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
         if buffer.pending.is_some() {
-            settle(buffer)?;
+            settle(handle, buffer)?;
         }
         f(&mut buffer.kind)
     })
@@ -87,7 +89,7 @@ pub(crate) fn with_buffer<R>(
 pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
     BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
         if buffer.pending.is_some() {
-            settle(buffer)?;
+            settle(handle, buffer)?;
         }
         Ok(f(buffer))
     })
@@ -101,7 +103,7 @@ pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) 
 
 /// Takes in a receive that nobody waits for, if it is done.
 #[cold]
-fn settle(buffer: &mut Buffer) -> Result<(), Failure> {
+fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
     if let Some(Pending::Detached(comm, id)) = &buffer.pending {
         match comm.test(*id) {
             Ok(None) => return Err(Failure::InUse),
@@ -114,9 +116,26 @@ fn settle(buffer: &mut Buffer) -> Result<(), Failure> {
             Err(_) => {}
         }
         buffer.pending = None;
+        detached().remove(&handle);
         return Ok(());
     }
     Err(Failure::InUse)
+}
+
+/// Buffers with a receive that nobody waits for, so that a rank's end finds them without a look at all buffers, which other
+/// threads use meanwhile.
+static DETACHED: Mutex<BTreeSet<i64>> = Mutex::new(BTreeSet::new());
+
+fn detached() -> MutexGuard<'static, BTreeSet<i64>> {
+    DETACHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Leaves a buffer to a receive that nobody waits for any more.
+pub(crate) fn detach_buffer(handle: i64, comm: Arc<Comm>, id: RequestId) -> Result<(), Failure> {
+    with_any_buffer(handle, |buffer| {
+        buffer.pending = Some(Pending::Detached(comm, id));
+        detached().insert(handle);
+    })
 }
 
 impl Buffer {
@@ -133,6 +152,7 @@ impl Buffer {
 pub(crate) fn close(handle: i64) {
     // Stale: closed before, which is what the caller wants.
     if let Ok(Buffer { pending: Some(Pending::Detached(comm, id)), .. }) = BUFFERS.remove(handle) {
+        detached().remove(&handle);
         comm.detach(id);
     }
 }
@@ -156,9 +176,12 @@ pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
     Ok(held.with(|comm| comm.clone()))
 }
 
+/// The communicators that threads used last.
+static LAST: Keepsakes<Arc<Comm>> = Keepsakes::new();
+
 thread_local! {
-    /// The communicator that this thread used last.
-    static LAST: RefCell<Option<(i64, Arc<Comm>)>> = const { RefCell::new(None) };
+    /// The one that this thread used last. An idle thread would keep its rank alive, so it may be taken away.
+    static OWN: Keepsake<'static, Arc<Comm>> = const { Keepsake::new(&LAST) };
 }
 
 /// Uses a communicator on the path of every message. Each thread remembers the one it used last, so that this
@@ -168,30 +191,72 @@ pub(crate) fn with_comm<R>(
     handle: i64,
     f: impl FnOnce(&Arc<Comm>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    LAST.with(|last| {
-        if let Ok(last) = last.try_borrow()
-            && let Some((known, comm)) = &*last
-            && *known == handle
-            && COMMS.is_live(handle)
+    OWN.with(|own| {
+        if COMMS.is_live(handle)
+            && let Some(comm) = own.with_key(handle as u64)
         {
-            return f(comm);
+            return f(&comm);
         }
-        let found = comm(handle)?;
-        if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some((handle, found.clone()));
-        }
-        f(&found)
+        f(&look_up(own, handle)?)
     })
 }
 
-/// Removes a communicator; a second time is no error.
+/// A communicator that this thread has not used last, which it remembers.
+#[cold]
+fn look_up(own: &Keepsake<'static, Arc<Comm>>, handle: i64) -> Result<Arc<Comm>, Failure> {
+    let found = comm(handle)?;
+    own.keep(handle as u64, found.clone());
+    // Freed or retired meanwhile: whoever did may not have seen it here.
+    if !COMMS.is_live(handle) || found.endpoint().is_some_and(|rank| rank.has_ended()) {
+        own.forget();
+    }
+    Ok(found)
+}
+
+/// Removes a communicator; a second time is no error. With the world of a rank goes the rank: what Java still holds of it
+/// refers to its remains.
 pub(crate) fn free_comm(handle: i64) {
-    let _ = COMMS.remove(handle);
-    LAST.with(|last| {
-        if let Ok(mut last) = last.try_borrow_mut() {
-            *last = None;
+    let Ok(comm) = COMMS.remove(handle) else { return };
+    LAST.take(|kept| kept == handle as u64);
+    comm.free();
+    if let Some(rank) = comm.endpoint().filter(|_| comm.is_world()) {
+        retire(rank);
+    }
+}
+
+/// Lets go of a rank whose world is gone: its transport, its memory and its threads must not wait until Java collects the
+/// communicators, requests and buffers that refer to it.
+fn retire(rank: &Arc<Endpoint>) {
+    rank.end_beside();
+    let remains = OnceCell::new();
+    let on_remains = |comm: &mut Arc<Comm>| {
+        let remains = remains.get_or_init(|| rank.remains(&private()));
+        *comm = Arc::new(comm.on(remains));
+    };
+    // Before the communicators: from the first one on, requests are made of what remains.
+    let mut handles = Vec::new();
+    COMMS.for_each(|handle, comm| {
+        if comm.is_of(rank) {
+            on_remains(comm);
+            handles.push(handle as u64);
         }
     });
+    if !REQUESTS.is_empty() {
+        REQUESTS.for_each(|_, request| {
+            if request.comm.is_of(rank) {
+                on_remains(&mut request.comm);
+            }
+        });
+    }
+    let buffers: Vec<i64> = detached().iter().copied().collect();
+    for handle in buffers {
+        // A buffer that was closed meanwhile has let go of it.
+        let _ = with_any_buffer(handle, |buffer| match &mut buffer.pending {
+            Some(Pending::Detached(comm, _)) if comm.is_of(rank) => on_remains(comm),
+            _ => {}
+        });
+    }
+    LAST.take(|kept| handles.contains(&kept));
 }
 
 // ---- Requests
@@ -350,8 +415,9 @@ pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
 #[derive(Debug, Default)]
 struct Current {
     /// The first sources that the buffer took memory from, each with the number of changes before it; further ones are
-    /// looked up each time. Few buffers see a second one, when their process becomes a rank.
-    known: [OnceLock<(u32, Arc<dyn SlabSource>)>; 2],
+    /// looked up each time. Few buffers see a second one, when their process becomes a rank. A buffer that is not used keeps
+    /// no rank's memory.
+    known: [OnceLock<(u32, Weak<dyn SlabSource>)>; 2],
 }
 
 impl Current {
@@ -360,7 +426,10 @@ impl Current {
         let now = CHANGES.load(Acquire);
         for known in &self.known {
             match known.get() {
-                Some((then, source)) if *then == now => return f(&**source),
+                Some((then, source)) if *then == now => match source.upgrade() {
+                    Some(source) => return f(&*source),
+                    None => break,
+                },
                 Some(_) => {}
                 None => break,
             }
@@ -373,7 +442,7 @@ impl Current {
         let source = shared().as_ref().map(|(source, _)| source.clone()).unwrap_or_else(private);
         if let Some(free) = self.known.iter().find(|known| known.get().is_none()) {
             // Too old a number only brings it here again.
-            let _ = free.set((now, source.clone()));
+            let _ = free.set((now, Arc::downgrade(&source)));
         }
         f(&*source)
     }

@@ -10,7 +10,7 @@ use mpjdev_buffer::{BufferError, Encoding, Place, Slab, ViewedSlab};
 
 use crate::array::Array;
 use crate::boundary::{DirectView, Env};
-use crate::buffer::{primitive, reading, writing};
+use crate::buffer::{STAGED, primitive, reading, writing};
 use crate::error::Failure;
 use crate::handle;
 
@@ -48,7 +48,9 @@ pub(crate) fn write(
         let (slab, at) = w.stage_view(element, count)?;
         let hold = Hold::Written { _slab: slab.clone() };
         let view = show(env, slab.place(at, count * element.size()), w.encoding(), hold, &said)?;
-        w.commit();
+        if flags & STAGED == 0 {
+            w.commit();
+        }
         Ok(view)
     })
 }
@@ -72,7 +74,9 @@ pub(crate) fn read(
         };
         let encoding = message.encoding();
         let view = show(env, r.stage(element, count)?, encoding, hold, &said)?;
-        r.commit();
+        if flags & STAGED == 0 {
+            r.commit();
+        }
         Ok(view)
     })
 }

@@ -22,6 +22,9 @@ use rustix::thread::{Timespec, futex};
 /// The file system of reserved huge pages, as the system numbers them (`HUGETLBFS_MAGIC`).
 const HUGETLBFS: u64 = 0x9584_58f6;
 
+/// Octets that one call takes memory for: some ten microseconds.
+const PIECE: usize = 256 << 10;
+
 /// A mapping of a shared file.
 #[derive(Debug)]
 pub struct Segment {
@@ -51,7 +54,7 @@ impl Segment {
     /// The system refuses.
     pub fn create(name: &str, len: usize, writers: Writers) -> io::Result<(Segment, OwnedFd)> {
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, len as u64)?;
+        uninterrupted(|| ftruncate(&file, len as u64))?;
         let segment = map(file.as_fd(), len, ProtFlags::READ | ProtFlags::WRITE)?;
         fcntl_add_seals(&file, seals(writers))?;
         Ok((segment, file))
@@ -93,20 +96,22 @@ impl Segment {
         }
     }
 
-    /// Takes memory for a part of its own file, whole pages, in huge pages where they are granted, and maps it.
+    /// Takes memory for a part of its own file, whole pages, in huge pages where they are granted, and maps it. The file is
+    /// needed on Linux before 5.14 only.
     ///
     /// # Errors
-    /// There is not enough, or the part is not inside.
-    pub fn populate(&self, file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<()> {
+    /// There is not enough, or the part is not inside; without a file, a Linux before 5.14.
+    pub fn populate(&self, file: Option<BorrowedFd<'_>>, offset: usize, len: usize) -> io::Result<()> {
         if offset.checked_add(len).is_none_or(|end| end > self.len()) {
             return Err(io::Error::other("memory outside the segment"));
         }
         // SAFETY: a part of the mapping that `self` owns; populating changes no octet.
-        match unsafe {
+        let populated = uninterrupted(|| unsafe {
             madvise(self.start.as_ptr().cast::<u8>().add(offset).cast(), len, Advice::LinuxPopulateWrite)
-        } {
+        });
+        match populated {
             // Linux before 5.14.
-            Err(Errno::INVAL) => allocate(file, offset, len),
+            Err(Errno::INVAL) if let Some(file) = file => allocate(file, offset, len),
             result => Ok(result?),
         }
     }
@@ -151,9 +156,25 @@ impl Drop for Segment {
 /// Takes memory for a part of a file, so that touching it cannot fail.
 ///
 /// # Errors
-/// There is not enough.
+/// There is not enough; some of it may be taken then.
 pub fn allocate(file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<()> {
-    Ok(fallocate(file, FallocateFlags::empty(), offset as u64, len as u64)?)
+    let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
+    // An interrupted call gives back what it has taken, so each one asks for no more than it gets between two signals.
+    for at in (offset..end).step_by(PIECE) {
+        let len = PIECE.min(end - at);
+        uninterrupted(|| fallocate(file, FallocateFlags::empty(), at as u64, len as u64))?;
+    }
+    Ok(())
+}
+
+/// Repeats a call that a signal has interrupted, as a profiler's does a thousand times a second.
+fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
 }
 
 fn seals(writers: Writers) -> SealFlags {
@@ -287,20 +308,36 @@ mod tests {
     #[test]
     fn memory_can_be_taken_inside_the_file_only() {
         let (_own, file) = Segment::create("test", 1 << 20, Writers::Owner).expect("memory");
-        allocate(file.as_fd(), 0, 1 << 20).expect("memory");
+        // In more than one piece, of which the last is short.
+        allocate(file.as_fd(), 4096, (1 << 20) - 4096).expect("memory");
+        let blocks = fstat(&file).expect("it is open").st_blocks;
+        assert!(blocks * 512 >= (1 << 20) - 4096, "{blocks}");
+        assert!(allocate(file.as_fd(), usize::MAX, 1).is_err());
         assert!(allocate(file.as_fd(), 1 << 20, 4096).is_err());
+    }
+
+    #[test]
+    fn interrupted_call_is_repeated_until_it_ends_otherwise() {
+        for end in [Ok(7), Err(Errno::NOSPC), Err(Errno::AGAIN)] {
+            let mut calls = 0;
+            let result = uninterrupted(|| {
+                calls += 1;
+                if calls <= 1000 { Err(Errno::INTR) } else { end }
+            });
+            assert_eq!((result, calls), (end, 1001));
+        }
     }
 
     #[test]
     fn populated_memory_is_zero_and_inside_the_file_only() {
         let (own, file) = Segment::create("test", 8 << 20, Writers::Owner).expect("memory");
         own.advise_huge(2 << 20);
-        own.populate(file.as_fd(), 2 << 20, 4 << 20).expect("memory");
+        own.populate(Some(file.as_fd()), 2 << 20, 4 << 20).expect("memory");
         assert!(own.words().iter().all(|word| word.load(Relaxed) == 0));
-        assert!(own.populate(file.as_fd(), 6 << 20, 4 << 20).is_err());
+        assert!(own.populate(Some(file.as_fd()), 6 << 20, 4 << 20).is_err());
         // Populated once more it keeps what was written.
         own.words()[1 << 18].store(7, Relaxed);
-        own.populate(file.as_fd(), 2 << 20, 4 << 20).expect("memory");
+        own.populate(Some(file.as_fd()), 2 << 20, 4 << 20).expect("memory");
         assert_eq!(own.words()[1 << 18].load(Relaxed), 7);
     }
 
@@ -315,7 +352,7 @@ mod tests {
         }
         let (own, file) = Segment::create("test", 16 << 20, Writers::Owner).expect("memory");
         own.advise_huge(4 << 20);
-        own.populate(file.as_fd(), 4 << 20, 8 << 20).expect("memory");
+        own.populate(Some(file.as_fd()), 4 << 20, 8 << 20).expect("memory");
         let maps = std::fs::read_to_string("/proc/self/smaps").expect("a process has one");
         let start = format!("{:x}-", own.start.as_ptr() as usize);
         let mapping = maps.lines().skip_while(|line| !line.starts_with(&start[..start.len() - 7]));

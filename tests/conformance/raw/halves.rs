@@ -222,7 +222,7 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
         let _ = done.send(());
         ended
     });
-    let in_time = over.recv_timeout(Duration::from_secs(2)).is_ok();
+    let in_time = over.recv_timeout(Duration::from_secs(20)).is_ok();
     bench.put(shadow(0), 5, &second);
     let ended = thread.join().expect("no panic");
     assert!(in_time, "it went on until the second half was there: {ended:?}");
@@ -246,7 +246,7 @@ fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
         } else {
             bench.comm.irecv(ANY, 40, None).expect("irecv")
         };
-        let deadline = Some(Instant::now() + Duration::from_secs(2));
+        let deadline = Some(Instant::now() + Duration::from_secs(20));
         let ended = bench.comm.wait(id, deadline, &mut Patient).map(drop);
         assert_eq!(ended, Err(DeviceError::PeerFinished { rank: 1 }), "taken: {taken}");
         bench.finish_clean();

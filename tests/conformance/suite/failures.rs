@@ -18,7 +18,7 @@ in_every_world![
 
 const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
 /// Many times what a wake-up takes, on a busy machine too.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(20);
 
 fn failed(rank: u32) -> DeviceError {
     DeviceError::PeerFailed { rank, why: "the disk is full".into() }

@@ -223,8 +223,8 @@ fn messages_to_oneself_count_alike_whatever_their_buffers(world: &World) {
     });
 }
 
-/// Both ranks have more messages under way than may wait for an answer, and then hear each other's.
-fn ranks_with_more_sends_than_may_wait_answer_each_other(world: &World) {
+/// Both ranks have very many messages under way, and then hear each other's.
+fn ranks_with_very_many_unmatched_sends_answer_each_other(world: &World) {
     const COUNT: usize = (1 << 18) + 100;
     Job::new(world, 2).run(|party| {
         let (letter, other) = (Letter::plain(1, 16), 1 - party.rank());
@@ -240,11 +240,11 @@ fn ranks_with_more_sends_than_may_wait_answer_each_other(world: &World) {
 }
 
 #[test]
-fn ranks_with_more_sends_than_may_wait_answer_each_other_as_threads() {
-    ranks_with_more_sends_than_may_wait_answer_each_other(&LOCAL);
+fn ranks_with_very_many_unmatched_sends_answer_each_other_as_threads() {
+    ranks_with_very_many_unmatched_sends_answer_each_other(&LOCAL);
 }
 
 #[test]
-fn ranks_with_more_sends_than_may_wait_answer_each_other_over_shared_memory() {
-    ranks_with_more_sends_than_may_wait_answer_each_other(&SHM);
+fn ranks_with_very_many_unmatched_sends_answer_each_other_over_shared_memory() {
+    ranks_with_very_many_unmatched_sends_answer_each_other(&SHM);
 }

@@ -197,7 +197,7 @@ fn a_message_taken_out_of_matching_and_dropped_is_consumed(world: &World) {
         run(world, 2, |party| {
             if party.rank() == 0 {
                 let id = party.isend(Mode::Synchronous, &letter, 1, 7).expect("pending");
-                let deadline = mpjdev_device::deadline_after(std::time::Duration::from_secs(3));
+                let deadline = mpjdev_device::deadline_after(std::time::Duration::from_secs(20));
                 let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
                 party.say("over");
                 assert_eq!(ended, Ok(()), "{letter:?}");

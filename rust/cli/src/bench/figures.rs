@@ -1,5 +1,6 @@
 //! The figures that messages between processes have to reach, for each transport: all of them, and only here.
 
+mod computing;
 mod datagrams;
 mod mpi;
 
@@ -7,6 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use computing::late;
 pub use datagrams::Count;
 pub use mpi::BEYOND;
 
@@ -124,6 +126,8 @@ pub const GROUPS: [Group; 4] = [
 ];
 
 const SHM: &[Trial] = &[
+    late!("shm, 1 MiB, sender computes, late, ns", SendCompute, MIB),
+    late!("shm, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
     Trial {
         ranks: 2,
         parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8)],
@@ -241,6 +245,8 @@ const SHM: &[Trial] = &[
 /// Whoever sends one message with each write is beside those that may send more. Plain sockets move what is there, as our buffers
 /// do; arrays are packed and unpacked besides.
 const TCP: &[Trial] = &[
+    late!("tcp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
+    late!("tcp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
     Trial {
         ranks: 2,
         parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8), (Theirs, Arrays, 8)],

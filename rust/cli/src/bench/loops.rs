@@ -1,4 +1,4 @@
-//! What a rank in Rust does in each case.
+//! The measuring loops of a Rust rank, one for each case.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,7 +120,14 @@ impl Party {
             Case::Ring => self.ring(times)?,
             Case::Alltoall => self.alltoall(times)?,
             Case::Busy => return self.busy(times),
-            Case::Strided | Case::Random | Case::Sum | Case::Objects | Case::Serial | Case::Garbage => {
+            Case::Strided
+            | Case::Random
+            | Case::Sum
+            | Case::Objects
+            | Case::Serial
+            | Case::Garbage
+            | Case::SendCompute
+            | Case::RecvCompute => {
                 return Err(RankError::Order(format!("{case} is measured in Java")));
             }
         }

@@ -13,7 +13,7 @@ use mpjdev_device::pool::HeapPool;
 use mpjdev_device::transport::udp::{self, INDEX_BITS, Member, Terms, UdpWire};
 use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
 use mpjdev_proto::datagram::modern::settings::Path;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;
@@ -82,8 +82,8 @@ impl End {
     ) -> Result<End, RankError> {
         let (rank, peer) = (order.rank, 1 - order.rank);
         // What is in the packets that this rank gets of another one.
-        let number_of = |rank: u32| order.number << INDEX_BITS | rank;
-        let first = Sequence::of(order.number.into());
+        let number_of = |rank: u32| u64::from(order.number << INDEX_BITS | rank);
+        let first = FullSequence::of(order.number.into());
         let member = Member {
             address: order.peer,
             theirs: number_of(rank),
@@ -98,7 +98,8 @@ impl End {
         };
         let mut members = vec![Some(member); 2];
         members[rank as usize] = None;
-        let job = udp::Job { rank, members, terms, socket, receive_window, lines: Vec::new() };
+        let job =
+            udp::Job { rank, members, terms, socket, receive_window, early: Vec::new(), lines: Vec::new() };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
         // Packets come a part of a millisecond apart at most: who yields that long keeps the network's relay from its processor.
         let config = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();

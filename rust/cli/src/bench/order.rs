@@ -1,4 +1,4 @@
-//! What contestants are told, and what they answer: lines of text, the same for Rust, Java and C.
+//! Orders to the measured jobs and their answers: lines of text, the same for Rust, Java and C.
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +42,10 @@ pub enum Case {
     RateBuffers,
     /// Windows of messages to a rank that computes meanwhile.
     Busy,
+    /// From a rank that computes behind its send.
+    SendCompute,
+    /// To a rank that computes behind its posted receive.
+    RecvCompute,
     /// A message round a ring of all ranks.
     Ring,
     /// From every rank to every other.
@@ -52,7 +56,7 @@ pub enum Case {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 13] = [
+    pub const ALL: [Case; 15] = [
         Case::Arrays,
         Case::Buffers,
         Case::Strided,
@@ -63,6 +67,8 @@ impl Case {
         Case::RateArrays,
         Case::RateBuffers,
         Case::Busy,
+        Case::SendCompute,
+        Case::RecvCompute,
         Case::Ring,
         Case::Alltoall,
         Case::Garbage,
@@ -81,6 +87,8 @@ impl Case {
             Case::RateArrays => "rate-arrays",
             Case::RateBuffers => "rate-buffers",
             Case::Busy => "busy",
+            Case::SendCompute => "send-compute",
+            Case::RecvCompute => "recv-compute",
             Case::Ring => "ring",
             Case::Alltoall => "alltoall",
             Case::Garbage => "garbage",
@@ -100,6 +108,8 @@ impl Case {
             Case::RateArrays => "window, array to array",
             Case::RateBuffers => "window, buffer to buffer",
             Case::Busy => "window, receiver computes",
+            Case::SendCompute => "sender computes behind it",
+            Case::RecvCompute => "receiver computes behind irecv",
             Case::Ring => "ring, one hop",
             Case::Alltoall => "all to all",
             Case::Garbage => "garbage",
@@ -112,7 +122,7 @@ impl Case {
             Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
             Case::RateArrays | Case::RateBuffers | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),
-            Case::Serial | Case::Alltoall | Case::Garbage => 1,
+            Case::Serial | Case::Alltoall | Case::Garbage | Case::SendCompute | Case::RecvCompute => 1,
         }
     }
 }

@@ -164,7 +164,7 @@ pub struct Run {
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Octets of a datagram at most with --transport udp, 68 to 65507, also where the way takes longer ones
+    /// Octets of a datagram at most with --transport udp, 76 to 65507, also where the way takes longer ones
     /// [default: what the interface takes whole, and up to 65504 within a machine]
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,

@@ -1,4 +1,4 @@
-//! How ranks are reached over TCP: where they listen, and what they settle with each other.
+//! Network settings of a job: listening addresses and ports, and what the ranks agree on.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -31,6 +31,8 @@ const KEY_LEN: usize = 32;
 
 /// Octets of user data in a packet, at most (IMPI 5.5).
 pub const DATALEN: &str = "IMPI_C_DATALEN";
+/// What our ranks tell each other beside messages has numbers of so many octets, each in one packet.
+const DATALEN_MIN: u32 = 8;
 /// Packets that are acknowledged together.
 pub const ACKMARK: &str = "IMPI_H_ACKMARK";
 /// Packets that are not acknowledged, at most.
@@ -95,7 +97,7 @@ impl Network {
             || variable(PORT_RANGE).map(|text| in_text(&text).map_err(|why| format!("{PORT_RANGE}: {why}")));
         let ports = ports.map(Ok).or_else(range).unwrap_or(Ok(0..=0))?;
         let default = Terms::default();
-        let maxdatalen = number(DATALEN, 1, u32::MAX)?.unwrap_or(default.maxdatalen);
+        let maxdatalen = number(DATALEN, DATALEN_MIN, u32::MAX)?.unwrap_or(default.maxdatalen);
         let (ackmark, hiwater) = (number(ACKMARK, 1, u32::MAX)?, number(HIWATER, 1, u32::MAX)?);
         // Whoever says one of them wants the other to fit.
         let (ackmark, hiwater) = match (ackmark, hiwater) {
@@ -164,6 +166,7 @@ impl Network {
             count: pids.len() as u32,
             shares_memory: false,
             carrier: self.carrier,
+            ports: self.ports.clone(),
             terms: self.terms,
             tag_ub: TAG_UB_MAX,
             xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
@@ -359,9 +362,9 @@ mod tests {
     #[test]
     fn a_length_is_one_that_a_datagram_can_have() {
         let octets = |text| datagram_len(text).map(NonZeroU32::get);
-        assert_eq!([octets("68"), octets("1200"), octets("65507")], [Ok(68), Ok(1200), Ok(65_507)]);
+        assert_eq!([octets("76"), octets("1200"), octets("65507")], [Ok(76), Ok(1200), Ok(65_507)]);
         for text in ["", "67", "65508", "-1", "1e3", "x"] {
-            assert_eq!(octets(text), Err("not a number of octets from 68 to 65507".to_owned()), "{text}");
+            assert_eq!(octets(text), Err("not a number of octets from 76 to 65507".to_owned()), "{text}");
         }
     }
 

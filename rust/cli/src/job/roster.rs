@@ -27,11 +27,27 @@ struct Member {
     segment: Arc<OwnedFd>,
     /// Where it waits for the others; none when it does not any more.
     answer: Option<OwnedFd>,
+    /// It has asked not to wait any longer, and is not answered.
+    cancels: bool,
 }
 
 impl Member {
     fn has_finished(&self, ranks: usize, rank: usize) -> bool {
         has_finished(self.segment.as_fd(), ranks, rank as u32)
+    }
+
+    /// Whether it waits for the others.
+    fn waits(&self) -> bool {
+        self.answer.is_some() && !self.cancels
+    }
+
+    /// Tells it that it need not wait, if it has asked for that.
+    fn release(&mut self) {
+        let Some(answer) = self.answer.as_ref().filter(|_| self.cancels) else { return };
+        match control::send(answer.as_fd(), Packet::Cancelled, &[]) {
+            Err(error) if control::is_passing(&error) => {}
+            _ => (self.answer, self.cancels) = (None, false),
+        }
     }
 }
 
@@ -101,11 +117,7 @@ impl Round {
 
     /// Whether all are there, and none of them has given up waiting: those come again, or end.
     fn is_complete(&self) -> bool {
-        let ranks = self.members.len();
-        let waits = |(rank, member): (usize, &Option<Member>)| {
-            member.as_ref().is_some_and(|member| !member.has_finished(ranks, rank))
-        };
-        self.members.iter().enumerate().all(waits)
+        self.members.iter().all(|member| member.as_ref().is_some_and(Member::waits))
     }
 
     /// Tells the ranks as much as they take now.
@@ -222,7 +234,9 @@ impl Roster {
 
     /// Whether some ranks must be told more, and nobody says when they can.
     pub fn is_busy(&self) -> bool {
+        let cancels = |round: &Round| round.members.iter().flatten().any(|member| member.cancels);
         self.running.as_ref().is_some_and(|round| !round.uninformed.is_empty())
+            || self.gathering.as_ref().is_some_and(cancels)
     }
 
     fn rounds(&self) -> impl Iterator<Item = &Round> {
@@ -259,15 +273,30 @@ impl Roster {
         self.running.iter_mut().for_each(Round::inform);
     }
 
-    fn handle(&mut self, rank: usize, mut received: control::Received) {
-        let (Some(Packet::Hello { rank: said }), Some(pid)) = (received.packet, received.pid) else { return };
+    fn handle(&mut self, rank: usize, received: control::Received) {
+        match (received.packet, received.pid) {
+            (Some(Packet::Hello { rank: said }), Some(pid)) => self.handle_hello(rank, said, pid, received),
+            (Some(Packet::Cancel { .. }), Some(pid)) => self.handle_cancel(rank, pid),
+            _ => {}
+        }
+    }
+
+    /// A process waits no longer. Where its round has begun, it gets what it has waited for instead.
+    fn handle_cancel(&mut self, rank: usize, pid: Pid) {
+        let waiting = self.gathering.as_mut().and_then(|round| round.members[rank].as_mut());
+        if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
+            member.cancels = true;
+        }
+    }
+
+    fn handle_hello(&mut self, rank: usize, said: u32, pid: Pid, mut received: control::Received) {
         // Without them there is nowhere to answer, which the process notices.
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
         let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
         match taken.and_then(|()| self.room_for(pid)) {
             Ok((process, round)) => {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
-                round.members[rank] = Some(Member { pid, process, segment, answer });
+                round.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
                 self.pids[rank] = Some(pid);
                 self.running.iter_mut().for_each(|round| round.members[rank] = None);
             }
@@ -317,6 +346,7 @@ impl Roster {
             self.gathering = None;
             return;
         }
+        round.members.iter_mut().flatten().for_each(Member::release);
         let is_described = self.extent == Extent::Memory || round.description.is_some();
         if is_described && round.is_complete() {
             round.begin(self.extent == Extent::Memory || self.shares_memory);
@@ -360,7 +390,8 @@ impl Roster {
     pub fn overdue(&mut self) -> Option<Vec<u32>> {
         let round = self.gathering.as_mut()?;
         round.since = None;
-        let missing = (0..).zip(&round.members).filter(|(_, member)| member.is_none());
+        let waits = |member: &Option<Member>| member.as_ref().is_some_and(Member::waits);
+        let missing = (0..).zip(&round.members).filter(|(_, member)| !waits(member));
         let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
         (!missing.is_empty()).then_some(missing)
     }
@@ -425,6 +456,8 @@ impl Roster {
             round.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
+        // What it had borrowed before it finished is free again, in the job that it had left to join the next one, too.
+        self.rounds().for_each(|round| round.board.note_end(rank as u32));
         self.note_missing();
         is_lost
     }
@@ -434,3 +467,6 @@ impl Roster {
 fn refuse(answer: &OwnedFd, why: Refusal) {
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
 }
+
+#[cfg(test)]
+mod tests;

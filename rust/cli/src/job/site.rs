@@ -11,7 +11,7 @@
 //! [`ready_fd`](Site::ready_fd) as well, and then calls [`advance`](Site::advance).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -21,7 +21,7 @@ use mpjdev_device::job::world::{World, WorldError, WorldHost, address_octets, ad
 use mpjdev_device::transport::tcp::{Member, Terms};
 use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
-use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings, Tables};
+use mpjdev_proto::impi::startup::{self, Auth, ClientError, HostSettings, Settings, Tables};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use thiserror::Error;
@@ -31,9 +31,9 @@ use super::roster::Handout;
 use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
 
-/// How long a server that refuses connections is given to come: both may be started at once.
-const SERVER_WAIT: Duration = Duration::from_secs(5);
 const RETRY_EVERY: Duration = Duration::from_millis(100);
+/// Attempts to join a server that closes the connection before it has answered, as one does that is flooded.
+const JOINS_MAX: u32 = 4;
 /// How long saying goodbye to the server may take.
 const FINISH_MAX: Duration = Duration::from_secs(5);
 
@@ -112,6 +112,8 @@ pub struct Formed {
     pub size: usize,
     /// How many of them are another implementation's.
     pub foreign: usize,
+    /// A loopback address that a site announces beside other sites' addresses of a network.
+    pub loopback: Option<(u32, IpAddr)>,
 }
 
 #[derive(Debug)]
@@ -126,6 +128,7 @@ enum Stage {
 /// What has been announced, until the tables are there.
 #[derive(Debug)]
 struct Pending {
+    pids: Vec<Pid>,
     joining: Joining,
     listeners: Vec<OwnedFd>,
     /// What each rank has announced.
@@ -139,13 +142,15 @@ pub struct Site {
     plan: SitePlan,
     network: Network,
     stage: Stage,
+    /// Attempts to join so far.
+    joins: u32,
 }
 
 impl Site {
     /// A site whose ranks are not there yet.
     #[must_use]
     pub fn new(plan: SitePlan, network: Network) -> Site {
-        Site { plan, network, stage: Stage::Waiting }
+        Site { plan, network, stage: Stage::Waiting, joins: 0 }
     }
 
     /// All ranks are there, these processes: begins to join, once. Does not block.
@@ -156,11 +161,16 @@ impl Site {
         if !matches!(self.stage, Stage::Waiting) {
             return Ok(());
         }
+        // The first attempt is made at once, the next ones after 0.1, 0.2 and 0.4 s.
+        let pause = RETRY_EVERY * ((1 << self.joins) >> 1);
+        self.joins += 1;
         let (sender, result) = channel();
         let (bell, notify) = UnixStream::pair().map_err(SiteError::Thread)?;
         let server = self.plan.server.clone();
+        let patience = self.network.connect_time;
         let connect = move || {
-            let _ = sender.send(connect(&server));
+            std::thread::sleep(pause);
+            let _ = sender.send(connect(&server, patience));
             drop(notify);
         };
         std::thread::Builder::new().spawn(connect).map_err(SiteError::Thread)?;
@@ -211,14 +221,20 @@ impl Site {
                     Err(SiteError::Thread(io::Error::other("the thread that does is gone")))
                 }
             },
-            Stage::Joining(mut pending) => match pending.joining.advance()? {
-                Some(tables) => {
-                    let Pending { joining, listeners, announced, key } = *pending;
+            Stage::Joining(mut pending) => match pending.joining.advance() {
+                Err(error) if self.may_join_again(&error) => {
+                    self.stage = Stage::Waiting;
+                    self.begin(pending.pids)?;
+                    Ok(None)
+                }
+                Err(error) => Err(error.into()),
+                Ok(Some(tables)) => {
+                    let Pending { joining, listeners, announced, key, .. } = *pending;
                     let formed = self.formed(&tables, listeners, &announced, key)?;
                     self.stage = Stage::Running(Box::new(joining.into_connection()));
                     Ok(Some(formed))
                 }
-                None => {
+                Ok(None) => {
                     self.stage = Stage::Joining(pending);
                     Ok(None)
                 }
@@ -230,6 +246,12 @@ impl Site {
             }
             Stage::Waiting | Stage::Over => Ok(None),
         }
+    }
+
+    /// Whether the server closed the connection before it answered, and there are attempts left.
+    fn may_join_again(&self, error: &JoinError) -> bool {
+        self.joins < JOINS_MAX
+            && matches!(error, JoinError::Protocol(ClientError::Closed { stage: startup::Stage::Auth }))
     }
 
     /// The ranks will not all come: the others need not wait for this site.
@@ -309,7 +331,7 @@ impl Site {
             pipelines: false,
         };
         let key = auth.key.map_or_else(Vec::new, |key| key.0.to_be_bytes().to_vec());
-        Ok(Pending { joining: link.begin(settings)?, listeners, announced, key })
+        Ok(Pending { pids: pids.to_vec(), joining: link.begin(settings)?, listeners, announced, key })
     }
 
     /// The world of the tables, with this site where it should be.
@@ -334,17 +356,24 @@ impl Site {
         let (first, size) = (world.base, world.members.len());
         let description = world.seal().map_err(SiteError::Seal)?;
         let handout = Handout { description, listeners, shares_memory: world.shares_memory };
-        Ok(Formed { handout, first, size, foreign })
+        Ok(Formed { handout, first, size, foreign, loopback: lone_loopback(tables) })
     }
 }
 
-/// Connects to a server that may come a little later. Blocks.
-fn connect(server: &str) -> Result<Link, JoinError> {
+/// The first loopback address of a job whose sites announce addresses of a network as well: only its own machine reaches it.
+fn lone_loopback(tables: &Tables) -> Option<(u32, IpAddr)> {
+    let addresses = || tables.hosts.iter().map(|host| (host.client, address_of(host.address).to_canonical()));
+    let mixed = addresses().any(|(_, ip)| !auth::is_loopback(ip));
+    addresses().find(|(_, ip)| mixed && auth::is_loopback(*ip))
+}
+
+/// Connects to a server that may be started later than its sites. Blocks, for `patience` at most while connections are refused.
+fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
     let begun = Instant::now();
     loop {
         match Link::connect(server, None) {
             Err(JoinError::Connect { source, .. })
-                if source.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < SERVER_WAIT =>
+                if source.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < patience =>
             {
                 std::thread::sleep(RETRY_EVERY);
             }
@@ -384,6 +413,7 @@ fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> W
         count: own.end - own.start,
         shares_memory: plan.shares_memory,
         carrier: network.carrier,
+        ports: network.ports.clone(),
         terms: Terms { dialect, maxdatalen, ackmark, hiwater },
         tag_ub,
         xsize,
@@ -435,6 +465,27 @@ mod tests {
             xsize: 1024,
             maxlinear: 4,
         }
+    }
+
+    #[test]
+    fn loopback_address_beside_a_network_address_is_named() {
+        let mut tables = tables();
+        assert_eq!(lone_loopback(&tables), None, "all are on one machine");
+        tables.hosts[0].address = address_octets([192, 0, 2, 7].into());
+        assert_eq!(lone_loopback(&tables), Some((1, [127, 0, 0, 2].into())));
+        tables.hosts.truncate(1);
+        assert_eq!(lone_loopback(&tables), None);
+    }
+
+    #[test]
+    fn connect_gives_up_a_server_that_refuses_for_its_time() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        drop(listener);
+        let begun = Instant::now();
+        let patience = 3 * RETRY_EVERY;
+        assert!(matches!(connect(&address, patience), Err(JoinError::Connect { .. })));
+        assert!(begun.elapsed() >= patience);
     }
 
     fn site() -> Site {

@@ -1,9 +1,12 @@
 //! Ranks that send each other datagrams.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+
 use serde_json::Value;
 
 use crate::started::{KEY, NO_KEY, foreign_site, server, site};
-use crate::{Ended, job, lines};
+use crate::{Ended, job, lines, skip};
 
 /// Runs a part as so many ranks over UDP.
 fn over_datagrams(ranks: u32, options: &[&str], part: &str) -> Ended {
@@ -124,18 +127,18 @@ fn a_rank_that_fails_tells_what_it_has_counted() {
 
 /// The shortest that can be, an odd one, what any path takes, and the longest.
 fn datagrams_may_be_of_any_length() {
-    for len in ["68", "101", "1200", "65507"] {
+    for len in ["76", "101", "1200", "65507"] {
         let (status, out, err) = over_datagrams(3, &["--datagram-len", len], "exchange");
         assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 3], ""), "{len} octets");
     }
     let (status, out, err) = over_datagrams(2, &["--sites", "2", "--datagram-len", "1200"], "exchange");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 4], ""));
     let (status, _, err) = over_datagrams(2, &["--datagram-len", "67"], "once");
-    assert!(status == 2 && err.contains("not a number of octets from 68 to 65507"), "{status}: {err}");
+    assert!(status == 2 && err.contains("not a number of octets from 76 to 65507"), "{status}: {err}");
 }
 
 fn datagrams_may_have_checksums() {
-    for options in [&["--checksum"][..], &["--checksum", "--datagram-len", "68"]] {
+    for options in [&["--checksum"][..], &["--checksum", "--datagram-len", "76"]] {
         let (status, out, err) = over_datagrams(3, options, "exchange");
         assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 3], ""), "{options:?}");
     }
@@ -177,6 +180,69 @@ fn a_rank_of_another_implementation_is_sent_no_datagrams() {
     drop((joined, server));
 }
 
+/// As many ports behind each other that are free for TCP and for UDP, from the first one on.
+fn free_ports(count: u16) -> u16 {
+    let is_free = |port| {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+            && UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+    };
+    let mut firsts = (20_000..30_000).step_by(count.into());
+    firsts.find(|first| (*first..first + count).all(is_free)).expect("free ports")
+}
+
+/// Ranks whose UDP port is taken use another one of the range that a firewall lets through, or fail by its name.
+fn datagrams_use_ports_of_the_range_only() {
+    let first = free_ports(3);
+    let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, first)).expect("a free port");
+    let ports = format!("{first}:{}", first + 1);
+    let (status, out, err) = over_datagrams(2, &["--ports", &ports], "once");
+    let text = format!("none of the ports {first} to {} of 127.0.0.1 is free for UDP", first + 1);
+    assert!(status != 0 && err.contains(&text), "{status}: {out}{err}");
+    let ports = format!("{first}:{}", first + 2);
+    let (status, _, err) = over_datagrams(2, &["--ports", &ports], "once");
+    assert_eq!((status, err.as_str()), (0, ""));
+    drop(taken);
+}
+
+/// A rank has one socket for peers of both families.
+fn datagrams_go_to_addresses_of_both_families() {
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        skip("this machine has no ::1".to_owned());
+    }
+    for addresses in ["127.0.0.1,::1", "::1,127.0.0.1"] {
+        for ranks in [2, 4] {
+            let (status, out, err) = over_datagrams(ranks, &["--address", addresses], "exchange");
+            let done = vec!["done"; ranks as usize];
+            assert_eq!((status, lines(&out), err.as_str()), (0, done, ""), "{addresses}");
+        }
+    }
+}
+
+/// A relay whose ports take datagrams and pass none on, as a firewall does: both addresses are named before any rank runs.
+fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
+    let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let swallows = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = swallows.local_addr().expect("bound").port();
+    let relay = format!("MPJDEV_RELAY={}", desk.local_addr().expect("bound"));
+    let answering = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = desk.accept().expect("a rank");
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).expect("a line");
+            let ports = if line.starts_with('0') { format!("0 {port}\n") } else { format!("{port} 0\n") };
+            stream.write_all(ports.as_bytes()).expect("sent");
+        }
+    });
+    let (status, out, err) = over_datagrams(2, &["-x", &relay], "once");
+    assert!(status != 0 && status != 124, "{status}: {out}{err}");
+    let to = format!(
+        " to 127.0.0.1:{port} has arrived, though the ranks are connected over TCP: a firewall may drop UDP"
+    );
+    let from = format!("no datagram from 127.0.0.1:{port} to 127.0.0.1:");
+    assert!(err.contains(&to) || err.contains(&from), "{err}");
+    answering.join().expect("both have asked");
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("messages_of_all_sizes_go_round_by_datagrams", messages_of_all_sizes_go_round_by_datagrams),
     ("all_exchange_with_all_by_datagrams", all_exchange_with_all_by_datagrams),
@@ -186,6 +252,12 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "an_exit_without_finish_is_a_failure_over_datagrams_too",
         an_exit_without_finish_is_a_failure_over_datagrams_too,
     ),
+    ("datagrams_go_to_addresses_of_both_families", datagrams_go_to_addresses_of_both_families),
+    (
+        "datagrams_that_a_firewall_drops_fail_the_start_by_name",
+        datagrams_that_a_firewall_drops_fail_the_start_by_name,
+    ),
+    ("datagrams_use_ports_of_the_range_only", datagrams_use_ports_of_the_range_only),
     ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
     ("sites_of_one_job_send_in_one_way", sites_of_one_job_send_in_one_way),
     (

@@ -228,3 +228,30 @@ pub(crate) fn whoever_is_killed_and_whenever_nothing_is_left() {
     fs::remove_dir(&folder).expect("it is empty");
     set_child_subreaper(None).expect("allowed");
 }
+
+/// The parent-death signal of the program is lost at the fork of its shell.
+pub(crate) fn ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed() {
+    set_child_subreaper(Some(getpid())).expect("allowed");
+    for transport in ["auto", "tcp", "udp"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+        command.args(["run", "-n", "2", "--transport", transport, "sh", "-c", "\"$0\" \"$1\"; true"]);
+        command.arg(std::env::current_exe().expect("this program")).arg("sleeps-or-computes");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut job = command.spawn().expect("it starts");
+        let mut lines = BufReader::new(job.stdout.take().expect("piped")).lines();
+        for _ in 0..2 {
+            assert_eq!(lines.next().expect("it runs").expect("UTF-8"), "joined", "over {transport}");
+        }
+        let launcher = job.id() as i32;
+        let monitor = children(launcher)[0];
+        let kill =
+            |pid, signal| kill_process(Pid::from_raw(pid).expect("a process"), signal).expect("it lives");
+        // It does not see the end of the launcher, which it would act on.
+        kill(monitor, Signal::STOP);
+        kill(launcher, Signal::KILL);
+        kill(monitor, Signal::KILL);
+        job.wait().expect("our child");
+        nothing_runs();
+    }
+    set_child_subreaper(None).expect("allowed");
+}

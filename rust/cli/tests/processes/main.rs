@@ -76,7 +76,7 @@ fn a_rank_that_computes_holds_nobody_up() {
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
 
-fn the_peers_of_a_killed_rank_are_told_within_a_second() {
+fn the_peers_of_a_killed_rank_are_told_which_and_why() {
     let begun = Instant::now();
     let (status, out, err) = job(3, &["--keep-going"], "killed");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -185,7 +185,11 @@ fn tests() -> Vec<(&'static str, fn())> {
         .collect()
 }
 
-const TESTS: [(&str, fn()); 14] = [
+const TESTS: [(&str, fn()); 15] = [
+    (
+        "ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed",
+        kills::ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed,
+    ),
     ("a_rank_that_is_stopped_is_not_dead", a_rank_that_is_stopped_is_not_dead),
     ("whoever_is_killed_and_whenever_nothing_is_left", kills::whoever_is_killed_and_whenever_nothing_is_left),
     (
@@ -208,10 +212,7 @@ const TESTS: [(&str, fn()); 14] = [
     ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
     ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
     ("a_rank_that_computes_holds_nobody_up", a_rank_that_computes_holds_nobody_up),
-    (
-        "the_peers_of_a_killed_rank_are_told_within_a_second",
-        the_peers_of_a_killed_rank_are_told_within_a_second,
-    ),
+    ("the_peers_of_a_killed_rank_are_told_which_and_why", the_peers_of_a_killed_rank_are_told_which_and_why),
     ("an_exit_without_finish_is_a_failure", an_exit_without_finish_is_a_failure),
     (
         "a_rank_that_ends_before_it_joins_keeps_nobody_waiting",

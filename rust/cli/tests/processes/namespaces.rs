@@ -129,6 +129,25 @@ impl Machines {
         }
     }
 
+    /// The hub is a router from now on, and its link to the second site takes packets of 1400 octets. It drops longer ones without a
+    /// word; the segment size of TCP connections between the sites is lowered, as routers of such links do it.
+    fn route_over_a_narrow_link(&self) -> Result<(), String> {
+        let hub = self.hub();
+        let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
+        for (site, address) in SITES.iter().enumerate() {
+            let (port, machine) = (port(site), self.site(site));
+            in_hub(&["link", "set", &port, "nomaster"])?;
+            in_hub(&["route", "add", &format!("{address}/32"), "dev", &port, "src", SERVER])?;
+            let all =
+                ["route", "replace", "198.18.0.0/24", "via", SERVER, "dev", "eth", "onlink", "src", address];
+            run("ip", &[&["-n", &machine], &all[..], &["advmss", "1300"]].concat())?;
+        }
+        run("ip", &["netns", "exec", &hub, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
+        in_hub(&["link", "set", &port(1), "mtu", "1400"])?;
+        // What the router itself would say is not sent.
+        in_hub(&["rule", "add", "iif", "lo", "pref", "5", "blackhole"])
+    }
+
     /// Nothing comes through to, or from, this site from now on.
     fn cut(&self, site: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
@@ -247,7 +266,42 @@ fn datagrams_become_as_short_as_the_way_does() {
     }
 }
 
+/// Datagrams are no longer than the segments of the TCP connection between two sites, so a router that drops what its next link
+/// does not take, and does not say so, drops none of them.
+fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
+    let machines = Machines::new();
+    if let Err(why) = machines.route_over_a_narrow_link() {
+        skip(why);
+    }
+    let words = ["impi-server", "-server", "2", "--host", SITES[0], "--grace", "5"];
+    let mut server = Machines::start(&machines.site(0), &words);
+    let address = server.line();
+    let sites =
+        machines.sites(&address, &["--transport", "udp", "--silence", "8", "--tag-output"], "exchange");
+    for (site, started) in (0..).zip(sites) {
+        let (status, out, err) = started.ended();
+        let expected: Vec<String> =
+            (site * RANKS..(site + 1) * RANKS).map(|rank| format!("[{rank}] done")).collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        assert_eq!((status, lines(&out), err.as_str()), (0, expected, ""));
+    }
+    let (status, _, err) = server.ended();
+    assert_eq!((status, err.as_str()), (0, ""));
+}
+
+/// The hub has no default route.
+fn server_on_all_addresses_announces_that_of_an_interface_without_a_default_route() {
+    let machines = Machines::new();
+    let words = ["impi-server", "-server", "2", "--host", "0.0.0.0"];
+    let address = Machines::start(&machines.hub(), &words).line();
+    assert!(address.starts_with(&format!("{SERVER}:")), "{address:?}");
+}
+
 pub(crate) const TESTS: &[(&str, fn())] = &[
+    (
+        "server_on_all_addresses_announces_that_of_an_interface_without_a_default_route",
+        server_on_all_addresses_announces_that_of_an_interface_without_a_default_route,
+    ),
     (
         "sites_on_machines_of_their_own_exchange_messages_of_all_sizes",
         sites_on_machines_of_their_own_exchange_messages_of_all_sizes,
@@ -257,6 +311,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         messages_arrive_over_a_network_that_delays_and_loses,
     ),
     ("datagrams_become_as_short_as_the_way_does", datagrams_become_as_short_as_the_way_does),
+    (
+        "datagrams_fit_a_path_whose_router_drops_long_ones_silently",
+        datagrams_fit_a_path_whose_router_drops_long_ones_silently,
+    ),
     (
         "a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost",
         a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost,

@@ -195,6 +195,16 @@ impl OverClients {
         }
     }
 
+    /// Whether this rank has taken part to the end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stage == Stage::After && self.local.is_complete()
+    }
+
+    /// It is the job's last one.
+    pub(super) fn is_end(&self) -> bool {
+        self.is_end
+    }
+
     /// Receives of the own client's barrier of which one has to be done before it goes on.
     pub(super) fn pending(&self) -> Vec<RequestId> {
         self.local.pending()

@@ -1,17 +1,23 @@
 //! One machine of `proto` on its way, driven by sends and receives on the collective context.
 
-use mpjdev_buffer::{Encoding, Message, ReadBuffer, Type, WriteBuffer, capacity::section_capacity};
-use mpjdev_proto::collective::{Action, Barrier, Collective, Creation, Refusal, payload_len_max};
+use mpjdev_buffer::{Type, capacity::section_capacity};
+use mpjdev_proto::collective::{
+    Action, Barrier, Collective, Communicator, Creation, Refusal, payload_len_max,
+};
 
 use super::Outcome;
-use crate::comm::Comm;
+use super::traffic::{pack, unpack};
+use crate::comm::{Comm, Engine, Part};
 use crate::error::DeviceError;
+#[cfg(not(loom))]
+use crate::mpi::Making;
 use crate::requests::RequestId;
+use crate::waiting::Patience;
 
 #[derive(Debug)]
 pub(super) enum Machine {
     Barrier(Barrier),
-    Creation(Creation),
+    Creation(Box<Creation>),
 }
 
 /// A machine under way.
@@ -23,13 +29,27 @@ pub(super) struct Running {
     pending: Vec<(RequestId, u32, i32)>,
     /// A message that broke the protocol: the operation fails once the other ranks have been told what they wait for.
     broken: Option<DeviceError>,
+    /// The new communicator, while a C MPI makes it.
+    #[cfg(not(loom))]
+    making: Option<Making>,
+    /// What the machine wanted done has failed: nobody knows which part of it the others have seen.
+    has_failed: bool,
     /// It belongs to the end of the rank, which may do nothing else any more.
     is_end: bool,
 }
 
 impl Running {
     pub(super) fn new(comm: &Comm, machine: Machine, is_end: bool) -> Running {
-        Running { comm: comm.clone(), machine, pending: Vec::new(), broken: None, is_end }
+        Running {
+            comm: comm.clone(),
+            machine,
+            pending: Vec::new(),
+            broken: None,
+            #[cfg(not(loom))]
+            making: None,
+            has_failed: false,
+            is_end,
+        }
     }
 
     /// A barrier, at the end of the rank or before.
@@ -40,7 +60,7 @@ impl Running {
     /// Goes on as far as possible without blocking: the outcome when that is to the end.
     pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         loop {
-            self.act()?;
+            self.act().inspect_err(|_| self.has_failed = true)?;
             if let Some(outcome) = self.outcome()? {
                 return Ok(Some(outcome));
             }
@@ -55,6 +75,14 @@ impl Running {
         }
     }
 
+    /// Whether the machine has come to its end, whatever that is: nobody waits for a message of this rank.
+    pub(super) fn is_complete(&self) -> bool {
+        match &self.machine {
+            Machine::Barrier(m) => m.result().is_some(),
+            Machine::Creation(m) => m.result().is_some(),
+        }
+    }
+
     /// Receives of which one has to be done before it goes on.
     pub(super) fn pending(&self) -> Vec<RequestId> {
         self.pending.iter().map(|p| p.0).collect()
@@ -66,7 +94,7 @@ impl Running {
         while let Some(action) = self.poll_action() {
             match action {
                 Action::Send { dest, tag, octets } => {
-                    let message = self.pack(&octets)?;
+                    let message = pack(self.comm.source(), &octets)?;
                     match self.comm.send_collective(dest, tag, &message, self.is_end) {
                         // It does not wait for this; whoever waits for it finds out by itself.
                         Ok(()) | Err(DeviceError::PeerFinished { .. }) => {}
@@ -105,7 +133,7 @@ impl Running {
             };
             self.pending.swap_remove(i);
             let octets = match completed.message {
-                Some(message) => self.unpack(message)?,
+                Some(message) => unpack(self.comm.source(), message, self.capacity())?,
                 None => Vec::new(),
             };
             let handled = match &mut self.machine {
@@ -142,7 +170,7 @@ impl Running {
         }
     }
 
-    fn outcome(&self) -> Result<Option<Outcome>, DeviceError> {
+    fn outcome(&mut self) -> Result<Option<Outcome>, DeviceError> {
         match &self.machine {
             Machine::Barrier(m) => match (m.result(), m.gone()) {
                 (Some(()), Some(rank)) => Err(self.gone(&[rank])),
@@ -154,36 +182,90 @@ impl Running {
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
                 Some(Ok(Some(made))) => {
-                    let comm = self.comm.part(made.context, &made.members, made.rank)?;
-                    Ok(Some(Outcome::Created(Some(comm))))
+                    let comm = self.make(&made)?;
+                    Ok(comm.map(|comm| Outcome::Created(Some(comm))))
                 }
             },
+        }
+    }
+
+    /// The new communicator, once it is made.
+    #[cfg(not(loom))]
+    fn make(&mut self, made: &Communicator) -> Result<Option<Comm>, DeviceError> {
+        let Some(making) = &mut self.making else {
+            return match self.comm.part(made) {
+                Part::Made(comm) => Ok(Some(comm)),
+                // Whoever waits makes it; who comes by again only polls.
+                Part::Making(making) => {
+                    self.making = Some(making);
+                    Ok(None)
+                }
+            };
+        };
+        making.start();
+        let taken = making.take();
+        taken.map(|group| group.map(Comm::of_group)).transpose()
+    }
+
+    #[cfg(loom)]
+    fn make(&mut self, made: &Communicator) -> Result<Option<Comm>, DeviceError> {
+        let Part::Made(comm) = self.comm.part(made);
+        Ok(Some(comm))
+    }
+
+    /// Waits until there is something to go on with. Blocks.
+    pub(super) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        #[cfg(not(loom))]
+        if let Some(making) = &self.making {
+            return making.wait(patience);
+        }
+        self.comm.wait_collective(&self.pending(), patience)
+    }
+
+    /// The new communicator that other members may have already, though this rank has not.
+    fn confirmed(&self) -> Option<&Communicator> {
+        match &self.machine {
+            Machine::Creation(machine) if !self.has_failed => machine.confirmed(),
+            Machine::Barrier(_) | Machine::Creation(_) => None,
+        }
+    }
+
+    /// Leaves the operation, of which this rank has done some part: takes no part in what it makes either.
+    pub(super) fn abandon(self, why: DeviceError) {
+        let Some(made) = self.confirmed().cloned() else { return };
+        match self.comm.engine() {
+            Engine::Packets(_) => {
+                if let Part::Made(comm) = self.comm.part(&made) {
+                    comm.leave(why);
+                }
+            }
+            // The others wait for this rank inside the library, if all have confirmed.
+            #[cfg(not(loom))]
+            Engine::Library(group) => {
+                group.owner().clone().make_aside(move || self.end_confirmed(why));
+            }
+        }
+    }
+
+    /// Goes on until rank 0 has settled a creation or left it. Blocks.
+    #[cfg(not(loom))]
+    fn end_confirmed(mut self, why: DeviceError) {
+        let comm = self.comm.clone();
+        let mut patience = || comm.check_unfinished().is_ok();
+        loop {
+            let has_root_left = self.comm.has_root_left();
+            match self.advance() {
+                Ok(Some(Outcome::Created(Some(comm)))) => return comm.leave(why),
+                Ok(None) if (!has_root_left || self.making.is_some()) && self.wait(&mut patience).is_ok() => {
+                }
+                _ => return,
+            }
         }
     }
 
     /// Capacity for the largest message of the operation.
     fn capacity(&self) -> usize {
         section_capacity(Type::Byte, payload_len_max(self.comm.size() as u32) as u32) as usize
-    }
-
-    /// A message with one section of these octets.
-    fn pack(&self, octets: &[u8]) -> Result<Message, DeviceError> {
-        let bytes: Vec<i8> = octets.iter().map(|o| *o as i8).collect();
-        let source = self.comm.source().clone();
-        let mut buffer = WriteBuffer::new(source, self.capacity() as i64, Encoding::NATIVE).map_err(ours)?;
-        buffer.write(&bytes).map_err(ours)?;
-        Ok(buffer.finish().map_err(ours)?.clone())
-    }
-
-    /// The octets of a message's one section.
-    fn unpack(&self, message: Message) -> Result<Vec<u8>, DeviceError> {
-        let source = self.comm.source().clone();
-        let mut buffer = ReadBuffer::new(source, message.capacity() as i64).map_err(ours)?;
-        buffer.adopt(message);
-        let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
-        let mut bytes = vec![0i8; count.min(self.capacity())];
-        buffer.read(&mut bytes).map_err(ours)?;
-        Ok(bytes.iter().map(|b| *b as u8).collect())
     }
 }
 
@@ -194,13 +276,5 @@ impl Drop for Running {
             let _ = self.comm.cancel(*id);
             self.comm.detach(*id);
         }
-    }
-}
-
-/// Failures of messages that the device packs and unpacks for itself.
-fn ours(error: mpjdev_buffer::BufferError) -> DeviceError {
-    match error {
-        mpjdev_buffer::BufferError::Slab(error) => error.into(),
-        error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
     }
 }

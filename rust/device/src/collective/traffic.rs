@@ -1,8 +1,9 @@
 //! What the machines of collective operations want done, for whoever matches the messages.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use mpjdev_buffer::Message;
+use mpjdev_buffer::capacity::section_capacity;
+use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
 use mpjdev_proto::context::{ContextError, collective};
 
 use crate::comm::{Comm, Engine};
@@ -76,5 +77,36 @@ impl Comm {
             #[cfg(not(loom))]
             Engine::Library(_) => DeviceError::PeerFinished { rank: world },
         }
+    }
+}
+
+/// A message with one section of these octets.
+pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
+    let bytes: Vec<i8> = octets.iter().map(|octet| octet.cast_signed()).collect();
+    let capacity = section_capacity(Type::Byte, bytes.len() as u32);
+    let mut buffer = WriteBuffer::new(source.clone(), capacity as i64, Encoding::NATIVE).map_err(ours)?;
+    buffer.write(&bytes).map_err(ours)?;
+    Ok(buffer.finish().map_err(ours)?.clone())
+}
+
+/// The octets of a message's one section, at most this many.
+pub(super) fn unpack(
+    source: &Arc<dyn SlabSource>,
+    message: Message,
+    len_max: usize,
+) -> Result<Vec<u8>, DeviceError> {
+    let mut buffer = ReadBuffer::new(source.clone(), message.capacity() as i64).map_err(ours)?;
+    buffer.adopt(message);
+    let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
+    let mut bytes = vec![0i8; count.min(len_max)];
+    buffer.read(&mut bytes).map_err(ours)?;
+    Ok(bytes.iter().map(|byte| byte.cast_unsigned()).collect())
+}
+
+/// Failures of messages that the device packs and unpacks for itself.
+fn ours(error: BufferError) -> DeviceError {
+    match error {
+        BufferError::Slab(error) => error.into(),
+        error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
     }
 }

@@ -77,6 +77,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
             terms,
             socket,
             receive_window: windows[rank],
+            early: Vec::new(),
             lines: Vec::new(),
         }
     });

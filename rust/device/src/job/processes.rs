@@ -1,28 +1,27 @@
 //! Ranks over shared memory: the one that this process is, and, for tests, all of a job in one process.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::comm::Comm;
 use crate::config::Config;
-use crate::control::{self, Packet};
+use crate::control;
 use crate::endpoint::Endpoint;
 use crate::mpi;
 use crate::pool::HeapPool;
+use crate::room;
 use crate::transport::shm::{Board, SegmentPool};
 use crate::transport::tcp::mesh::MeshError;
 use crate::transport::udp::meeting::MeetingError;
 use crate::transport::{Inbox, Wire, shm};
 use crate::waiting::Patience;
 
-use super::spanning::{self, Memory, Spanning};
-use super::world::World;
+use super::admission::{Admission, Found};
+use super::launcher;
+use super::spanning::{self, Memory};
 
 /// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
 /// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
@@ -72,6 +71,24 @@ pub enum JoinError {
         /// What it is.
         value: String,
     },
+    /// It has the environment of a rank and not its socket.
+    #[error(
+        "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not its launcher's \
+         socket: {error}. A program that a rank starts is no rank itself: without the variables {}, {} and {} it runs alone, as \
+         rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor open",
+        control::CONTROL,
+        control::CONTROL,
+        control::RANK,
+        control::SIZE
+    )]
+    Descriptor {
+        /// The rank.
+        rank: u32,
+        /// The descriptor that the environment names.
+        number: u32,
+        /// What is wrong with it.
+        error: io::Error,
+    },
     /// The launcher has not taken it.
     #[error("the launcher refuses this process as rank {rank}: {why}")]
     Refused {
@@ -88,12 +105,24 @@ pub enum JoinError {
         /// Why not.
         why: control::Refusal,
     },
-    /// The waiting thread was interrupted; joining may be tried again.
+    /// The waiting thread was interrupted before all ranks were there; joining may be tried again.
     #[error("interrupted while waiting for the other ranks")]
     Interrupted,
     /// The launcher is gone, or says something else.
     #[error("the launcher does not answer as it should: {0}")]
     Launcher(&'static str),
+    /// This process may open no more descriptors, also behind a collection.
+    #[error(
+        "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"
+    )]
+    Descriptors {
+        /// What was to be done.
+        what: &'static str,
+        /// How many are open.
+        open: u64,
+        /// How many may be.
+        limit: u64,
+    },
     /// The connections to the other ranks cannot be made.
     #[error("rank {rank} has no connection to all others: {error}")]
     Mesh {
@@ -166,19 +195,19 @@ pub fn join(
     };
     let config = config.for_ranks(ranks as usize).bounded();
     let len = segment_len(private.limit());
-    let pool = shm::create(rank, ranks as usize, len, &config, private.clone());
-    let pool = pool.map_err(system("shared memory"))?;
-    let file = pool.share().map_err(system("shared memory"))?;
-    let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
-    say_hello(control as i32, rank, &[file.as_fd(), theirs.as_fd()], patience)?;
-    drop(theirs);
-    let mut waiting = Waiting { socket: answers, slice: config.slice, patience };
-    let joined = waiting.receive(rank, ranks).and_then(|found| {
+    make_room(ranks, private);
+    let create = || shm::create(rank, ranks as usize, len, &config, private.clone());
+    let pool = private.reclaiming(create).map_err(system("shared memory"))?;
+    let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
+    let line = launcher::line(rank, control)?;
+    let mut admission = Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, patience)?;
+    admission.collect_by(private);
+    let joined = admission.receive(patience).and_then(|found| {
         let Found { spanning, job } = found;
         match (spanning, job) {
             (Some(spanning), near) => {
                 let memory = Memory { near, pool: &pool, private };
-                spanning::connect(rank, spanning, config, memory, waiting.patience)
+                spanning::connect(rank, spanning, config, memory)
             }
             (None, Some(job)) => {
                 let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
@@ -187,7 +216,13 @@ pub fn join(
             (None, None) => Err(JoinError::Launcher("it hands out no job")),
         }
     });
-    joined.map(Some).inspect_err(|_| shm::resign(&pool))
+    joined.map(Some).inspect_err(|error| match error {
+        // The others may count on this rank already.
+        JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
+            shm::fail_joining(&pool, &error.to_string())
+        }
+        _ => shm::resign(&pool),
+    })
 }
 
 fn join_mpi(
@@ -203,35 +238,19 @@ fn join_mpi(
 }
 
 pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
-    move |error| JoinError::System { what, error }
+    move |error| match room::descriptors().filter(|_| room::is_at_limit(&error)) {
+        Some((open, limit)) => JoinError::Descriptors { what, open, limit },
+        None => JoinError::System { what, error },
+    }
 }
 
-/// Tells the launcher that this process is that rank, on the socket that it was started with.
-fn say_hello(
-    control: i32,
-    rank: u32,
-    fds: &[BorrowedFd<'_>],
-    patience: &mut dyn Patience,
-) -> Result<(), JoinError> {
-    /// Its number is somebody else's once it is closed, so it is kept.
-    static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
-    /// Nobody tells when other descriptors have arrived.
-    const SOON: Duration = Duration::from_millis(1);
-    let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
-    let socket = match &mut *socket {
-        Some(socket) => socket,
-        empty => {
-            let taken = mpjdev_sys::inherited::packet_socket(control);
-            empty.insert(taken.map_err(system("the control socket"))?)
-        }
-    };
-    loop {
-        match control::send(socket.as_fd(), Packet::Hello { rank }, fds) {
-            Ok(()) => return Ok(()),
-            Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
-            Err(_) if !patience.goes_on() => return Err(JoinError::Interrupted),
-            Err(_) => std::thread::sleep(SOON),
-        }
+/// Has unused descriptors closed where those that are left may not do: what arrives without one is lost.
+fn make_room(ranks: u32, private: &HeapPool) {
+    /// What joining takes beside two for each rank.
+    const SPARE: u64 = 32;
+    let needed = 2 * u64::from(ranks) + SPARE;
+    if room::descriptors().is_some_and(|(open, limit)| open + needed > limit) {
+        private.ask_for_room();
     }
 }
 
@@ -251,116 +270,4 @@ fn segment_len(limit: u64) -> usize {
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 64 << 30;
     limit.saturating_mul(2).clamp(LEAST, MOST) as usize
-}
-
-/// A process that waits for the other ranks.
-struct Waiting<'a> {
-    socket: OwnedFd,
-    slice: Duration,
-    patience: &'a mut dyn Patience,
-}
-
-/// What the launcher has handed out.
-struct Found {
-    /// The world, where it has more ranks than those that share memory.
-    spanning: Option<Spanning>,
-    /// What the ranks of the launcher share, where they do.
-    job: Option<shm::Job>,
-}
-
-impl Waiting<'_> {
-    /// What the launcher hands out when all ranks are there. Blocks.
-    fn receive(&mut self, rank: u32, ranks: u32) -> Result<Found, JoinError> {
-        let mut first = self.receive_packet(rank)?;
-        let mut spanning = None;
-        if first.packet == Some(Packet::World) {
-            let fds = <[_; 2]>::try_from(first.fds);
-            let [world, listener] = fds.map_err(|_| JoinError::Launcher("no description of the world"))?;
-            let world = World::open(world).map_err(system("the description of the world"))?;
-            if world.count != ranks {
-                return Err(JoinError::Launcher("another number of ranks than it has started"));
-            }
-            let shares_memory = world.shares_memory;
-            spanning = Some(Spanning { world, listener });
-            if !shares_memory {
-                return Ok(Found { spanning, job: None });
-            }
-            first = self.receive_packet(rank)?;
-        }
-        let job = self.receive_job(rank, ranks, first)?;
-        Ok(Found { spanning, job: Some(job) })
-    }
-
-    /// What ranks share that have memory in common; this packet has come already. Blocks.
-    fn receive_job(
-        &mut self,
-        rank: u32,
-        ranks: u32,
-        first: control::Received,
-    ) -> Result<shm::Job, JoinError> {
-        let (mut pages, mut files) = (None, Vec::new());
-        let mut next = Some(first);
-        while files.len() < ranks as usize {
-            let mut received = next.take().map_or_else(|| self.receive_packet(rank), Ok)?;
-            match received.packet {
-                Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
-                    let files = <[_; 2]>::try_from(received.fds);
-                    pages = Some(files.map_err(|_| JoinError::Launcher("no pages"))?);
-                }
-                Some(Packet::Segments { first, count })
-                    if first as usize == files.len() && count as usize == received.fds.len() =>
-                {
-                    files.append(&mut received.fds);
-                }
-                _ => return Err(JoinError::Launcher("a packet that does not follow")),
-            }
-        }
-        let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
-            return Err(JoinError::Launcher("another number of segments than of ranks"));
-        };
-        shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
-    }
-
-    /// The next packet that is no refusal, whole. Blocks as long as the patience lasts.
-    fn receive_packet(&mut self, rank: u32) -> Result<control::Received, JoinError> {
-        let received = self.receive_any()?;
-        if received.is_cut {
-            return Err(JoinError::Launcher("this process may not have as many files as there are ranks"));
-        }
-        match received.packet {
-            Some(Packet::Refused(why)) => Err(refused(rank, why)),
-            _ => Ok(received),
-        }
-    }
-
-    /// The next packet. Blocks as long as the patience lasts.
-    fn receive_any(&mut self) -> Result<control::Received, JoinError> {
-        let slice = Timespec::try_from(self.slice).unwrap_or_default();
-        loop {
-            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
-            // Reading blocks, so it is begun only when there is something: a signal may have come instead.
-            if let Ok(0) | Err(Errno::INTR) = poll(&mut fds, Some(&slice)) {
-                if !self.patience.goes_on() {
-                    return Err(JoinError::Interrupted);
-                }
-                continue;
-            }
-            return match control::receive(self.socket.as_fd()) {
-                Ok(Some(received)) => Ok(received),
-                Ok(None) => Err(JoinError::Launcher("it has gone")),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Err(system("the launcher")(error)),
-            };
-        }
-    }
-}
-
-fn refused(rank: u32, why: control::Refusal) -> JoinError {
-    match why {
-        control::Refusal::Ended(peer) | control::Refusal::Failed(peer) => JoinError::Peer { rank: peer, why },
-        control::Refusal::Taken
-        | control::Refusal::NoRoom
-        | control::Refusal::NoJob
-        | control::Refusal::Once => JoinError::Refused { rank, why },
-    }
 }

@@ -33,11 +33,15 @@ pub fn tcp(
 ) -> io::Result<Vec<Comm>> {
     assert!(ranks > 0, "a job has at least one rank");
     let config = config.for_ranks(ranks).bounded();
-    let members = members(ranks);
-    let ranks = all_pairs(ranks)?.into_iter().zip(0..).map(|(sockets, rank)| {
-        tcp_rank(tcp::Job { rank, members: members.clone(), terms, sockets }, config.clone(), source)
-    });
+    let ranks = tcp_jobs(ranks, terms)?.into_iter().map(|job| tcp_rank(job, config.clone(), source));
     ranks.collect()
+}
+
+/// What each rank of such a job has before the first packet.
+pub(crate) fn tcp_jobs(ranks: usize, terms: Terms) -> io::Result<Vec<tcp::Job>> {
+    let members = members(ranks);
+    let pairs = all_pairs(ranks)?.into_iter().zip(0..);
+    Ok(pairs.map(|(sockets, rank)| tcp::Job { rank, members: members.clone(), terms, sockets }).collect())
 }
 
 /// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`](fn@tcp) between

@@ -18,13 +18,13 @@ use crate::pool::HeapPool;
 use crate::transport::remote::pump;
 use crate::transport::shm::{self, SegmentPool, blame};
 use crate::transport::sites;
-use crate::transport::tcp::mesh::{Mesh, MeshError, Warning};
+use crate::transport::tcp::mesh::{Mesh, Warning};
 use crate::transport::tcp::{self, mesh};
 use crate::transport::udp;
 use crate::transport::udp::meeting::relay::{self, Relay};
-use crate::transport::udp::meeting::{self, Meeting, MeetingError};
+use crate::transport::udp::meeting::{self, Meeting};
 use crate::transport::{Inbox, Wire};
-use crate::waiting::Patience;
+use crate::waiting::Patient;
 
 /// What the launcher has handed out of a world that spans more than shared memory.
 #[derive(Debug)]
@@ -44,22 +44,22 @@ pub(super) struct Memory<'a> {
     pub(super) private: &'a Arc<HeapPool>,
 }
 
-/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are there.
+/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are there, and no longer than the world
+/// says: nothing interrupts it, since the other ranks count on this one.
 pub(super) fn connect(
     rank: u32,
     spanning: Spanning,
     config: Config,
     memory: Memory<'_>,
-    patience: &mut dyn Patience,
 ) -> Result<Joined, JoinError> {
     let Spanning { world, listener } = spanning;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
     if let Carrier::Udp(datagrams) = world.carrier {
-        return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory, patience);
+        return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory);
     }
     let Memory { near, pool, private } = memory;
-    let sockets = sockets(rank, &world, listener, pool, patience)?;
+    let sockets = sockets(rank, &world, listener, pool)?;
     let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
     let clients = world.clients(rank);
     // Who is alone has nobody to share memory with, and may sleep on the connections.
@@ -93,7 +93,6 @@ fn connect_by_datagrams(
     datagrams: Datagrams,
     config: Config,
     memory: &Memory<'_>,
-    patience: &mut dyn Patience,
 ) -> Result<Joined, JoinError> {
     if let Some(foreign) = world.members.iter().position(|member| !member.is_ours) {
         return Err(JoinError::Foreign { foreign: foreign as u32 });
@@ -101,18 +100,16 @@ fn connect_by_datagrams(
     let deadline = Instant::now() + world.connect_time;
     let address = world.address(world.members[rank as usize].host);
     // All are ours, so each rank is a host of its own, of the same number.
-    let sockets = sockets(rank, world, listener, memory.pool, patience)?;
+    let sockets = sockets(rank, world, listener, memory.pool)?;
     let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
     let terms = terms(&datagrams, dead_after);
     let relay = relay()?;
-    let meeting = Meeting { rank, sockets: &sockets, address, terms, path, relay, deadline };
-    let job = meeting::meet(&meeting, patience).map_err(|error| match error {
-        MeetingError::Interrupted => JoinError::Interrupted,
-        error => {
-            error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
-            JoinError::Meeting { rank, error: Box::new(error) }
-        }
+    let ports = &world.ports;
+    let meeting = Meeting { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
+    let job = meeting::meet(&meeting, &mut Patient).map_err(|error| {
+        error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
+        JoinError::Meeting { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
     let job = udp::Job { lines: sockets, ..job };
@@ -144,7 +141,6 @@ fn sockets(
     world: &World,
     listener: OwnedFd,
     pool: &SegmentPool,
-    patience: &mut dyn Patience,
 ) -> Result<Vec<Option<OwnedFd>>, JoinError> {
     let number = world.members[rank as usize].host;
     let near = if world.shares_memory { world.own_hosts() } else { number..number + 1 };
@@ -159,14 +155,13 @@ fn sockets(
         deadline: Instant::now() + world.connect_time,
         silence_max: world.silence_max,
     };
-    match mesh::connect(mesh, patience) {
+    match mesh::connect(mesh, &mut Patient) {
         Ok(connected) => {
             // That a foreign host proves nothing is said once, by the launcher.
             let told = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));
             told.for_each(|warning| eprintln!("mpjdev: rank {rank}: {warning}"));
             Ok(connected.sockets)
         }
-        Err(MeshError::Interrupted) => Err(JoinError::Interrupted),
         Err(error) => {
             // The launcher is to know that the failure may have begun there.
             let at = |host| world.members.iter().position(|member| member.host == host);

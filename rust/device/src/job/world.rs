@@ -5,10 +5,10 @@
 //! job, so it is in no environment and on no command line. All integers are big-endian:
 //!
 //! ```text
-//! header, 80 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
+//! header, 84 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
 //!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
 //!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4,
-//!                      rate_kbit 4, datagram_len 4
+//!                      rate_kbit 4, datagram_len 4, first_port 2, last_port 2
 //! key                  key_len octets
 //! each host            address 16, port 4, client 4
 //! each member          host_id 16, pid 8, host 4, is_ours 4
@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -35,8 +36,8 @@ use crate::transport::tcp::{Member, Terms};
 /// What it begins with.
 const MAGIC: [u8; 8] = *b"mpjworld";
 /// The layout above.
-const VERSION: u32 = 3;
-const HEADER_LEN: usize = 80;
+const VERSION: u32 = 4;
+const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 /// Octets of a key at most.
@@ -61,6 +62,8 @@ pub struct World {
     pub shares_memory: bool,
     /// What carries messages to the others.
     pub carrier: Carrier,
+    /// Ports that this launcher's ranks choose from; 0 to 0 for any.
+    pub ports: RangeInclusive<u16>,
     /// What all hosts have settled.
     pub terms: Terms,
     /// The largest tag of the job.
@@ -187,7 +190,8 @@ impl World {
             Carrier::Udp(datagrams) => (flags | DATAGRAMS, datagrams),
         };
         let number = |number: Option<NonZeroU32>| number.map_or(0, NonZeroU32::get);
-        let limits_of_datagrams = [number(datagrams.rate_kbit), number(datagrams.len_max)];
+        let ports = u32::from(*self.ports.start()) << 16 | u32::from(*self.ports.end());
+        let limits_of_datagrams = [number(datagrams.rate_kbit), number(datagrams.len_max), ports];
         let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
         let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
             .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
@@ -237,7 +241,8 @@ impl World {
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
         let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
-        let [key_len, host_count, member_count, silence_ms, rate_kbit, datagram_len] = more;
+        let [key_len, host_count, member_count, silence_ms, rate_kbit, datagram_len, ports] = more;
+        let [first_port, last_port] = [ports >> 16, ports & 0xffff];
         within("the length of the key", key_len, 0, KEY_MAX as u32)?;
         within("the number of hosts", host_count, 1, HOSTS_MAX)?;
         within("the number of ranks", member_count, 1, PROCS_MAX)?;
@@ -261,6 +266,7 @@ impl World {
         if datagram_len != 0 {
             within("the longest datagram", datagram_len, *Datagrams::LENS.start(), *Datagrams::LENS.end())?;
         }
+        within("the first port", first_port, last_port.min(1), last_port)?;
         let dialect = if dialect == 0 { Dialect::Final } else { Dialect::Draft };
         let (key, rest) = rest.split_at(key_len);
         let (hosts, members) = rest.split_at(host_count * HOST_LEN);
@@ -276,6 +282,7 @@ impl World {
                     are_checked: flags & CHECKED != 0,
                 }),
             },
+            ports: first_port as u16..=last_port as u16,
             terms: Terms { dialect, maxdatalen, ackmark, hiwater },
             tag_ub,
             xsize,
@@ -404,9 +411,9 @@ impl World {
 }
 
 /// The numbers of a header, from the version on.
-fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 18], WorldError> {
+fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 19], WorldError> {
     let (magic, rest) = header.split_first_chunk().expect("long enough");
-    let mut numbers = [0; 18];
+    let mut numbers = [0; 19];
     for (number, octets) in numbers.iter_mut().zip(rest.as_chunks().0) {
         *number = u32::from_be_bytes(*octets);
     }

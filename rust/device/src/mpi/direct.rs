@@ -33,7 +33,7 @@ impl Group {
         place: &mut Option<Message>,
     ) -> Direct {
         let rank = self.owner();
-        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() {
+        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() || self.check_kept().is_err() {
             return Direct::Closed;
         }
         let mut posted = match self.post(Channel::Program, wanted) {
@@ -100,6 +100,7 @@ impl Group {
             Direct::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
             _ => {
                 rank.check_unfinished()?;
+                self.check_kept()?;
                 let receive = Receive::post(self, Channel::Program, wanted, capacity, None)?;
                 (receive, Backoff::new(&rank.config))
             }

@@ -1,14 +1,16 @@
 //! How a rank ends, and how a job does that has failed.
 
-use std::sync::atomic::Ordering;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use mpjdev_sys::mpi::Operation;
 
 use super::octets::Octets;
-use super::peers::Notice;
-use super::{Rank, runtime};
+use super::peers::{GRACE, Notice};
+use super::{Rank, lock, runtime};
 use crate::error::DeviceError;
+use crate::unreceived::Unreceived;
 use crate::waiting::{Backoff, Patience};
 
 impl Rank {
@@ -20,6 +22,7 @@ impl Rank {
     /// What was not delivered: its receiver has finished without it, or, being about to finish as well, has not taken it for as
     /// long as the patience lasts. Interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        self.await_makers(patience);
         if self.finishing.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
@@ -33,19 +36,48 @@ impl Rank {
         self.state().peers.end();
         let told = told.and_then(|told| self.let_go(told, patience));
         let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
-        self.free_retired();
+        self.note_unreceived();
+        self.end_freed();
         runtime::note_finished(self.round.number);
         result.and(told)
     }
 
-    /// Waits until what was sent has been received, or cannot be any more.
+    /// Counts what no receive has taken of what is here by now.
+    fn note_unreceived(&self) {
+        let mut unreceived = Unreceived::of(self.rank);
+        let groups: Vec<_> = lock(&self.groups).iter().filter_map(Weak::upgrade).collect();
+        let since = Instant::now();
+        loop {
+            groups.iter().for_each(|group| group.note_unreceived(&mut unreceived));
+            // What this rank has sent to itself arrives only when the library is called, with some libraries several times.
+            if self.has_own_messages() || since.elapsed() > GRACE {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.state().unreceived = unreceived;
+    }
+
+    /// Whether all that this rank has sent to itself is here.
+    fn has_own_messages(&self) -> bool {
+        let of = |counts: &[AtomicU64]| counts[self.rank as usize].load(Ordering::Relaxed);
+        of(&self.received) >= of(&self.sent)
+    }
+
+    /// What this rank has finished with and no receive took; none when there is nothing, before the end, and the second time.
+    pub(crate) fn take_unreceived(&self) -> Option<Unreceived> {
+        Some(std::mem::take(&mut self.state().unreceived)).filter(|left| left.count() > 0)
+    }
+
+    /// Waits until what was sent has been received, or cannot be any more. What this rank has sent to itself, nobody receives
+    /// any more.
     fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut since = Instant::now();
         loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(Some(soon), Backoff::new(&self.config), patience, || {
                 self.progress();
-                Ok(self.state().requests.sends().next().is_none().then_some(()))
+                Ok(self.state().requests.sends().all(|sending| sending.dest == self.rank).then_some(()))
             });
             match left {
                 Err(DeviceError::TimedOut { .. }) => {}
@@ -84,7 +116,8 @@ impl Rank {
     fn undelivered(&self) -> Result<(), DeviceError> {
         let state = self.state();
         let mut lost = state.peers.lost;
-        state.requests.lost().for_each(|send| lost.add(send));
+        let has_finished = |dest| dest == self.rank || self.hopeless_send(&state.peers, dest).is_some();
+        state.requests.lost(has_finished).for_each(|send| lost.add(send));
         lost.reported()
     }
 

@@ -1,13 +1,15 @@
 //! A communicator's place in the library: two communicators there, for the program's messages and for collective operations.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mpjdev_proto::context::WORLD;
 use mpjdev_sys::mpi;
 
 use super::probing::Spilled;
-use super::{Rank, lock, runtime};
+use super::retiring::Freed;
+use super::{Rank, lock};
+use crate::error::DeviceError;
 
 /// The ranks of a communicator, as one of them sees it.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub struct Group {
     /// Messages that probes have taken from the library: all of them came before those that it still has.
     pub(super) spilled: Mutex<Vec<Spilled>>,
     pub(super) spilled_len: AtomicUsize,
+    is_freed: AtomicBool,
 }
 
 /// Which of a group's communicators.
@@ -46,7 +49,13 @@ impl Group {
         comms: [mpi::Comm; 2],
     ) -> Arc<Group> {
         let (spilled, spilled_len) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Group { rank, context, members, member, comms, spilled, spilled_len })
+        let is_freed = AtomicBool::new(false);
+        let group = Arc::new(Group { rank, context, members, member, comms, spilled, spilled_len, is_freed });
+        let mut groups = lock(&group.rank.groups);
+        groups.retain(|group| group.strong_count() > 0);
+        groups.push(Arc::downgrade(&group));
+        drop(groups);
+        group
     }
 
     /// The rank that this is a group of.
@@ -82,23 +91,39 @@ impl Group {
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.context != WORLD {
-            lock(&self.rank.retired).push(self.comms);
+impl Group {
+    /// Frees the communicator while there are references: what no receive has taken is dropped from now on. Receives that are
+    /// posted go on, and so do collective operations. Does nothing to the world.
+    pub(crate) fn free(&self) {
+        if self.context != WORLD && !self.is_freed.swap(true, Ordering::Relaxed) {
+            self.retire(false);
         }
+    }
+
+    /// Checks that this rank has not freed it.
+    ///
+    /// # Errors
+    /// It has.
+    #[inline]
+    pub(super) fn check_kept(&self) -> Result<(), DeviceError> {
+        match self.is_freed.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(DeviceError::Freed),
+        }
+    }
+
+    fn retire(&self, is_last: bool) {
+        let spilled = std::mem::take(&mut *lock(&self.spilled));
+        self.spilled_len.store(0, Ordering::Relaxed);
+        let (context, members, comms) = (self.context, self.members.clone(), self.comms);
+        self.rank.retire(Freed { context, members, comms, spilled, is_last });
     }
 }
 
-impl Rank {
-    /// Gives back what belongs to communicators that nobody refers to any more: the library has few.
-    pub(super) fn free_retired(&self) {
-        let retired = std::mem::take(&mut *lock(&self.retired));
-        for comm in retired.into_iter().flatten() {
-            runtime::empty(self.mpi, comm);
-            // MPI has it that this is collective, and that it will normally be local (MPI 4.1, 7.4.3). What cannot be given back
-            // is not: no operation depends on it.
-            let _ = self.mpi.free(comm);
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.context != WORLD {
+            self.retire(true);
         }
     }
 }

@@ -1,82 +1,168 @@
-//! How communicators are made: by the library, which waits inside until all members are there, whatever happens to them. So they meet
-//! before, where a member that has finished is noticed; and threads make several at once without meeting each other's.
+//! Library communicators of a new communicator, made off the threads that must not block.
+//!
+//! The library makes a communicator in a call that blocks until all members have made it. By then rank 0 of the parent has
+//! settled the creation, so every member is in this call or about to be, also one whose program has given up meanwhile, and the
+//! call is short. A thread that blocks makes it itself, though it hears of no interrupt meanwhile. For one that only polls, which
+//! may be the carrier of a virtual thread that another member waits for, a thread of its own does.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use mpjdev_sys::mpi::{self, Operation, Outcome};
-
-use super::Rank;
 use super::group::Group;
-use super::octets::Octets;
+use super::{Rank, lock};
+use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::waiting::{Backoff, Patient};
+use crate::waiting::{Backoff, Patience};
 
-impl Group {
-    /// A group of these ranks of the world, all of which make it now. Blocks until they do: they have agreed on it, so that each is
-    /// here or about to be.
-    ///
-    /// # Errors
-    /// The library's.
-    pub(crate) fn part(
-        &self,
-        context: u64,
-        members: Arc<[u32]>,
-        member: u32,
-    ) -> Result<Arc<Group>, DeviceError> {
-        let rank = self.owner();
-        rank.free_retired();
-        let tag = tag_of(context, rank.round.tag_max);
-        rank.meet(&members, tag)?;
-        let make = || {
-            let comm = rank.mpi.create_group(rank.round.origin, &members, tag)?;
-            rank.mpi.return_errors(comm).map(|()| comm)
-        };
-        let comms = [make()?, make()?];
-        Ok(Group::new(rank.clone(), context, members, member, comms))
+/// What becomes of the library's calls.
+type Made = Result<Arc<Group>, DeviceError>;
+
+/// The making of a communicator. When it is dropped before the group is taken, the group is made and abandoned.
+#[derive(Debug)]
+pub(crate) struct Making {
+    parent: Arc<Group>,
+    /// What is to be made, until somebody makes it.
+    due: Mutex<Option<Due>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Due {
+    context: u64,
+    members: Arc<[u32]>,
+    member: u32,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_done: AtomicBool,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug, Default)]
+enum Slot {
+    #[default]
+    UnderWay,
+    Made(Made),
+    /// Nobody will take it, or somebody has.
+    Closed,
+}
+
+impl Making {
+    /// What is to be made of these ranks of the world.
+    pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> Making {
+        let due = Mutex::new(Some(Due { context, members, member }));
+        Making { parent: parent.clone(), due, shared: Arc::default() }
+    }
+
+    /// Has it made aside, unless it is under way. Does not block, unless the system has no thread left.
+    pub(crate) fn start(&self) {
+        let Some(due) = lock(&self.due).take() else { return };
+        let (group, shared) = (self.parent.clone(), self.shared.clone());
+        let make = Arc::new(move || shared.put(group.make(&due)));
+        let calls = make.clone();
+        if !self.parent.owner().clone().make_aside(move || calls()) {
+            make();
+        }
+    }
+
+    /// The group, once it is made.
+    pub(crate) fn take(&mut self) -> Option<Made> {
+        if !self.shared.is_done.load(Ordering::Acquire) {
+            return None;
+        }
+        match std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed) {
+            Slot::Made(made) => Some(made),
+            Slot::UnderWay | Slot::Closed => Some(Err(DeviceError::NoSuchRequest)),
+        }
+    }
+
+    /// Makes it, or waits until it is made.
+    pub(crate) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let rank = self.parent.owner();
+        let due = lock(&self.due).take();
+        if let Some(due) = due {
+            self.shared.put(self.parent.make(&due));
+            return Ok(());
+        }
+        let is_done = || self.shared.is_done.load(Ordering::Acquire);
+        rank.block(None, Backoff::new(rank.config()), patience, || Ok(is_done().then_some(())))
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        // The other members wait for it inside the library.
+        self.start();
+        let before = std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed);
+        if let Slot::Made(made) = before {
+            abandon(made);
+        }
+    }
+}
+
+impl Shared {
+    fn put(&self, made: Made) {
+        let mut slot = lock(&self.slot);
+        if let Slot::Closed = *slot {
+            drop(slot);
+            return abandon(made);
+        }
+        *slot = Slot::Made(made);
+        self.is_done.store(true, Ordering::Release);
+    }
+}
+
+/// Tells the other members of a group that this rank will not take part in it.
+fn abandon(made: Made) {
+    if let Ok(group) = made {
+        Comm::of_group(group).abandon(None);
     }
 }
 
 impl Rank {
-    /// Comes back when all these ranks of the world have come: the first one hears from all others, and tells them.
-    fn meet(&self, members: &[u32], tag: i32) -> Result<(), DeviceError> {
-        let Some((first, others)) = members.split_first() else { return Ok(()) };
-        if *first != self.rank {
-            self.call(*first, tag)?;
-            return self.await_call(*first, tag, members);
+    /// Does this on a thread of its own, which finishing waits for; false when the system has none left.
+    pub(crate) fn make_aside(self: Arc<Self>, make: impl FnOnce() + Send + 'static) -> bool {
+        self.makers.fetch_add(1, Ordering::AcqRel);
+        let rank = self.clone();
+        let maker = move || {
+            make();
+            rank.makers.fetch_sub(1, Ordering::AcqRel);
+        };
+        let is_begun = std::thread::Builder::new().name("mpjdev-comm".into()).spawn(maker).is_ok();
+        if !is_begun {
+            self.makers.fetch_sub(1, Ordering::AcqRel);
         }
-        others.iter().try_for_each(|other| self.await_call(*other, tag, members))?;
-        others.iter().try_for_each(|other| self.call(*other, tag))
+        is_begun
     }
 
-    /// Waits for a call, unless a member has finished, which may not have come.
-    fn await_call(&self, from: u32, tag: i32, members: &[u32]) -> Result<(), DeviceError> {
-        let from = mpi::From { source: Some(from), tag: Some(tag) };
-        let slab = self.source.take(0)?;
-        let mut call = Operation::receive(self.mpi, Box::new(Octets(slab)), 0, from, self.round.calls)?;
-        let backoff = Backoff::new(&self.config);
-        self.block(None, backoff, &mut Patient, || {
-            if call.test()?.is_some() {
-                return Ok(Some(()));
-            }
-            let Some(error) = self.first_finished(members) else { return Ok(None) };
-            // It may have come, and finished since. A receive that stayed would keep the communicator.
-            call.cancel()?;
-            loop {
-                match call.test()? {
-                    Some(Outcome::Done(_)) => return Ok(Some(())),
-                    Some(Outcome::Cancelled) => return Err(error),
-                    None => std::thread::yield_now(),
-                }
-            }
-        })
+    /// Waits for the threads that make communicators, for a while: other ranks may wait for these inside the library.
+    pub(super) fn await_makers(&self, patience: &mut dyn Patience) {
+        let end = Instant::now() + self.config.finish_patience;
+        let _ = self.block(Some(end), Backoff::new(&self.config), patience, || {
+            Ok((self.makers.load(Ordering::Acquire) == 0).then_some(()))
+        });
     }
+}
 
-    fn call(&self, dest: u32, tag: i32) -> Result<(), DeviceError> {
-        let slab = self.source.take(0)?;
-        let to = mpi::To { dest, tag, comm: self.round.calls, mode: mpi::Mode::Standard };
-        let mut call = Operation::send(self.mpi, Octets(slab), 0, to)?;
-        let backoff = Backoff::new(&self.config);
-        self.block(None, backoff, &mut Patient, || Ok(call.test()?.map(drop)))
+impl Group {
+    /// A group of these ranks of the world, all of which make it now. Blocks until they do.
+    ///
+    /// # Errors
+    /// The library's.
+    fn make(&self, due: &Due) -> Made {
+        let Due { context, members, member } = due;
+        let (context, member) = (*context, *member);
+        let rank = self.owner();
+        rank.tend_freed(usize::MAX);
+        let tag = tag_of(context, rank.round.tag_max);
+        let make = || {
+            let comm = rank.mpi.create_group(rank.round.origin, members, tag)?;
+            rank.mpi.return_errors(comm).map(|()| comm)
+        };
+        let comms = [make()?, make()?];
+        Ok(Group::new(rank.clone(), context, members.clone(), member, comms))
     }
 }
 

@@ -19,13 +19,14 @@ mod probing;
 mod processors;
 mod receiving;
 mod requests;
+mod retiring;
 mod runtime;
 mod scratch;
 mod sending;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::context::ContextAllocator;
@@ -34,15 +35,18 @@ use mpjdev_sys::mpi::{self, Mpi};
 
 use crate::config::Config;
 use crate::error::DeviceError;
+use crate::unreceived::Unreceived;
 use crate::waiting::Crowd;
 
 pub use group::Group;
+pub(crate) use making::Making;
 pub use probing::Taken;
 pub use receiving::Receive;
 pub use runtime::{Unfit, check, end, is_asked_for, is_used, join};
 
 use peers::Peers;
 use requests::Requests;
+use retiring::{Queue, Retirings};
 use runtime::Round;
 pub(crate) use runtime::TRANSPORT;
 use scratch::Scratch;
@@ -77,8 +81,15 @@ pub struct Rank {
     state: Mutex<State>,
     /// Receives that nobody waits for any more: what they have matched is consumed.
     abandoned: Mutex<Vec<Receive>>,
-    /// Communicators that nobody refers to any more.
-    retired: Mutex<Vec<[mpi::Comm; 2]>>,
+    /// Communicators that were freed since they were last visited, and those that the library does not have back.
+    freed: Mutex<Queue>,
+    retirings: Mutex<Retirings>,
+    /// There is one of either kind.
+    has_freed: AtomicBool,
+    /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
+    makers: AtomicU32,
+    /// The communicators that somebody refers to.
+    groups: Mutex<Vec<Weak<Group>>>,
     /// This rank has begun to finish.
     finishing: AtomicBool,
     /// Some rank has finished: what is hopeless is to be looked for.
@@ -100,6 +111,8 @@ struct State {
     requests: Requests,
     pairs: Pairs,
     peers: Peers,
+    /// What this rank has finished with and no receive took.
+    unreceived: Unreceived,
 }
 
 impl Rank {
@@ -115,10 +128,15 @@ impl Rank {
                 requests: Requests::default(),
                 pairs: Pairs::new(round.tag_max),
                 peers: Peers::new(size, round.number),
+                unreceived: Unreceived::default(),
             }),
             abandoned: Mutex::default(),
-            retired: Mutex::default(),
+            freed: Mutex::default(),
+            retirings: Mutex::default(),
+            has_freed: AtomicBool::new(false),
+            groups: Mutex::default(),
             own: AtomicU64::new(0),
+            makers: AtomicU32::new(0),
             finishing: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             sent: counts(),

@@ -15,7 +15,7 @@ use crate::ending::Lost;
 use crate::error::DeviceError;
 
 /// How long what a rank has sent before it finished is waited for, where it is not known to be here.
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Octets of a notice: the round, what it says, and how many messages the receiver was sent.
 const NOTICE_LEN: usize = 24;
 
@@ -140,7 +140,7 @@ impl Rank {
     }
 
     /// The first of these ranks that has finished, as what is wrong with it.
-    pub(super) fn first_finished(&self, worlds: &[u32]) -> Option<DeviceError> {
+    pub(crate) fn first_finished(&self, worlds: &[u32]) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
         }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mpjdev_buffer::Message;
 use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::collective::ABANDONED_TAG;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{HEADERS_LEN, LengthError};
 use mpjdev_sys::mpi::{self, Matched, Operation};
@@ -18,10 +20,13 @@ use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::requests::RequestId;
 use crate::unexpected::lengths;
+use crate::unreceived::Unreceived;
 use crate::waiting::{Backoff, Patience};
 
 /// Tests and probes in vain after which a rank looks after what it does not ask for.
 const FRUITLESS: u32 = 64;
+/// Looks at the receives of a collective operation for each one for a notice, which is rare.
+const NOTICE_LOOKS: u32 = 8;
 
 /// A message that was taken from the library.
 #[derive(Debug)]
@@ -85,6 +90,7 @@ impl Group {
     ) -> Result<Option<(Envelope, usize)>, DeviceError> {
         let rank = self.owner();
         rank.check_unfinished()?;
+        self.check_kept()?;
         let seen = self.look(wanted)?;
         if seen.is_none() {
             rank.note_fruitless();
@@ -110,6 +116,7 @@ impl Group {
     pub(crate) fn take_matched(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Taken>, DeviceError> {
         let rank = self.owner();
         rank.check_unfinished()?;
+        self.check_kept()?;
         let mut spilled = lock(&self.spilled);
         let message = match spilled.iter().position(|s| wanted.fits(s.source, s.tag)) {
             Some(at) => Some(spilled.remove(at)),
@@ -144,6 +151,81 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// Takes a notice that a collective operation was abandoned: the world rank that has sent it, and the message.
+    pub(crate) fn take_abandonment(
+        self: &Arc<Self>,
+        capacity: usize,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let taken = rank.mpi.improbe(notices, self.comm(Channel::Collective))?;
+        let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
+        let world = self.members()[source as usize];
+        rank.note_received(world);
+        let taken = Spilled { source, tag, len, what: What::Message(matched) };
+        let mut receive = Receive::taken(self, taken, capacity, None);
+        // It is here: it is shorter than any message that the library announces itself.
+        let received = loop {
+            match receive.advance() {
+                Ok(None) => std::thread::yield_now(),
+                over => break over,
+            }
+        };
+        Ok(Some((world, received.ok().flatten().and_then(|received| received.message))))
+    }
+
+    /// Waits until one of these receives of a collective operation is done, or there is such a notice.
+    pub(crate) fn wait_collective(
+        &self,
+        pending: &[RequestId],
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let rank = self.owner();
+        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let mut looks = 0_u32;
+        rank.block_for(pending.len(), None, Backoff::new(&rank.config), patience, || {
+            let mut state = rank.state();
+            if pending.iter().any(|id| rank.look_at(&mut state, *id).unwrap_or(true)) {
+                return Ok(Some(()));
+            }
+            drop(state);
+            looks = looks.wrapping_add(1);
+            let asks = looks.is_multiple_of(NOTICE_LOOKS);
+            let is_there = asks && rank.mpi.iprobe(notices, self.comm(Channel::Collective))?.is_some();
+            Ok(is_there.then_some(()))
+        })
+    }
+
+    /// Takes all messages that nobody has received, notes them, and drops them.
+    pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
+        let mut left = std::mem::take(&mut *lock(&self.spilled));
+        self.spilled_len.store(0, Ordering::Relaxed);
+        // What the library refuses is not counted: it says so where somebody waits for it.
+        while let Ok(Some(next)) = self.take_from_library(Wanted { source: None, tag: None }) {
+            left.push(next);
+        }
+        for Spilled { source, tag, len, what } in left {
+            let second_len = match &what {
+                What::Announced(announcement) => announcement.second_len as usize,
+                What::Message(_) => 0,
+            };
+            unreceived.add(&self.envelope(source, tag), len.saturating_sub(HEADERS_LEN) + second_len);
+            if let What::Message(matched) = what {
+                self.consume(matched, len);
+            }
+        }
+    }
+
+    /// Receives a message of which nothing is wanted: the library keeps what was matched until then.
+    fn consume(&self, matched: Matched, len: usize) {
+        let rank = self.owner();
+        let Ok(slab) = rank.source.take_arrived(len) else { return };
+        let memory = Box::new(octets::Octets(slab));
+        let taken = Operation::receive_matched(rank.mpi, memory, len, matched);
+        drop(taken.and_then(Operation::finish));
     }
 
     /// Takes the first message that fits.

@@ -275,6 +275,7 @@ impl Group {
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
         self.owner().check_unfinished()?;
+        self.check_kept()?;
         let receive = Receive::post(self, Channel::Program, wanted, capacity, spare)?;
         Ok(self.owner().keep_receive(receive))
     }

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::receiving::{Receive, Stage};
+use super::retiring::VISITS;
 use super::sending::Sending;
 use super::{Rank, State};
+use crate::endpoint::Mode;
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId};
 use crate::waiting::{Backoff, Patience};
@@ -98,10 +100,12 @@ impl Requests {
 }
 
 impl Requests {
-    /// Messages that were not delivered, as far as nobody was told: destination in the world, tag and octets.
-    pub(super) fn lost(&self) -> impl Iterator<Item = (u32, i32, usize)> {
+    /// Messages that were not delivered, as far as nobody was told: destination in the world, tag and octets. Standard sends to
+    /// ranks that receive nothing more do not count.
+    pub(super) fn lost(&self, has_finished: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, i32, usize)> {
         let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
-        requests.filter_map(|request| match &request.work {
+        requests.filter_map(move |request| match &request.work {
+            Some(Work::Send(sending)) if sending.mode == Mode::Standard && has_finished(sending.dest) => None,
             Some(Work::Send(sending)) => Some((sending.dest, sending.tag, sending.len)),
             _ => request.lost,
         })
@@ -129,7 +133,7 @@ pub(super) enum Hope {
 impl Rank {
     /// Goes on with a request; whether it is done.
     fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
-        let State { requests, pairs, peers } = state;
+        let State { requests, pairs, peers, .. } = state;
         let Some(request) = requests.entries[index as usize].request.as_mut() else { return true };
         let Some(work) = &mut request.work else { return true };
         let outcome = match work {
@@ -147,7 +151,9 @@ impl Rank {
         if let Some(Work::Send(sending)) = request.work.take() {
             sending.number.map(|number| pairs.close(number));
             self.own.fetch_sub(sending.charged, Ordering::Relaxed);
-            if outcome.is_err() {
+            let is_left_there = matches!(outcome, Err(DeviceError::PeerFinished { .. }));
+            // A receiver that finishes names what it has not received of standard sends.
+            if outcome.is_err() && !(is_left_there && sending.mode == Mode::Standard) {
                 request.lost = Some((sending.dest, sending.tag, sending.len));
             }
         }
@@ -179,9 +185,10 @@ impl Rank {
         if !left.is_empty() {
             super::lock(&self.abandoned).append(&mut left);
         }
+        self.tend_freed(VISITS);
     }
 
-    fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
+    pub(super) fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
         let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
         let is_done = request.outcome.is_some();
         Ok(is_done || self.advance(state, parts(id).0, Hope::Asked))

@@ -3,7 +3,6 @@
 //! MPI wants the thread that has initialised it to finalise it (MPI 4.1, 11.2.2), and both block. So a thread of ours does both,
 //! and sleeps in between.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
 
 use super::group::Group;
+use super::retiring::empty;
 use super::{Rank, lock, processors, waiting};
 use crate::comm::Comm;
 use crate::config::Config;
@@ -123,6 +123,14 @@ pub fn is_asked_for() -> Result<bool, String> {
     }
 }
 
+/// Communicators of ranks that have finished. They go with the round's.
+static KEPT: Mutex<Vec<mpi::Comm>> = Mutex::new(Vec::new());
+
+/// Keeps communicators of a rank that has finished until the next round, or the process's end.
+pub(super) fn keep(comms: [mpi::Comm; 2]) {
+    lock(&KEPT).extend(comms);
+}
+
 /// One time from init to finish: communicators of all processes, apart from those of other times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
@@ -140,8 +148,6 @@ pub(super) struct Round {
     /// What communicators are made of. Open MPI sends messages of its own there meanwhile, with the tag that it was given: nobody else
     /// may look for any.
     pub(super) origin: mpi::Comm,
-    /// Who has come to make one.
-    pub(super) calls: mpi::Comm,
 }
 
 enum Command {
@@ -349,13 +355,13 @@ impl Main {
             seconds: make()?,
             all: make()?,
             origin: make()?,
-            calls: make()?,
         };
+        self.rounds.append(&mut lock(&KEPT));
         for comm in self.rounds.drain(..) {
             empty(mpi, comm);
             mpi.free(comm)?;
         }
-        self.rounds.extend([round.firsts, round.seconds, round.all, round.origin, round.calls]);
+        self.rounds.extend([round.firsts, round.seconds, round.all, round.origin]);
         self.rounds.extend(round.world);
         Ok(round)
     }
@@ -371,7 +377,7 @@ impl Main {
         }
         let _ = reply.send(Closing::AllHere);
         // Libraries complain of messages that are left, and who finishes late sends notices to who has finished early.
-        self.rounds.iter().for_each(|comm| empty(self.mpi, *comm));
+        self.rounds.iter().chain(&*lock(&KEPT)).for_each(|comm| empty(self.mpi, *comm));
         self.mpi.finalize()
     }
 }
@@ -388,18 +394,6 @@ fn dup(mpi: &'static Mpi, comm: mpi::Comm) -> Result<mpi::Comm, MpiError> {
         match looks {
             0..1000 => std::thread::yield_now(),
             _ => std::thread::sleep(Duration::from_micros(100)),
-        }
-    }
-}
-
-/// Drops messages that nobody will receive, so that no later communicator gets them.
-pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
-    let any = mpi::From { source: None, tag: None };
-    while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {
-        let memory: Vec<AtomicU64> = (0..envelope.len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        let taken = mpi::Operation::receive_matched(mpi, Box::new(memory), envelope.len, matched);
-        if taken.and_then(mpi::Operation::finish).is_err() {
-            return;
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Sending {
     pub(super) len: usize,
     /// Its pairing number, if it has one.
     pub(super) number: Option<u32>,
+    /// How the program has sent it.
+    pub(super) mode: Mode,
     /// Octets of memory that count as on their way to this rank itself.
     pub(super) charged: u64,
 }
@@ -124,7 +126,7 @@ impl Group {
             }
         }
         let mut sending =
-            Sending { parts, dest: world, tag, len: message.logical_len(), number: None, charged: 0 };
+            Sending { parts, dest: world, tag, len: message.logical_len(), number: None, mode, charged: 0 };
         if !direct {
             let announced = rank.announce(message, to, mode, &mut sending);
             if !sending.parts.is_empty() {

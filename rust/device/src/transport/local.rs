@@ -11,7 +11,7 @@ use mpjdev_sys::bell::Bell;
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::sync::AtomicU32;
 
-use super::{Each, Header, Inbox, Incoming, Outgoing, Payload, PeerState, Wire, goes_inline};
+use super::{Each, Header, Inbox, Incoming, Outgoing, Payload, PeerState, Unacked, Wire, goes_inline};
 use crate::config::{Config, INLINE_MAX};
 
 /// One packet in a queue. The fields that a small message needs come first: together with the queue's stamp they
@@ -187,9 +187,10 @@ impl Wire for LocalWire {
         self.shared.abort.get().cloned()
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Vec<Unacked> {
         self.shared.states[self.rank as usize].store(FINISHED, Ordering::Release);
         self.shared.ring_all();
+        Vec::new()
     }
 
     fn fail(&self, why: &str) {

@@ -11,7 +11,7 @@ use loom::thread;
 
 use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
 use mpjdev_device::endpoint::ReceiveArgs;
-use mpjdev_device::transport::{Header, Inbox, Outgoing, PeerState, Wire, local};
+use mpjdev_device::transport::{Header, Inbox, Outgoing, PeerState, Unacked, Wire, local};
 use mpjdev_device::{Config, DeviceError, Endpoint, Mode, Patient, RequestId, job};
 use mpjdev_proto::envelope::Selector;
 
@@ -57,8 +57,8 @@ impl Wire for Watched {
         self.wire.abort()
     }
 
-    fn finish(&self) {
-        self.wire.finish();
+    fn finish(&self) -> Vec<Unacked> {
+        self.wire.finish()
     }
 
     fn fail(&self, why: &str) {

@@ -7,7 +7,7 @@ use super::access::{Access, Critical};
 use super::kernels::{self, Inside};
 use super::{Array, Fix, IntArray, copy_fixed, fix};
 use crate::boundary::Env;
-use crate::error::Failure;
+use crate::error::{Failure, zeroed};
 
 /// Elements that are moved while arrays are held.
 const INDEX_CHUNK: usize = 16384;
@@ -114,13 +114,15 @@ impl Array {
         let size = self.element.size();
         let count = place.len() / size;
         assert!(offs + count <= indexes.len);
-        let mut fixed = Vec::new();
+        let mut fixed: Vec<u64> = Vec::new();
         for done in (0..count).step_by(INDEX_CHUNK) {
             let n = INDEX_CHUNK.min(count - done);
             // SAFETY: the place holds all of the count.
             let mut from = unsafe { place.as_ptr().cast_const().add(done * size) };
             if pass != Pass::Check && fix != Fix::Plain {
-                fixed.resize(n, 0u64);
+                if fixed.len() < n {
+                    fixed = zeroed(n)?;
+                }
                 // SAFETY: `fixed` has room for a chunk of the largest elements.
                 unsafe { copy_fixed(from, fixed.as_mut_ptr().cast(), size, n, fix) };
                 from = fixed.as_ptr().cast();

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::layout::SACK_WORDS_MAX;
+
 /// Octets that are no packet, or a packet that cannot be written. Each names the field and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
@@ -45,6 +47,12 @@ pub enum PacketError {
         field: &'static str,
         /// Its reserved bits.
         value: u32,
+    },
+    /// A bitmap of so many words (5.5).
+    #[error("SACK of {count} words, it has 1 to {SACK_WORDS_MAX}")]
+    SackWords {
+        /// How many it says.
+        count: u16,
     },
     /// It has no sequence number, so it can be lost without anybody knowing, and must not have this (2).
     #[error("{field} without SEQ")]

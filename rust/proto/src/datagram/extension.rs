@@ -4,12 +4,15 @@
 //!     31                            16 15                            0
 //!    +-------------------------------+-------------------------------+
 //! 16 | connection id                                                 |
+//! 20 |                                                               |
 //!    +-------------------------------+-------------------------------+
-//! 20 | flags                         | window, in packets            |
+//! 24 | flags                         | window, in packets            |
 //!    +-------------------------------+-------------------------------+
-//! 24   blocks, each if its flag is set, in this order
+//! 28 | sequence number, upper bits   | acknowledgment, upper bits    |
+//!    +-------------------------------+-------------------------------+
+//! 32   blocks, each if its flag is set, in this order
 //!
-//!      SACK       8   bitmap
+//!      SACK     4+8n  n (2), reserved (2), bitmap (8 n)
 //!      CONTEXT    8   context
 //!      REQUEST   16   message id, reserved, total (8)
 //!      GRANT     16   message id, destination id, granted (8)
@@ -25,6 +28,8 @@
 //!
 //! Numbers without a length have 4 octets; all are unsigned, in network byte order. What is reserved goes out 0 and is
 //! refused otherwise. A choice of ours, from what section 5.2 asks for.
+
+use std::fmt;
 
 use super::error::PacketError;
 use super::layout::*;
@@ -62,12 +67,60 @@ pub struct Fragment {
     pub offset: u64,
 }
 
+/// Which packets behind the missing one have come (5.5): a bitmap of 1 to [`SACK_WORDS_MAX`] words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Sack {
+    /// Those behind the last one are 0.
+    words: [u64; SACK_WORDS_MAX],
+    count: u8,
+}
+
+impl Sack {
+    /// Packets that one with so many words tells of.
+    pub const REACH_MAX: u64 = SACK_WORDS_MAX as u64 * u64::BITS as u64;
+
+    /// A bitmap with these words, of which there may be [`SACK_WORDS_MAX`], and with a word of zeros if there are none.
+    #[must_use]
+    pub fn new(words: &[u64]) -> Self {
+        let count = words.len().clamp(1, SACK_WORDS_MAX);
+        let mut sack = Self { words: [0; SACK_WORDS_MAX], count: count as u8 };
+        sack.words.iter_mut().zip(words).for_each(|(place, word)| *place = *word);
+        sack
+    }
+
+    /// Its words. Bit k of word w, bit 0 the least, is the packet 64 w + k + 1 behind the acknowledgment number.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words[..usize::from(self.count)]
+    }
+
+    /// Packets behind the acknowledgment number's that it tells of.
+    #[must_use]
+    pub const fn reach(&self) -> u64 {
+        self.count as u64 * u64::BITS as u64
+    }
+
+    const fn words_len(&self) -> usize {
+        self.count as usize * SACK_WORD_LEN
+    }
+}
+
+impl fmt::Debug for Sack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sack({:x?})", self.words())
+    }
+}
+
 /// The extension of a modern packet. What begins from [`Extension::new`] has neither flags nor blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     /// The connection, by the number that the receiver of the packet gave it at setup: packets with another one are not
     /// of this connection (5.1).
-    pub connection: u32,
+    pub connection: u64,
+    /// The upper 16 bits of the sequence number; 0 if there is none.
+    pub seq_high: u16,
+    /// The upper 16 bits of the acknowledgment number; 0 if there is none.
+    pub ack_high: u16,
     /// Packets that the other end may send beyond the acknowledgment number (5.4).
     pub window: u16,
     /// ACK_REQ: the receiver is to acknowledge at once (5.6).
@@ -84,9 +137,8 @@ pub struct Extension {
     pub duplicate: bool,
     /// SYNC: the sender of this message waits for its match, and is told by a grant for its message id.
     pub sync: bool,
-    /// SACK: which packets have come out of order. Bit k, bit 0 the least, is the packet k + 1 behind the acknowledgment
-    /// number, which itself is missing (5.5).
-    pub sack: Option<u64>,
+    /// SACK: which packets have come out of order. The one that the acknowledgment number names is missing (5.5).
+    pub sack: Option<Sack>,
     /// CONTEXT: the context that the context id of the header stands for, in this direction, from this packet on.
     pub context: Option<u64>,
     /// REQUEST: the message that this packet begins, or asks a grant for (5.9).
@@ -106,9 +158,11 @@ impl Extension {
     /// One without flags and blocks.
     #[inline]
     #[must_use]
-    pub const fn new(connection: u32, window: u16) -> Self {
+    pub const fn new(connection: u64, window: u16) -> Self {
         Self {
             connection,
+            seq_high: 0,
+            ack_high: 0,
             window,
             ack_req: false,
             nak: false,
@@ -151,7 +205,11 @@ impl Extension {
     #[inline]
     #[must_use]
     pub const fn octets_len(&self) -> usize {
-        EXTENSION_LEN + blocks_len(self.flags())
+        let sack = match &self.sack {
+            Some(sack) => sack.words_len(),
+            None => 0,
+        };
+        EXTENSION_LEN + blocks_len(self.flags()) + sack
     }
 
     /// Reads an extension at the front of what follows the header, and gives the octets behind it.
@@ -160,13 +218,15 @@ impl Extension {
     /// The octets end before it does; something reserved is not 0.
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let mut reader = Reader { octets, at: 0 };
-        let connection = u32::from_be_bytes(reader.take("connection id")?);
+        let connection = u64::from_be_bytes(reader.take("connection id")?);
         let flags = u16::from_be_bytes(reader.take("flags")?);
         reserved("flags", u32::from(flags & FLAGS_RESERVED))?;
         let has = |bit: u16| flags & bit != 0;
         let mut extension = Self {
             connection,
             window: u16::from_be_bytes(reader.take("window")?),
+            seq_high: u16::from_be_bytes(reader.take("sequence number")?),
+            ack_high: u16::from_be_bytes(reader.take("acknowledgment number")?),
             ack_req: has(ACK_REQ),
             nak: has(NAK),
             fin: has(FIN),
@@ -186,7 +246,7 @@ impl Extension {
     fn read_blocks(&mut self, reader: &mut Reader<'_>, flags: u16) -> Result<(), PacketError> {
         let has = |bit: u16| flags & bit != 0;
         if has(SACK) {
-            self.sack = Some(reader.number("SACK")?);
+            self.sack = Some(reader.sack()?);
         }
         if has(CONTEXT) {
             self.context = Some(reader.number("CONTEXT")?);
@@ -226,8 +286,15 @@ impl Extension {
         writer.put(self.connection.to_be_bytes());
         writer.put(self.flags().to_be_bytes());
         writer.put(self.window.to_be_bytes());
-        for number in [self.sack, self.context].into_iter().flatten() {
-            writer.put(number.to_be_bytes());
+        writer.put(self.seq_high.to_be_bytes());
+        writer.put(self.ack_high.to_be_bytes());
+        if let Some(sack) = &self.sack {
+            writer.put(u16::from(sack.count).to_be_bytes());
+            writer.put([0; 2]);
+            sack.words().iter().for_each(|word| writer.put(word.to_be_bytes()));
+        }
+        if let Some(context) = self.context {
+            writer.put(context.to_be_bytes());
         }
         if let Some(Request { message_id, total }) = self.request {
             writer.put(message_id.to_be_bytes());
@@ -277,6 +344,21 @@ impl Reader<'_> {
 
     fn number(&mut self, field: &'static str) -> Result<u64, PacketError> {
         Ok(u64::from_be_bytes(self.take(field)?))
+    }
+
+    #[cold]
+    fn sack(&mut self) -> Result<Sack, PacketError> {
+        let head = self.id("SACK")?;
+        reserved("SACK", head & 0xffff)?;
+        let count = head >> 16;
+        if count == 0 || count as usize > SACK_WORDS_MAX {
+            return Err(PacketError::SackWords { count: count as u16 });
+        }
+        let mut sack = Sack { words: [0; SACK_WORDS_MAX], count: count as u8 };
+        for word in &mut sack.words[..count as usize] {
+            *word = self.number("SACK")?;
+        }
+        Ok(sack)
     }
 }
 

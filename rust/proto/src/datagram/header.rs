@@ -134,11 +134,11 @@ impl Numbers {
     #[must_use]
     pub const fn to_word(self) -> u32 {
         let seq = match self.seq {
-            Some(seq) => SEQ_BIT | (seq.bits() as u32) << SEQ_SHIFT,
+            Some(seq) => SEQ_BIT | seq.bits() << SEQ_SHIFT,
             None => 0,
         };
         let ack = match self.ack {
-            Some(ack) => ACK_BIT | ack.bits() as u32,
+            Some(ack) => ACK_BIT | ack.bits(),
             None => 0,
         };
         seq | ack
@@ -148,8 +148,8 @@ impl Numbers {
     #[inline]
     #[must_use]
     pub const fn from_word(word: u32) -> Self {
-        let seq = Sequence::from_bits((word >> SEQ_SHIFT) as u16);
-        let ack = Sequence::from_bits(word as u16);
+        let seq = Sequence::from_bits(word >> SEQ_SHIFT);
+        let ack = Sequence::from_bits(word);
         Self {
             seq: if word & SEQ_BIT != 0 { Some(seq) } else { None },
             ack: if word & ACK_BIT != 0 { Some(ack) } else { None },

@@ -8,14 +8,14 @@ use std::ops::Range;
 /// Octets of the header (2).
 pub const HEADER_LEN: usize = 16;
 /// Octets of the part of the extension that every modern packet has. A choice of ours.
-pub const EXTENSION_LEN: usize = 8;
+pub const EXTENSION_LEN: usize = 16;
 /// Octets of a modern packet in front of its blocks.
 pub const FIXED_LEN: usize = HEADER_LEN + EXTENSION_LEN;
 /// Octets of the trailer of a packet with CHECKED: CRC32C of all octets before it (5.1).
 pub const TRAILER_LEN: usize = 4;
 /// Most octets of a modern packet in front of its user data: all blocks at once.
 pub const HEAD_LEN_MAX: usize =
-    FIXED_LEN + SACK_LEN + CONTEXT_LEN + REQUEST_LEN + GRANT_LEN + FRAGMENT_LEN + DELAY_LEN;
+    FIXED_LEN + SACK_LEN_MAX + CONTEXT_LEN + REQUEST_LEN + GRANT_LEN + FRAGMENT_LEN + DELAY_LEN;
 
 /// Field: SEQ, sequence number, ACK, acknowledgment number (2.2, word 0).
 pub const NUMBERS_FIELD: Range<usize> = 0..4;
@@ -26,11 +26,15 @@ pub const TAG_FIELD: Range<usize> = 8..12;
 /// Field: octets of user data in this packet, unsigned (2.2, word 3).
 pub const LEN_FIELD: Range<usize> = 12..16;
 /// Field of modern packets: connection id (5.2).
-pub const CONNECTION_FIELD: Range<usize> = 16..20;
+pub const CONNECTION_FIELD: Range<usize> = 16..24;
 /// Field of modern packets: flags (5.2).
-pub const FLAGS_FIELD: Range<usize> = 20..22;
+pub const FLAGS_FIELD: Range<usize> = 24..26;
 /// Field of modern packets: receive window in packets (5.2).
-pub const WINDOW_FIELD: Range<usize> = 22..24;
+pub const WINDOW_FIELD: Range<usize> = 26..28;
+/// Field of modern packets: the upper bits of the sequence number (5.2).
+pub const SEQ_HIGH_FIELD: Range<usize> = 28..30;
+/// Field of modern packets: the upper bits of the acknowledgment number (5.2).
+pub const ACK_HIGH_FIELD: Range<usize> = 30..32;
 
 /// Bit in the first word: the sequence number is valid, and the packet consumes it (2).
 pub const SEQ_BIT: u32 = 1 << 31;
@@ -38,8 +42,10 @@ pub const SEQ_BIT: u32 = 1 << 31;
 pub const SEQ_SHIFT: u32 = 16;
 /// Bit in the first word: the acknowledgment number is valid (2).
 pub const ACK_BIT: u32 = 1 << 15;
-/// Bits of a sequence number (2).
+/// Bits of a sequence number in the header (2).
 pub const SEQUENCE_BITS: u32 = 15;
+/// Bits of a sequence number of a modern packet: those of the header, and 16 of the extension above them (5.2).
+pub const FULL_SEQUENCE_BITS: u32 = SEQUENCE_BITS + 16;
 /// Where the mode begins in the second word: 5 bits (2.2).
 pub const MODE_SHIFT: u32 = 27;
 /// Where the context id begins in the second word: 16 bits (2.2).
@@ -81,8 +87,14 @@ pub const CHECKED: u16 = 1 << 14;
 /// Bits of the flags that must be 0. A choice of ours.
 pub const FLAGS_RESERVED: u16 = 1 << 7 | 1 << 15;
 
-/// Octets of the block of [`SACK`]: a bitmap.
-pub const SACK_LEN: usize = 8;
+/// Octets of the block of [`SACK`] in front of its bitmap: how many words that has, 2 reserved ones.
+pub const SACK_LEN: usize = 4;
+/// Octets of a word of the bitmap, which names 64 packets.
+pub const SACK_WORD_LEN: usize = 8;
+/// Most words of the bitmap: with a loss unrepaired for a round trip, two round trips of a link of 1 Gbit/s and 10 ms.
+pub const SACK_WORDS_MAX: usize = 32;
+/// Most octets of the block.
+pub const SACK_LEN_MAX: usize = SACK_LEN + SACK_WORDS_MAX * SACK_WORD_LEN;
 /// Octets of the block of [`CONTEXT`]: a context.
 pub const CONTEXT_LEN: usize = 8;
 /// Octets of the block of [`REQUEST`]: message id, 4 reserved ones, total length.
@@ -115,7 +127,7 @@ pub const FLAGS: [(u16, &str, usize); 14] = [
 /// Flags that name blocks: most packets have none of them.
 pub const BLOCKS: u16 = SACK | CONTEXT | REQUEST | GRANT | FRAGMENT | DELAY;
 
-/// Octets of the blocks that these flags name; reserved bits name none.
+/// Octets of the blocks that these flags name, without the words of the bitmap; reserved bits name none.
 #[inline]
 #[must_use]
 pub const fn blocks_len(flags: u16) -> usize {
@@ -134,11 +146,12 @@ pub const fn blocks_len(flags: u16) -> usize {
     len
 }
 
-const _: () = assert!(HEAD_LEN_MAX == FIXED_LEN + blocks_len(u16::MAX));
+const _: () = assert!(HEAD_LEN_MAX == FIXED_LEN + blocks_len(u16::MAX) + SACK_WORDS_MAX * SACK_WORD_LEN);
 const _: () = assert!(NUMBERS_FIELD.end == MODE_FIELD.start && MODE_FIELD.end == TAG_FIELD.start);
 const _: () = assert!(TAG_FIELD.end == LEN_FIELD.start && LEN_FIELD.end == HEADER_LEN);
 const _: () = assert!(CONNECTION_FIELD.start == HEADER_LEN && CONNECTION_FIELD.end == FLAGS_FIELD.start);
-const _: () = assert!(FLAGS_FIELD.end == WINDOW_FIELD.start && WINDOW_FIELD.end == FIXED_LEN);
+const _: () = assert!(FLAGS_FIELD.end == WINDOW_FIELD.start && WINDOW_FIELD.end == SEQ_HIGH_FIELD.start);
+const _: () = assert!(SEQ_HIGH_FIELD.end == ACK_HIGH_FIELD.start && ACK_HIGH_FIELD.end == FIXED_LEN);
 const _: () = assert!(WINDOW_MAX == 16383 && LRANK_MAX == 2047);
 
 /// Flags and reserved bits are all bits, each once, in ascending order.

@@ -17,6 +17,7 @@
 //! ```
 
 mod acks;
+mod bitmap;
 mod closing;
 pub mod congestion;
 pub mod connection;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   classic   header 16 | user data
-//!   modern    header 16 | extension 8 | blocks | user data | CRC32C 4, if CHECKED
+//!   modern    header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
 //! ```
 //!
 //! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by the same
@@ -10,8 +10,9 @@
 
 use super::error::PacketError;
 use super::extension::{Extension, Fragment};
-use super::header::{Header, Mode};
-use super::layout::{HEADER_LEN, TRAILER_LEN};
+use super::header::{Header, Mode, Numbers};
+use super::layout::{HEADER_LEN, SEQUENCE_BITS, TRAILER_LEN};
+use super::sequence::{FullSequence, Sequence};
 
 /// Reads a classic packet: its header, and its user data.
 ///
@@ -60,10 +61,41 @@ impl Packet {
         if extension.checked {
             data = checked(octets, data)?;
         }
-        let packet = Self { header: Header::parse(header)?, extension };
+        let mut packet = Self { header: Header::parse(header)?, extension };
+        packet.number(packet.seq(), packet.ack());
         check_len(&packet.header, data)?;
         packet.check()?;
         Ok((packet, data))
+    }
+
+    /// The sequence number, if SEQ is set.
+    #[inline]
+    #[must_use]
+    pub const fn seq(&self) -> Option<FullSequence> {
+        match self.header.numbers.seq {
+            Some(low) => Some(joined(self.extension.seq_high, low)),
+            None => None,
+        }
+    }
+
+    /// The acknowledgment number, if ACK is set.
+    #[inline]
+    #[must_use]
+    pub const fn ack(&self) -> Option<FullSequence> {
+        match self.header.numbers.ack {
+            Some(low) => Some(joined(self.extension.ack_high, low)),
+            None => None,
+        }
+    }
+
+    /// Sets both numbers, in the header and in the extension.
+    #[inline]
+    pub const fn number(&mut self, seq: Option<FullSequence>, ack: Option<FullSequence>) {
+        let (seq, seq_high) = split(seq);
+        let (ack, ack_high) = split(ack);
+        self.header.numbers = Numbers { seq, ack };
+        self.extension.seq_high = seq_high;
+        self.extension.ack_high = ack_high;
     }
 
     /// Octets in front of the user data: header, extension, blocks.
@@ -201,6 +233,19 @@ impl Packet {
             return Err(PacketError::Beyond { offset: 0, len, total: request.total });
         }
         Ok(())
+    }
+}
+
+#[inline]
+const fn joined(high: u16, low: Sequence) -> FullSequence {
+    FullSequence::from_bits((high as u32) << SEQUENCE_BITS | low.bits())
+}
+
+#[inline]
+const fn split(number: Option<FullSequence>) -> (Option<Sequence>, u16) {
+    match number {
+        Some(number) => (Some(Sequence::from_bits(number.bits())), (number.bits() >> SEQUENCE_BITS) as u16),
+        None => (None, 0),
     }
 }
 

@@ -1,47 +1,58 @@
-//! Sequence numbers: 64 bits inside, the low 15 of them on the wire (2, 5.2).
+//! Sequence numbers: 64 bits inside, the low 15 or 31 of them on the wire (2, 5.2).
+//!
+//! Classic packets have 15 bits, in their header. Modern packets have 16 more, in their extension: a copy that the
+//! network delivers late is recognised for what it is until 2^30 later packets have come.
 //!
 //! ```text
 //!                     reference
 //!                         |
-//!    ...-----(------------+------------]-----...      the 2^15 numbers nearest to the reference:
-//!          r - 2^14       r         r + 2^14          each has low bits of its own
+//!    ...-----(------------+------------]-----...      the 2^BITS numbers nearest to the reference:
+//!          r - half       r         r + half          each has low bits of its own
 //! ```
 
-use super::layout::SEQUENCE_BITS;
+use super::layout::{FULL_SEQUENCE_BITS, SEQUENCE_BITS};
 
-/// How many sequence numbers there are: 2^15.
-const COUNT: u16 = 1 << SEQUENCE_BITS;
-/// Half of them.
-const HALF: u16 = COUNT / 2;
-/// The bits of one.
-const MASK: u16 = COUNT - 1;
+/// The number of a header: all that a classic packet has, the low bits of a modern one.
+pub type Sequence = Truncated<15>;
+/// The number of a modern packet, from its header and its extension.
+pub type FullSequence = Truncated<31>;
 
-/// A sequence number as it is on the wire: 15 bits, modulo 2^15.
+// Named constants in these types make rustc 1.95 fail.
+const _: () = assert!(SEQUENCE_BITS == 15 && FULL_SEQUENCE_BITS == 31);
+
+/// A sequence number as it is on the wire: `BITS` bits, fewer than 32, modulo 2^`BITS`.
 ///
 /// There is no order of all of them, so this is not [`Ord`]: [`is_before`](Self::is_before) compares two that are less than
 /// half the numbers apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Sequence(u16);
+pub struct Truncated<const BITS: u32>(u32);
 
-impl Sequence {
-    /// The low 15 bits of a number of 64.
+impl<const BITS: u32> Truncated<BITS> {
+    /// How many there are.
+    const COUNT: u32 = 1 << BITS;
+    /// Half of them.
+    const HALF: u32 = Self::COUNT / 2;
+    /// The bits of one.
+    const MASK: u32 = Self::COUNT - 1;
+
+    /// The low bits of a number of 64.
     #[inline]
     #[must_use]
     pub const fn of(number: u64) -> Self {
-        Self(number as u16 & MASK)
+        Self(number as u32 & Self::MASK)
     }
 
-    /// The number with these 15 bits; a 16th one is no part of it.
+    /// The number with these bits; higher ones are no part of it.
     #[inline]
     #[must_use]
-    pub const fn from_bits(bits: u16) -> Self {
-        Self(bits & MASK)
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & Self::MASK)
     }
 
-    /// Its 15 bits.
+    /// Its bits.
     #[inline]
     #[must_use]
-    pub const fn bits(self) -> u16 {
+    pub const fn bits(self) -> u32 {
         self.0
     }
 
@@ -49,36 +60,36 @@ impl Sequence {
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0.wrapping_add(1) & MASK)
+        Self(self.0.wrapping_add(1) & Self::MASK)
     }
 
-    /// How many steps of [`next`](Self::next) lead from it to `later`: below 2^15.
+    /// How many steps of [`next`](Self::next) lead from it to `later`: below 2^`BITS`.
     #[inline]
     #[must_use]
-    pub const fn distance_to(self, later: Self) -> u16 {
-        later.0.wrapping_sub(self.0) & MASK
+    pub const fn distance_to(self, later: Self) -> u32 {
+        later.0.wrapping_sub(self.0) & Self::MASK
     }
 
-    /// a < b, that is 0 < (b - a) mod 2^15 < 2^14 (3). Of two numbers that are 2^14 apart neither is before the other.
+    /// a < b, that is 0 < (b - a) mod 2^`BITS` < half (3). Of two numbers that are half apart neither is before the other.
     #[inline]
     #[must_use]
     pub const fn is_before(self, later: Self) -> bool {
         let distance = self.distance_to(later);
-        0 < distance && distance < HALF
+        0 < distance && distance < Self::HALF
     }
 
-    /// The number of 64 bits with these low bits that is nearest to `reference`: at most 2^14 above it, less than 2^14
+    /// The number of 64 bits with these low bits that is nearest to `reference`: at most half above it, less than half
     /// below it (5.2). Where that would be below 0 or above `u64::MAX` it is the nearest that is not.
     #[inline]
     #[must_use]
     pub const fn expand(self, reference: u64) -> u64 {
         let ahead = Self::of(reference).distance_to(self);
-        let behind = COUNT - ahead;
+        let behind = Self::COUNT - ahead;
         match (reference.checked_add(ahead as u64), reference.checked_sub(behind as u64)) {
-            (Some(above), _) if ahead <= HALF => above,
+            (Some(above), _) if ahead <= Self::HALF => above,
             (_, Some(below)) => below,
             (Some(above), None) => above,
-            // Both at once would need less than 2^15 numbers of 64 bits.
+            // Both at once would need less than 2^BITS numbers of 64 bits.
             (None, None) => reference,
         }
     }

@@ -30,6 +30,7 @@ fn words(error: PacketError) -> String {
         PacketError::Lrank { lrank } => format!("lrank {lrank}"),
         PacketError::Len { found, .. } => format!("len {found}"),
         PacketError::Reserved { field, .. } => format!("reserved {field}"),
+        PacketError::SackWords { count } => format!("sack-words {count}"),
         PacketError::WithoutSeq { field } => format!("without-seq {}", kebab(field)),
         PacketError::WithoutAck { field } => format!("without-ack {field}"),
         PacketError::Together { field, other } => format!("together {field} {}", kebab(other)),

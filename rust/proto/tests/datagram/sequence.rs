@@ -1,6 +1,6 @@
-//! Sequence numbers around their wrap.
+//! Sequence numbers around their wraps, that of a header and that of a modern packet.
 
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::{FullSequence, Sequence};
 use proptest::prelude::*;
 
 const COUNT: u64 = 1 << 15;
@@ -48,12 +48,39 @@ fn each_number_expands_to_the_nearest() {
     }
 }
 
+/// Proves that the 31 bits of a modern packet wrap as the 15 of a header do, and that what is 2^15 away is another number.
+#[test]
+fn full_numbers_wrap_at_2_to_the_31() {
+    const FULL_COUNT: u64 = 1 << 31;
+    for reference in [FULL_COUNT - 1, FULL_COUNT, FULL_COUNT + 1, 5 * FULL_COUNT - 1, 1 << 40] {
+        for offset in [-(1 << 30) + 1, -(1 << 15), -1, 0, 1, 1 << 15, (1 << 30) - 1] {
+            let number = reference.checked_add_signed(offset).expect("above zero");
+            let sequence = FullSequence::of(number);
+            assert_eq!(sequence.expand(reference), number, "{reference} and {offset}");
+            assert_eq!(sequence.next(), FullSequence::of(number + 1));
+            assert_ne!(sequence, FullSequence::of(number + COUNT));
+            assert_eq!(sequence, FullSequence::of(number + FULL_COUNT));
+        }
+    }
+}
+
 proptest! {
     /// Proves that a number within the window of its reference survives the wire, wherever both are.
     #[test]
     fn expansion_is_the_inverse_of_truncation(reference in any::<u64>(), offset in -16383i64..=16384) {
         if let Some(number) = reference.checked_add_signed(offset) {
             prop_assert_eq!(Sequence::of(number).expand(reference), number);
+        }
+    }
+
+    /// The same of the numbers of modern packets.
+    #[test]
+    fn full_expansion_is_the_inverse_of_truncation(
+        reference in any::<u64>(),
+        offset in -(1i64 << 30) + 1..=1 << 30,
+    ) {
+        if let Some(number) = reference.checked_add_signed(offset) {
+            prop_assert_eq!(FullSequence::of(number).expand(reference), number);
         }
     }
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
-use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request};
+use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 /// One datagram of a vector.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ fn number<T: std::str::FromStr>(word: &str) -> T {
     word.parse().unwrap_or_else(|_| panic!("{word} is no number for its field"))
 }
 
-fn sequence(word: &str) -> Option<Sequence> {
-    (word != "-").then(|| Sequence::of(number(word)))
+fn sequence(word: &str) -> Option<FullSequence> {
+    (word != "-").then(|| FullSequence::of(number(word)))
 }
 
 fn mode(word: &str) -> Mode {
@@ -118,7 +118,7 @@ fn packet(fields: &[&str]) -> Packet {
     let fields: HashMap<&str, &str> =
         fields.iter().map(|field| field.split_once('=').expect("NAME=VALUE")).collect();
     let header = Header {
-        numbers: Numbers { seq: sequence(fields["seq"]), ack: sequence(fields["ack"]) },
+        numbers: Numbers::default(),
         mode: mode(fields["mode"]),
         context_id: number(fields["context_id"]),
         lrank: number(fields["lrank"]),
@@ -126,7 +126,9 @@ fn packet(fields: &[&str]) -> Packet {
         len: number(fields["len"]),
     };
     let extension = if fields.contains_key("connection") { extension(&fields) } else { Extension::default() };
-    Packet { header, extension }
+    let mut packet = Packet { header, extension };
+    packet.number(sequence(fields["seq"]), sequence(fields["ack"]));
+    packet
 }
 
 fn extension(fields: &HashMap<&str, &str>) -> Extension {
@@ -137,6 +139,9 @@ fn extension(fields: &HashMap<&str, &str>) -> Extension {
     };
     let extension = Extension {
         connection: number(fields["connection"]),
+        // Set with the numbers.
+        seq_high: 0,
+        ack_high: 0,
         window: number(fields["window"]),
         ack_req: has("ACK_REQ"),
         nak: has("NAK"),
@@ -146,7 +151,7 @@ fn extension(fields: &HashMap<&str, &str>) -> Extension {
         duplicate: has("DUPLICATE"),
         sync: has("SYNC"),
         checked: has("CHECKED"),
-        sack: fields.get("sack").map(|word| number(word)),
+        sack: numbers("sack").map(|words| Sack::new(&words)),
         context: fields.get("context").map(|word| number(word)),
         request: numbers("request").map(|n| Request { message_id: n[0] as u32, total: n[1] }),
         grant: numbers("grant").map(|n| Grant {

@@ -4,6 +4,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
+import mpjdev.core.Failure;
 import mpjdev.core.Freeing;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
@@ -13,7 +14,9 @@ import mpjdev.core.Resource;
  *
  * <p>A message is zero or more sections, written and read strictly in order. The sections of primitive type need
  * {@link #requiredCapacity(Type, int)} octets each, no more and no less; a section of objects needs
- * {@link #SECTION_OVERHEAD}, its objects travel in the secondary payload, which has no fixed size.
+ * {@link #SECTION_OVERHEAD}, its objects travel in the secondary payload, which has no fixed size. Sections end at multiples
+ * of 8 octets, so every capacity is rounded up to the next multiple of 8: {@link #capacity} gives the rounded number, and all
+ * rules use it.
  *
  * <p>Message memory is outside the Java heap. {@link #close} gives it back at once; a buffer that becomes unreachable gives
  * it back too, later. Messages under way keep what they need.
@@ -35,7 +38,7 @@ public class Buffer implements AutoCloseable {
     /**
      * A buffer for subclasses; it takes what a {@link WriteBuffer} does.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      */
     protected Buffer(int capacity) {
         this(newWriter(capacity, ByteOrder.nativeOrder()));
@@ -58,6 +61,16 @@ public class Buffer implements AutoCloseable {
         return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
     }
 
+    /** The octets of some elements of a direct buffer; position and limit of the buffer itself do not matter, and stay. */
+    static ByteBuffer elements(ByteBuffer direct, Type type, int off, int count) {
+        long octets = (long) count * type.size();
+        if (off < 0 || count < 0 || off + octets > direct.capacity()) {
+            throw new ArrayIndexOutOfBoundsException("direct buffer, in octets: offset " + off + " and count " + octets
+                    + " reach outside an array of length " + direct.capacity());
+        }
+        return direct.duplicate().order(direct.order()).limit((int) (off + octets)).position(off);
+    }
+
     /** A new message is there, or none any more: what is kept about the one before is forgotten. */
     void arrived() {
         flags = 0;
@@ -65,7 +78,11 @@ public class Buffer implements AutoCloseable {
 
     /** Whether there is a section, read or not. */
     boolean hasContent() {
-        return Native.sectionCount(handle, 0) > 0;
+        try {
+            return Native.sectionCount(handle, 0) > 0;
+        } catch (Failure f) {
+            return true; // the sections of a damaged message cannot be counted
+        }
     }
 
     /** A native call has carried the flags out. A position that was reset for it is at the start anyway. */
@@ -78,7 +95,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /**
-     * Octets available to the primary payload.
+     * Octets available to the primary payload: a multiple of 8, at most 7 more than was asked for.
      *
      * @return the current capacity
      */
@@ -94,7 +111,7 @@ public class Buffer implements AutoCloseable {
      * Lets the capacity grow, where it is smaller, until {@link #restoreCapacity}. The contents are discarded in any
      * case.
      *
-     * @param newCapacity octets available to the primary payload at least
+     * @param newCapacity octets available to the primary payload at least; rounded up to a multiple of 8
      */
     public void ensureCapacity(int newCapacity) {
         try {

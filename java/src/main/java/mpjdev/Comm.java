@@ -16,7 +16,17 @@ import mpjdev.core.Waiting;
  * least the message's primary payload.
  *
  * <p>Methods that block end with {@link InterruptedOperationException} when their thread is interrupted, and with
- * {@link PeerFailedException} when only a dead or finished rank could have completed them. Tags are 0 to 2<sup>31</sup>-1.
+ * {@link PeerFailedException} when only a dead or finished rank could have completed them.
+ *
+ * <p>A rank that is interrupted in a collective call ({@link #dup}, {@link #create}, {@link #split}, {@link #barrier}), or fails in
+ * the middle of one, abandons it. From then on every collective call on this communicator throws
+ * {@link CollectiveAbandonedException} in this rank, and in every other member as soon as the notice of it arrives: those that wait
+ * in a collective call fail with it, or complete that call and fail with the next. Messages from rank to rank go on, and so do other
+ * communicators; a new one can be made of one of these, or the rank can {@link #finish}. A program that interrupts threads in
+ * collective calls on {@link #WORLD} keeps a {@code dup} of it for that. A member of another implementation hears of no notice and
+ * waits as for a rank that does not come.
+ *
+ * <p>Tags are 0 to 2<sup>31</sup>-1.
  * All exceptions of communication are {@link MPJDevException}s; a thread without a rank gets an
  * {@link IllegalStateException}.
  */
@@ -35,6 +45,9 @@ public class Comm {
      * of the rank whose thread, or whose thread's child, asks (see {@link #runThreads}).
      */
     public static final Comm WORLD = new World();
+
+    /** Characters of a reason that are passed on. */
+    private static final int REASON_MAX = 10_000;
 
     private final long handle;
     private final Resource resource;
@@ -102,7 +115,8 @@ public class Comm {
      * @throws IllegalStateException when the process is a rank already, the launcher does not take it, or there is no MPI that can be
      *     used
      * @throws PeerFailedException when a rank has ended, so that it will not come here
-     * @throws InterruptedOperationException when the thread is interrupted; its flag stays, and it may try again
+     * @throws InterruptedOperationException when the thread is interrupted before all ranks are there: then none of them has joined, and
+     *     this one may try again; an interrupt that comes later waits for what blocks next. The flag stays
      */
     public static String[] init(String[] args) {
         String[] own = args.clone();
@@ -111,12 +125,28 @@ public class Comm {
     }
 
     /**
-     * Ends this rank: waits until what it has sent is received, as long as the receivers show life. Blocks.
+     * Ends this rank. Blocks.
+     *
+     * <p>It waits until the messages that this rank has sent to others have left it, and until pending sends to them have been
+     * received, as long as their receivers show life. For messages that have left and were not received, and for messages to
+     * itself, it does not wait. Under {@code mpirun} it also waits for long messages until they are received, or their
+     * receivers have finished.
+     *
+     * <p>Messages that have reached this rank and that no receive took are no failure. One line on standard error names their
+     * number and, of the first ones, source, tag, octets and communicator. It counts what has arrived, or was announced, by the
+     * end of this call, and what freed communicators have dropped. The sender of such a message has no exception, except for
+     * a synchronous send that it has not waited for.
+     *
+     * <p>Memory, descriptors and threads of the rank are given back at once. Communicators and requests of it that the program still
+     * holds are of no use any more: they throw {@link NotInitializedException}, except that requests that were done keep their outcome.
+     * A buffer keeps the message that it has received, and with it the address space that the message lies in.
      *
      * <p>In a job with ranks of another implementation it is collective, as IMPI has it: it waits until all ranks have called it, for
      * as long as those of the other implementation show life and ten minutes more.
      *
-     * @throws UndeliveredException when some of it was not; the rank has ended all the same
+     * @throws UndeliveredException when messages have not left this rank, because a receiver showed no life or has failed, when the
+     *     receiver's machine has not acknowledged them for some seconds (TCP, UDP), or when a synchronous send was not received; the
+     *     rank has ended all the same
      * @throws PeerFailedException in a job with ranks of another implementation, when a rank has failed or does not call it; the
      *     rank has ended all the same
      */
@@ -196,9 +226,10 @@ public class Comm {
     }
 
     /**
-     * A communicator of the same ranks, whose messages are apart. Collective; blocks.
+     * A communicator of the same ranks, whose messages are apart. Collective; blocks until all ranks have called it.
      *
      * @return the new communicator
+     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
      * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
      *     agreed; nothing has been sent then
      */
@@ -208,10 +239,11 @@ public class Comm {
 
     /**
      * A communicator of some ranks, in this order (MPI_Comm_create). Collective over this communicator: all its ranks call
-     * it with the same list; blocks.
+     * it with the same list; blocks until all have.
      *
      * @param ids ranks of this communicator
      * @return the new communicator, or null in a rank that is not in the list
+     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
      * @throws BadArgumentException in all ranks, when the lists differ, repeat a rank or name one that is not there
      * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
      *     agreed; nothing has been sent then
@@ -222,11 +254,12 @@ public class Comm {
 
     /**
      * One communicator for each colour, ranks ordered by key and then by their order here (MPI_Comm_split). Collective;
-     * blocks.
+     * blocks until all ranks have called it.
      *
      * @param color which one this rank goes to; negative for none
      * @param key order within it
      * @return the new communicator, or null for a negative colour
+     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
      * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
      *     agreed; nothing has been sent then
      */
@@ -237,6 +270,7 @@ public class Comm {
     /**
      * Waits until all ranks have called it, those of another implementation too. Collective; blocks.
      *
+     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
      * @throws UnsupportedOperationException when a rank of this communicator is another implementation's and the job speaks IMPI's
      *     draft, which does not say how; nothing has been sent then
      */
@@ -269,7 +303,13 @@ public class Comm {
         }
     }
 
-    /** Ends this communicator. Messages under way still arrive. Does not block. */
+    /**
+     * Ends this communicator at this rank. Does not block.
+     *
+     * <p>Receives that are posted still get their messages. Other messages that have arrived or arrive later are dropped and
+     * count as received: their memory returns to the sender, and {@code ssend} ends. A communicator that nobody refers to any
+     * more is ended by the garbage collector.
+     */
     public void free() {
         resource.close();
     }
@@ -281,7 +321,7 @@ public class Comm {
      */
     public void abort(String why) {
         try {
-            Native.abort(handle(), why);
+            Native.abort(handle(), why.substring(0, Math.min(why.length(), REASON_MAX)));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -335,6 +375,8 @@ public class Comm {
      * @param dest destination
      * @param tag tag
      * @return the request
+     * @throws OutOfMemoryError if there is no memory for the message, or too many messages to {@code dest} are
+     *     unmatched; it names their number and the limit, and nothing has been sent
      */
     public Request isend(Buffer buf, int dest, int tag) {
         return isend(buf, dest, tag, false);
@@ -347,6 +389,8 @@ public class Comm {
      * @param dest destination
      * @param tag tag
      * @return the request
+     * @throws OutOfMemoryError if there is no memory for the message, or too many messages to {@code dest} are
+     *     unmatched; it names their number and the limit, and nothing has been sent
      */
     public Request issend(Buffer buf, int dest, int tag) {
         return isend(buf, dest, tag, true);

@@ -52,6 +52,8 @@ final class Errors {
                 return new BadArgumentException(text);
             case Failure.UNDELIVERED:
                 return new UndeliveredException(text, f.rank());
+            case Failure.ABANDONED:
+                return new CollectiveAbandonedException(text, f.rank());
             default:
                 return unexpected(f);
         }

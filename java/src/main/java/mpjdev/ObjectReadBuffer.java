@@ -1,6 +1,8 @@
 package mpjdev;
 
 import java.io.IOException;
+import java.io.InvalidClassException;
+import java.io.InvalidObjectException;
 import java.io.ObjectInputFilter;
 import java.io.ObjectInputStream;
 import java.io.ObjectStreamClass;
@@ -12,14 +14,18 @@ import mpjdev.core.SecondaryInput;
 /**
  * A buffer that sections of objects can be read from, beside those of primitive type.
  *
- * <p>Objects are deserialised under a filter: arrays are no longer than the payload has octets, references are at most
- * 1000 deep ({@code -Dmpjdev.filter.depth} sets another limit), and whatever the filters of {@link #setObjectFilter}, of
+ * <p>Objects are deserialised under a filter: arrays are no longer than the payload has octets, and all together no longer
+ * than twice that; references are at most 1000 deep ({@code -Dmpjdev.filter.depth} sets another limit); hash codes of the
+ * platform's collections take at most 64 steps for each octet of the payload and a million more
+ * ({@code -Dmpjdev.filter.work} sets another limit); and whatever the filters of {@link #setObjectFilter}, of
  * {@code -Dmpjdev.filter} and of the whole JVM reject is rejected. Classes are looked up through the thread's context class
- * loader first. A read that fails leaves position and destination as they were.
+ * loader first. A read that fails leaves position and destination as they were. A graph that is too deep for the thread's
+ * stack is an {@link java.io.InvalidObjectException}. Limits of a program's own classes, whose hash codes are not counted, are a
+ * matter of the filters.
  */
 public class ObjectReadBuffer extends ReadBuffer {
     private ObjectInputFilter filter;
-    private ObjectInputStream stream;
+    private Stream stream;
     /** Objects of the sections that have been read. */
     private long objectsRead;
     /** An object that reads from, resets or refills the buffer it comes from would tear the message. */
@@ -28,8 +34,8 @@ public class ObjectReadBuffer extends ReadBuffer {
     /**
      * An empty buffer.
      *
-     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; to be sure that a message with
-     *     objects fits, the capacity of the buffer that it is sent from
+     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}, rounded up to a multiple
+     *     of 8; to be sure that a message with objects fits, the capacity of the buffer that it is sent from
      */
     public ObjectReadBuffer(int capacity) {
         super(capacity);
@@ -145,6 +151,9 @@ public class ObjectReadBuffer extends ReadBuffer {
                 objectsRead += count;
                 read = true;
                 return objects;
+            } catch (StackOverflowError e) {
+                throw new InvalidObjectException("the graph is too deep for this thread's stack: a larger one is set by -Xss, or"
+                        + " for a new thread by its constructor");
             } finally {
                 reading = false;
                 if (!read) {
@@ -162,12 +171,12 @@ public class ObjectReadBuffer extends ReadBuffer {
     private Object[] deserialise(int count) throws IOException, ClassNotFoundException {
         if (stream == null) {
             stream = new Stream(new SecondaryInput(handle()), new MessageFilter(filter, Native.secondaryLength(handle(), 0)));
-            ObjectInputStream again = stream;
+            Stream again = stream;
             for (long passed = 0; passed < objectsRead; passed++) {
                 next(again);
             }
         }
-        ObjectInputStream begun = stream;
+        Stream begun = stream;
         Object[] objects = new Object[count];
         for (int k = 0; k < count; k++) {
             objects[k] = next(begun);
@@ -175,8 +184,8 @@ public class ObjectReadBuffer extends ReadBuffer {
         return objects;
     }
 
-    private Object next(ObjectInputStream begun) throws IOException, ClassNotFoundException {
-        Object object = begun.readObject();
+    private Object next(Stream begun) throws IOException, ClassNotFoundException {
+        Object object = begun.next();
         if (stream != begun) {
             throw new IllegalStateException("an object resets or refills the buffer that it is being read from");
         }
@@ -194,9 +203,36 @@ public class ObjectReadBuffer extends ReadBuffer {
 
     /** Finds classes through the thread's context loader first, under a filter. */
     private static final class Stream extends ObjectInputStream {
+        private final MessageFilter filter;
+
         Stream(SecondaryInput in, MessageFilter filter) throws IOException {
             super(in);
+            this.filter = filter;
             setObjectInputFilter(filter);
+            enableResolveObject(true);
+        }
+
+        /** The next object; a rejection of our own says why. */
+        Object next() throws IOException, ClassNotFoundException {
+            try {
+                return readObject();
+            } catch (InvalidClassException e) {
+                if (filter.reason() == null) {
+                    throw e;
+                }
+                InvalidClassException rejected = new InvalidClassException(e.classname, filter.reason());
+                rejected.initCause(e);
+                throw rejected;
+            }
+        }
+
+        @Override
+        protected Object resolveObject(Object object) throws IOException {
+            filter.work().add(object);
+            if (filter.work().isTooMuch()) {
+                throw new InvalidClassException(object.getClass().getName(), filter.work().reason());
+            }
+            return object;
         }
 
         @Override

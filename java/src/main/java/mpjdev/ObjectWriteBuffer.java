@@ -1,6 +1,7 @@
 package mpjdev;
 
 import java.io.IOException;
+import java.io.InvalidObjectException;
 import java.io.ObjectOutputStream;
 import java.io.ObjectStreamConstants;
 import java.io.OutputStream;
@@ -15,7 +16,8 @@ import mpjdev.core.SecondaryOutput;
  *
  * <p>A section of objects takes {@link #SECTION_OVERHEAD} octets of capacity. The objects are serialised into the secondary
  * payload, all sections of a message into one stream: an object that is written twice arrives once, as long as both writes
- * belong to one message. A write that fails, because an object cannot be serialised for example, adds nothing; objects
+ * belong to one message. A write that fails, because an object cannot be serialised for example, or because the graph is too
+ * deep for the thread's stack ({@link InvalidObjectException}), adds nothing; objects
  * written before it are then sent in full again when they are written again.
  */
 public class ObjectWriteBuffer extends WriteBuffer {
@@ -28,7 +30,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
     /**
      * An empty buffer in this machine's byte order.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      */
     public ObjectWriteBuffer(int capacity) {
         super(capacity);
@@ -37,7 +39,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
     /**
      * An empty buffer.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      * @param order byte order of headers and primitive data; the objects have their own
      */
     public ObjectWriteBuffer(int capacity, ByteOrder order) {
@@ -124,6 +126,9 @@ public class ObjectWriteBuffer extends WriteBuffer {
             written = true;
         } catch (Failure f) {
             throw Errors.write(f);
+        } catch (StackOverflowError e) {
+            throw new InvalidObjectException("the graph is too deep for this thread's stack: a larger one is set by -Xss, or for"
+                    + " a new thread by its constructor");
         } finally {
             writing = false;
             if (!written) {

@@ -92,6 +92,11 @@ final class Ranks {
             Native.finish(own.handle());
         } catch (Failure f) {
             throw Errors.comm(f);
+        } finally {
+            // Nothing of the rank waits for a collection.
+            if (!(own instanceof Comm.Job)) {
+                own.free();
+            }
         }
     }
 

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.Segments;
 import mpjdev.core.Types;
 import mpjdev.core.View;
 
@@ -29,7 +30,7 @@ public class ReadBuffer extends Buffer {
     /**
      * An empty buffer.
      *
-     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      */
     public ReadBuffer(int capacity) {
         super(Native.newReader(capacity));
@@ -121,6 +122,10 @@ public class ReadBuffer extends Buffer {
         }
         try {
             int f = flags | foreign(dest);
+            if (dest.isDirect() && type != Type.OBJECT && numEls >= 0 && Segments.isShared(dest)) {
+                readShared(dest, type, dstOff, numEls);
+                return;
+            }
             Native.readDirect(handle(), dest, dstOff, type.code(), numEls, f);
             flags = 0;
         } catch (Failure f) {
@@ -128,6 +133,20 @@ public class ReadBuffer extends Buffer {
         } finally {
             Reference.reachabilityFence(this);
         }
+    }
+
+    /** Copies in Java, and moves past the section only then: the memory may be freed meanwhile. */
+    private void readShared(ByteBuffer dest, Type type, int dstOff, int numEls) {
+        ByteBuffer to = elements(dest, type, dstOff, numEls);
+        ByteBuffer section = View.read(handle(), type.code(), numEls, flags | Native.STAGED);
+        flags = 0;
+        Segments.copy(section, to, type.size());
+        if (type == Type.BOOLEAN) {
+            for (int at = dstOff; at < dstOff + numEls; at++) {
+                dest.put(at, (byte) (dest.get(at) == 0 ? 0 : 1));
+            }
+        }
+        View.read(handle(), type.code(), numEls, 0);
     }
 
     /**

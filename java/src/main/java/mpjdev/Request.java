@@ -15,7 +15,9 @@ import mpjdev.core.Waiting;
  * operation goes on, and nobody hears of it. Any thread may cancel; one thread at a time should wait for a request.
  *
  * <p>Waiting ends with {@link InterruptedOperationException} when the thread is interrupted; the flag stays set and the
- * request pending. Virtual threads may wait: they do not keep their carrier.
+ * request pending. Virtual threads may wait: they do not keep their carrier. A virtual thread that polls {@link #itest} pauses
+ * with {@link java.util.concurrent.locks.LockSupport#parkNanos(long)}: threads that only {@link Thread#yield} can keep all
+ * others from running.
  */
 public class Request {
     /** Filler for arrays of requests: never active. */
@@ -51,7 +53,7 @@ public class Request {
     /**
      * Waits until the operation is done. Blocks.
      *
-     * @return source and tag of a received message; the same again when called again
+     * @return source and tag of a received message; the same again when called again; null when the request was freed
      * @throws MPJDevException when the operation has failed
      */
     public Status iwait() {
@@ -63,7 +65,7 @@ public class Request {
      *
      * @param timeout longest wait
      * @param unit unit of the timeout
-     * @return source and tag of a received message
+     * @return source and tag of a received message; null when the request was freed
      * @throws TimedOutException when the time is over; the request is still pending
      * @throws MPJDevException when the operation has failed
      */
@@ -72,18 +74,19 @@ public class Request {
     }
 
     private Status await(long nanos) {
-        if (pending != null) {
+        // Read once: another thread may free the request meanwhile.
+        Resource resource = pending;
+        if (resource != null) {
             if (Waiting.isVirtual()) {
                 park(nanos);
             } else {
-                drive(nanos);
+                drive(resource, nanos);
             }
         }
         return consume();
     }
 
-    private void drive(long nanos) {
-        Resource resource = pending;
+    private void drive(Resource resource, long nanos) {
         Status into = new Status();
         try {
             settle(resource, Native.await(resource.handle(), nanos, into), into);
@@ -91,8 +94,17 @@ public class Request {
             settle(resource, f);
         } catch (OutOfMemoryError e) {
             settle(resource, e);
+        } catch (IllegalStateException e) {
+            throwUnlessGone(e);
         } finally {
             Reference.reachabilityFence(this);
+        }
+    }
+
+    /** A handle that is closed is no error when another thread has freed the request, or has taken its outcome. */
+    private void throwUnlessGone(IllegalStateException e) {
+        if (pending != null) {
+            throw e;
         }
     }
 
@@ -114,7 +126,7 @@ public class Request {
     /**
      * Tests whether the operation is done. Does not block.
      *
-     * @return the status, or null when the operation is not done
+     * @return the status, or null when the operation is not done or the request was freed
      * @throws MPJDevException when the operation has failed
      */
     public Status itest() {
@@ -138,6 +150,8 @@ public class Request {
             settle(resource, f);
         } catch (OutOfMemoryError e) {
             settle(resource, e);
+        } catch (IllegalStateException e) {
+            throwUnlessGone(e);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -177,9 +191,9 @@ public class Request {
     }
 
     private void done(Resource resource) {
-        resource.close();
         buffer = null;
         pending = null;
+        resource.close();
     }
 
     /** Takes the outcome of a request that was cancelled. */
@@ -238,13 +252,21 @@ public class Request {
      * @throws MPJDevException when that operation has failed
      */
     public static Status iwaitany(Request[] reqs) {
-        Status done = finished(reqs);
-        if (done != null || !anyActive(reqs)) {
-            return done;
+        while (true) {
+            Status done = finished(reqs);
+            if (done != null || !anyActive(reqs)) {
+                return done;
+            }
+            done = Waiting.isVirtual() ? parkAny(reqs) : driveAny(reqs);
+            if (done != null) {
+                return done;
+            }
+            // Requests were freed meanwhile: the others are waited for.
         }
-        if (Waiting.isVirtual()) {
-            return parkAny(reqs);
-        }
+    }
+
+    /** Null when requests were freed meanwhile. */
+    private static Status driveAny(Request[] reqs) {
         long[] handles = new long[reqs.length];
         for (int i = 0; i < reqs.length; i++) {
             Resource resource = isActive(reqs[i]) ? reqs[i].pending : null;
@@ -252,21 +274,35 @@ public class Request {
         }
         try {
             int at = Native.awaitAny(handles, handles.length, handles.length, FOREVER);
-            Status status = reqs[at].iwait();
-            status.index = at;
-            return status;
+            return at < 0 ? null : indexed(reqs[at].iwait(), at);
         } catch (Failure f) {
             throw Errors.comm(f);
+        } catch (IllegalStateException e) {
+            for (int i = 0; i < reqs.length; i++) {
+                if (handles[i] != 0 && (!isActive(reqs[i]) || reqs[i].pending == null)) {
+                    return null;
+                }
+            }
+            throw e;
         } finally {
             Reference.reachabilityFence(reqs);
         }
     }
 
+    /** The status of the request at this place; null for one that was freed. */
+    private static Status indexed(Status status, int at) {
+        if (status != null) {
+            status.index = at;
+        }
+        return status;
+    }
+
+    /** Null when all requests were freed meanwhile. */
     private static Status parkAny(Request[] reqs) {
         Waiting waiting = new Waiting();
         while (true) {
             Status status = itestany(reqs);
-            if (status != null) {
+            if (status != null || !anyActive(reqs)) {
                 return status;
             }
             if (Thread.currentThread().isInterrupted()) {
@@ -286,9 +322,10 @@ public class Request {
     public static Status itestany(Request[] reqs) {
         for (int i = 0; i < reqs.length; i++) {
             if (isActive(reqs[i]) && reqs[i].poll()) {
-                Status status = reqs[i].consume();
-                status.index = i;
-                return status;
+                Status status = indexed(reqs[i].consume(), i);
+                if (status != null) {
+                    return status;
+                }
             }
         }
         return null;
@@ -300,27 +337,28 @@ public class Request {
      * @param reqs requests; null, {@link #MPI_REQUEST_NULL} and those that were freed are passed over
      * @return a status for each, null for those passed over
      * @throws MPJDevException the first failure, in the order of the array, after all are done
+     * @throws OutOfMemoryError the same, when it is a receive that found no message memory
      */
     public static Status[] iwaitall(Request[] reqs) {
         Status[] all = new Status[reqs.length];
-        RuntimeException first = null;
+        Throwable first = null;
         for (int i = 0; i < reqs.length; i++) {
             if (reqs[i] == null || reqs[i] == MPI_REQUEST_NULL) {
                 continue;
             }
             try {
-                all[i] = reqs[i].iwait();
-                if (all[i] != null) {
-                    all[i].index = i;
-                }
+                all[i] = indexed(reqs[i].iwait(), i);
             } catch (TimedOutException | InterruptedOperationException e) {
                 throw e;
-            } catch (MPJDevException e) {
+            } catch (RuntimeException | OutOfMemoryError e) {
                 first = first == null ? e : first;
             }
         }
+        if (first instanceof Error) {
+            throw (Error) first;
+        }
         if (first != null) {
-            throw first;
+            throw (RuntimeException) first;
         }
         return all;
     }
@@ -329,9 +367,10 @@ public class Request {
     private static Status finished(Request[] reqs) {
         for (int i = 0; i < reqs.length; i++) {
             if (isActive(reqs[i]) && reqs[i].pending == null) {
-                Status status = reqs[i].consume();
-                status.index = i;
-                return status;
+                Status status = indexed(reqs[i].consume(), i);
+                if (status != null) {
+                    return status;
+                }
             }
         }
         return null;

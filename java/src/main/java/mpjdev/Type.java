@@ -24,6 +24,7 @@ public enum Type {
     OBJECT(Types.OBJECT, Object.class);
 
     private static final Type[] BY_CODE = values();
+    private static final int[] SIZES = {1, 2, 2, 1, 4, 8, 4, 8, 0};
 
     private final int code;
     private final Class<?> component;
@@ -35,6 +36,11 @@ public enum Type {
 
     int code() {
         return code;
+    }
+
+    /** Octets of an element; 0 for objects, which have no fixed size. */
+    int size() {
+        return SIZES[code];
     }
 
     static Type ofCode(int code) {

@@ -1,6 +1,6 @@
 package mpjdev;
 
-/** Finishing gave up waiting for messages to be received; the text says how many and names the first. */
+/** A rank has finished before its messages were delivered; the text says how many and names the first. */
 public class UndeliveredException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 

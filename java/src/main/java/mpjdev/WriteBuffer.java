@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.Segments;
 import mpjdev.core.Types;
 import mpjdev.core.View;
 
@@ -28,7 +29,7 @@ public class WriteBuffer extends Buffer {
     /**
      * An empty buffer in this machine's byte order.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      */
     public WriteBuffer(int capacity) {
         this(capacity, ByteOrder.nativeOrder());
@@ -37,7 +38,7 @@ public class WriteBuffer extends Buffer {
     /**
      * An empty buffer.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
      * @param order byte order of the messages written; every reader accepts both
      */
     public WriteBuffer(int capacity, ByteOrder order) {
@@ -94,6 +95,10 @@ public class WriteBuffer extends Buffer {
     public void write(ByteBuffer source, Type type, int srcOff, int numEls) {
         try {
             int f = flags | foreign(source);
+            if (source.isDirect() && type != Type.OBJECT && numEls >= 0 && Segments.isShared(source)) {
+                writeShared(source, type, srcOff, numEls);
+                return;
+            }
             Native.writeDirect(handle(), source, srcOff, type.code(), numEls, f);
             flags = 0;
         } catch (Failure f) {
@@ -101,6 +106,15 @@ public class WriteBuffer extends Buffer {
         } finally {
             Reference.reachabilityFence(this);
         }
+    }
+
+    /** Copies in Java, and makes the section part of the message only then: the memory may be freed meanwhile. */
+    private void writeShared(ByteBuffer source, Type type, int srcOff, int numEls) {
+        ByteBuffer from = elements(source, type, srcOff, numEls);
+        ByteBuffer section = View.written(handle(), type.code(), numEls, flags | Native.STAGED);
+        flags = 0;
+        Segments.copy(from, section, type.size());
+        View.written(handle(), type.code(), numEls, 0);
     }
 
     /**

@@ -1,19 +1,29 @@
 package mpjdev;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import mpjdev.core.Segments;
 import org.junit.jupiter.api.Test;
 
 /** Direct buffers over arenas (JDK 22 and later): what Java would refuse to touch, native code does not touch either. */
 class ArenaTest {
     /** The test is compiled by 17, where there are no arenas. */
     private static AutoCloseable arena() throws Exception {
+        return arena("ofConfined");
+    }
+
+    private static AutoCloseable arena(String kind) throws Exception {
         assumeTrue(Runtime.version().feature() >= 22, "arenas came with JDK 22");
-        return (AutoCloseable) Class.forName("java.lang.foreign.Arena").getMethod("ofConfined").invoke(null);
+        return (AutoCloseable) Class.forName("java.lang.foreign.Arena").getMethod(kind).invoke(null);
     }
 
     private static ByteBuffer buffer(AutoCloseable arena, long octets) throws Exception {
@@ -60,5 +70,120 @@ class ArenaTest {
 
     private static String wrongThread() {
         return "java.lang.WrongThreadException";
+    }
+
+    @Test
+    void shouldKnowWhichMemoryAnotherThreadMayFree() throws Exception {
+        assertFalse(Segments.isShared(ByteBuffer.allocateDirect(8)));
+        assertFalse(Segments.isShared(ByteBuffer.allocateDirect(8).slice(1, 3).asReadOnlyBuffer()));
+        try (AutoCloseable confined = arena(); AutoCloseable shared = arena("ofShared")) {
+            assertFalse(Segments.isShared(buffer(confined, 8)));
+            assertTrue(Segments.isShared(buffer(shared, 8)));
+            assertTrue(Segments.isShared(buffer(shared, 8).slice(1, 3).asReadOnlyBuffer()));
+        }
+    }
+
+    /** Every type, both byte orders of buffer and message, an offset: as for any direct buffer. */
+    @Test
+    void shouldCopyToAndFromSharedArenas() throws Exception {
+        try (AutoCloseable arena = arena("ofShared")) {
+            int n = 13;
+            for (Type type : AnyArray.TYPES) {
+                for (ByteOrder order : new ByteOrder[] {ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN}) {
+                    ByteBuffer plain = ByteBuffer.allocateDirect(3 + n * 8).order(order);
+                    ByteBuffer shared = buffer(arena, 3 + n * 8).order(order);
+                    for (int at = 0; at < plain.capacity(); at++) {
+                        plain.put(at, (byte) (type == Type.BOOLEAN ? at & 1 : 37 * at));
+                        shared.put(at, plain.get(at));
+                    }
+                    for (ByteOrder message : new ByteOrder[] {ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN}) {
+                        trip(type, n, plain, shared, message);
+                    }
+                }
+            }
+        }
+    }
+
+    private static void trip(Type type, int n, ByteBuffer plain, ByteBuffer shared, ByteOrder order) throws Exception {
+        ByteBuffer back = shared.duplicate().clear().order(shared.order());
+        int capacity = (int) (2 * Buffer.requiredCapacity(type, n));
+        try (WriteBuffer one = new WriteBuffer(capacity, order); WriteBuffer other = new WriteBuffer(capacity, order);
+                ReadBuffer in = new ReadBuffer(256)) {
+            for (int section = 0; section < 2; section++) {
+                one.write(plain, type, 3, n);
+                other.write(shared, type, 3, n);
+            }
+            assertArrayEquals(one.toByteArray(), other.toByteArray());
+            assertThrows(ArrayIndexOutOfBoundsException.class, () -> other.write(shared, type, 4 + n * 8, n));
+            assertThrows(BufferOverflowException.class, () -> other.write(shared, Type.LONG, 0, n));
+            assertEquals(2, other.sectionCount());
+            in.load(other.toByteArray());
+            in.read(back, type, 3, n);
+            assertThrows(SectionSizeMismatchException.class, () -> in.read(back, type, 3, n - 1));
+            in.read(back, type, 3, n);
+            assertNull(in.nextType());
+            for (int at = 0; at < plain.capacity(); at++) {
+                assertEquals(plain.get(at), back.get(at), type + " " + order + " octet " + at);
+            }
+        }
+    }
+
+    /** The arena is closed while its buffer is copied: an exception, or nothing at all, and the message is as it was. */
+    @Test
+    void shouldStandAnArenaThatAnotherThreadCloses() throws Exception {
+        int octets = 32 << 20;
+        for (int round = 0; round < 12; round++) {
+            AutoCloseable arena = arena("ofShared");
+            ByteBuffer direct = buffer(arena, octets);
+            java.util.concurrent.CountDownLatch begun = new java.util.concurrent.CountDownLatch(1);
+            Thread closer = new Thread(() -> {
+                try {
+                    begun.await();
+                    while (true) {
+                        try {
+                            arena.close();
+                            return;
+                        } catch (IllegalStateException e) {
+                            // It is kept for a copy just now.
+                        }
+                    }
+                } catch (Exception e) {
+                    throw new AssertionError(e);
+                }
+            });
+            closer.start();
+            try (WriteBuffer out = new WriteBuffer(octets + 8); ReadBuffer in = new ReadBuffer(octets + 8)) {
+                boolean writes = round % 2 == 0;
+                out.write(writes ? direct : ByteBuffer.allocateDirect(octets), Type.BYTE, 0, octets);
+                if (!writes) {
+                    in.load(out.toByteArray());
+                } else {
+                    out.clear();
+                }
+                begun.countDown();
+                int sections = 0;
+                try {
+                    for (; sections < 100; sections++) {
+                        if (writes) {
+                            out.clear();
+                            out.write(direct, Type.BYTE, 0, octets);
+                        } else {
+                            in.reset();
+                            in.read(direct, Type.BYTE, 0, octets);
+                        }
+                    }
+                } catch (IllegalStateException e) {
+                    if (writes) {
+                        assertEquals(0, out.sectionCount(), "a failed write adds nothing");
+                    } else {
+                        assertEquals(octets, in.nextCount(), "a failed read stays");
+                    }
+                }
+            } finally {
+                // HotSpot interrupts a thread whose copy it stops.
+                Thread.interrupted();
+                Wait.join(closer);
+            }
+        }
     }
 }

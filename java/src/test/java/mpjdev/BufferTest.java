@@ -10,7 +10,7 @@ import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Capacity is exact, its arithmetic never overflows, and memory is given back by close and by the collector. */
+/** Capacity is counted in units of eight octets, its arithmetic never overflows, and memory is given back by close and by the collector. */
 @Timeout(60)
 class BufferTest {
     @Test
@@ -20,10 +20,49 @@ class BufferTest {
                 int needed = 8 + (count * AnyArray.size(type) + 7) / 8 * 8;
                 assertEquals(needed, Buffer.requiredCapacity(type, count), type + " x " + count);
                 Object array = AnyArray.make(type, count);
-                try (WriteBuffer fits = new WriteBuffer(needed); WriteBuffer tight = new WriteBuffer(needed - 1)) {
+                try (WriteBuffer fits = new WriteBuffer(needed); WriteBuffer tight = new WriteBuffer(needed - 8)) {
                     AnyArray.write(fits, array, 0, count);
                     assertEquals(16 + needed, fits.toByteArray().length);
                     assertThrows(BufferOverflowException.class, () -> AnyArray.write(tight, array, 0, count));
+                }
+            }
+        }
+    }
+
+    @Test
+    void shouldRoundTheCapacityUpToAMultipleOfEight() {
+        for (int asked = 0; asked < 40; asked++) {
+            int rounded = (asked + 7) / 8 * 8;
+            try (WriteBuffer out = new WriteBuffer(asked); ReadBuffer in = new ReadBuffer(asked);
+                    ObjectWriteBuffer objects = new ObjectWriteBuffer(asked); Buffer plain = new Buffer(asked) {};
+                    ObjectReadBuffer objectsIn = new ObjectReadBuffer(asked)) {
+                for (Buffer b : List.of(out, in, objects, plain, objectsIn)) {
+                    assertEquals(rounded, b.capacity(), b.getClass() + " of " + asked);
+                    b.ensureCapacity(asked + 64);
+                    assertEquals(rounded + 64, b.capacity(), b.getClass() + " of " + asked);
+                    b.restoreCapacity();
+                    assertEquals(rounded, b.capacity(), b.getClass() + " of " + asked);
+                }
+            }
+        }
+        try (WriteBuffer b = new WriteBuffer(Buffer.MAX_CAPACITY - 7)) {
+            assertEquals(Buffer.MAX_CAPACITY, b.capacity());
+        }
+    }
+
+    /** Programs for the original give n elements of z octets 8 + n * z octets, and forget the padding. */
+    @Test
+    void shouldTakeASectionWhoseCapacityLeavesOutThePadding() throws Exception {
+        for (Type type : AnyArray.TYPES) {
+            for (int count : new int[] {1, 3, 5, 7, 13, 100, 101, 4097}) {
+                int capacity = Buffer.SECTION_OVERHEAD + count * AnyArray.size(type);
+                Object array = AnyArray.make(type, count);
+                Object back = AnyArray.make(type, count);
+                try (WriteBuffer out = new WriteBuffer(capacity); ReadBuffer in = new ReadBuffer(capacity)) {
+                    AnyArray.write(out, array, 0, count);
+                    in.load(out.toByteArray());
+                    AnyArray.read(in, back, 0, count);
+                    assertThrows(BufferOverflowException.class, () -> out.write(new int[0], 0, 0));
                 }
             }
         }
@@ -60,7 +99,7 @@ class BufferTest {
             assertEquals(16, b.capacity());
             assertEquals(0, b.sectionCount(), "the contents go even when nothing has to grow");
             b.ensureCapacity(100);
-            assertEquals(100, b.capacity());
+            assertEquals(104, b.capacity());
             b.write(new long[11], 0, 11);
             assertThrows(IllegalArgumentException.class, () -> b.ensureCapacity(-1));
             assertEquals(1, b.sectionCount(), "a refused request changes nothing");

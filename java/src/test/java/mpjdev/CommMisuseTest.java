@@ -283,7 +283,7 @@ class CommMisuseTest {
                 return;
             }
             try (ObjectReadBuffer in = new ObjectReadBuffer(capacity - 8);
-                    ObjectReadBuffer tiny = new ObjectReadBuffer(7)) {
+                    ObjectReadBuffer tiny = new ObjectReadBuffer(0)) {
                 for (int pass = 0; pass < 3; pass++) {
                     for (int way = 0; way < 2; way++) {
                         ObjectReadBuffer into = way == 0 ? in : tiny;
@@ -294,9 +294,9 @@ class CommMisuseTest {
                         TruncationException e = assertThrows(TruncationException.class,
                                 () -> take(world, request, into, 7));
                         check(e, "rank 0", "tag 7", way == 0 ? capacity : 8,
-                                "capacity " + (way == 0 ? capacity - 8 : 7));
+                                "capacity " + (way == 0 ? capacity - 8 : 0));
                         assertEquals(0, into.sectionCount(), "the buffer is empty");
-                        assertEquals(way == 0 ? capacity - 8 : 7, into.capacity());
+                        assertEquals(way == 0 ? capacity - 8 : 0, into.capacity());
                         if (request != null) {
                             assertThrows(TruncationException.class, request::iwait, "it says the same again");
                         }
@@ -309,6 +309,17 @@ class CommMisuseTest {
                     assertEquals(42, dest[0]);
                 }
             }
+        });
+    }
+
+    /** More ranks than there are: no list of its length is needed to say so. */
+    @Test
+    void shouldRefuseAListOfMillionsOfRanks() throws Exception {
+        Comm.runThreads(2, world -> {
+            int[] ranks = new int[20_000_000];
+            assertThrows(BadArgumentException.class, () -> world.create(ranks));
+            java.util.Arrays.setAll(ranks, i -> i);
+            assertThrows(BadArgumentException.class, () -> world.create(ranks));
         });
     }
 

@@ -47,6 +47,36 @@ class CommTest {
         });
     }
 
+    /** The capacities of programs for the original: 8 + n octets, by construction or by growth, on both sides. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldSendSectionsWhoseCapacityLeavesOutThePadding(boolean split) throws Exception {
+        for (int n : new int[] {1, 5, 100, 101, 1001}) {
+            Wait.job(split, 2, world -> {
+                int other = 1 - world.id();
+                byte[] octets = new byte[n];
+                Object[] object = new Object[1];
+                try (ObjectWriteBuffer out = new ObjectWriteBuffer(8 + n); ReadBuffer in = new ReadBuffer(8 + n);
+                        ObjectReadBuffer grown = new ObjectReadBuffer(0)) {
+                    out.write(octets, 0, n);
+                    Request request = world.irecv(in, other, 1);
+                    world.send(out, other, 1);
+                    assertEquals(n, request.iwait().count());
+                    in.read(octets, 0, n);
+                    grown.ensureCapacity(8 + n);
+                    out.clear();
+                    // One message where both payloads are less than the rounded capacity, else two.
+                    out.write(new Object[] {"x".repeat(n)}, 0, 1);
+                    Request sent = world.isend(out, other, 2);
+                    world.recv(grown, other, 2);
+                    grown.read(object, 0, 1);
+                    assertEquals("x".repeat(n), object[0]);
+                    sent.iwait();
+                }
+            });
+        }
+    }
+
     @Test
     void shouldThrowWhatARankThrewAndFailTheOthers() {
         IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> Comm.runThreads(3, world -> {

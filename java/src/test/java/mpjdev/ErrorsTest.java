@@ -32,7 +32,8 @@ class ErrorsTest {
             row("CANCELLED", NEVER, NEVER, CancelledException.class),
             row("NOT_INITIALIZED", NEVER, NEVER, NotInitializedException.class),
             row("BAD_ARGUMENT", NEVER, NEVER, BadArgumentException.class),
-            row("UNDELIVERED", NEVER, NEVER, UndeliveredException.class));
+            row("UNDELIVERED", NEVER, NEVER, UndeliveredException.class),
+            row("ABANDONED", NEVER, NEVER, CollectiveAbandonedException.class));
 
     private static Map.Entry<String, Class<?>[]> row(String name, Class<?>... writeReadComm) {
         return Map.entry(name, writeReadComm);
@@ -85,5 +86,7 @@ class ErrorsTest {
         assertEquals(RANK, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " 3 gone"))).rank());
         assertEquals(-1, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " -1 all"))).rank());
         assertEquals(RANK, ((UndeliveredException) Errors.comm(new Failure(Failure.UNDELIVERED + " 3 left"))).rank());
+        Failure abandoned = new Failure(Failure.ABANDONED + " 3 left");
+        assertEquals(RANK, ((CollectiveAbandonedException) Errors.comm(abandoned)).rank());
     }
 }

@@ -31,11 +31,12 @@ class ExceptionsTest {
         for (MPJDevException e : List.of(new TruncationException("t"), new DamagedMessageException("t"),
                 new PeerFailedException("t", 3), new TimedOutException("t"), new InterruptedOperationException("t"),
                 new CancelledException("t"), new NotInitializedException("t"), new BadArgumentException("t"),
-                new UndeliveredException("t", 3))) {
+                new UndeliveredException("t", 3), new CollectiveAbandonedException("t", 3))) {
             assertSame(MPJDevException.class, e.getClass().getSuperclass());
             assertEquals("t", e.getMessage());
         }
         assertEquals(3, new PeerFailedException("t", 3).rank());
         assertEquals(3, new UndeliveredException("t", 3).rank());
+        assertEquals(3, new CollectiveAbandonedException("t", 3).rank());
     }
 }

@@ -16,12 +16,14 @@ import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A process that scribbles over the shared memory that it owns, in the midst of traffic: the others end with an error. */
+/** A process that writes what it must not into shared memory: the others end with an error, or lose nothing. */
 class HostileSegmentTest {
     /** Rank 1 scribbles, ranks 0 and 2 exchange messages with it and with each other. */
     static final class Traffic {
         private static final int[] SIZES = {1, 20, 1000, 20_000};
         private static final int ROUNDS = 20_000;
+
+        private static volatile boolean isOver;
 
         private Traffic() {}
 
@@ -29,8 +31,8 @@ class HostileSegmentTest {
             Comm.init(args);
             int me = Comm.WORLD.id();
             Comm.WORLD.barrier();
+            Thread scribbler = new Thread(() -> scribble(Long.parseLong(args[0])));
             if (me == 1) {
-                Thread scribbler = new Thread(() -> scribble(Long.parseLong(args[0])));
                 scribbler.setDaemon(true);
                 scribbler.start();
             }
@@ -43,6 +45,9 @@ class HostileSegmentTest {
                 end = e.getMessage();
             }
             System.out.println("rank " + me + " ends: " + end);
+            // Finish unmaps the segment.
+            isOver = true;
+            scribbler.join();
             try {
                 Comm.finish();
             } catch (MPJDevException e) {
@@ -81,7 +86,7 @@ class HostileSegmentTest {
                         .filter(line -> line.contains("rw-s") && line.contains("memfd:mpjdev-rank-1"))
                         .findFirst().orElseThrow();
                 long start = Long.parseLong(mine.substring(0, mine.indexOf('-')), 16);
-                while (true) {
+                while (!isOver) {
                     // Tables and queues more often than slabs; small and large numbers.
                     long reach = new long[] {1 << 12, 1 << 18, 1 << 20}[random.nextInt(3)];
                     memory.seek(start + (random.nextLong() & (reach - 8)));
@@ -93,6 +98,79 @@ class HostileSegmentTest {
             } catch (IOException e) {
                 System.out.println("rank 1 cannot scribble: " + e);
             }
+        }
+    }
+
+    /** Rank 1 keeps the doorbells of rank 2 cleared; rank 0 sends to rank 2 for the first time, and finishes. */
+    static final class ClearedBells {
+        /** Where the doorbells of rank 2 stand on the page that all ranks write: rust/device/src/transport/shm/layout.rs. */
+        private static final int DOORBELLS = Long.BYTES * (16 + 16 * 2 + 2);
+
+        private ClearedBells() {}
+
+        public static void main(String[] args) throws Exception {
+            Path folder = Path.of(args[0]);
+            Path cleared = folder.resolve("cleared");
+            Path sent = folder.resolve("sent");
+            Path received = folder.resolve("received");
+            Comm.init(args);
+            long[] number = {42};
+            switch (Comm.WORLD.id()) {
+                case 0:
+                    Wait.until("the doorbells are cleared", () -> Files.exists(cleared));
+                    try (WriteBuffer out = new WriteBuffer(Buffer.SECTION_OVERHEAD + Long.BYTES)) {
+                        out.write(number, 0, 1);
+                        Comm.WORLD.send(out, 2, 1);
+                    }
+                    Comm.finish();
+                    Files.createFile(sent);
+                    break;
+                case 1:
+                    clear(cleared, received);
+                    Comm.finish();
+                    break;
+                default:
+                    Wait.until("rank 0 has finished", () -> Files.exists(sent));
+                    try (ReadBuffer in = new ReadBuffer(Buffer.SECTION_OVERHEAD + Long.BYTES)) {
+                        Comm.WORLD.recv(in, 0, 1);
+                        in.read(number, 0, 1);
+                        System.out.println("rank 2 got " + number[0]);
+                    } finally {
+                        Files.createFile(received);
+                    }
+                    Comm.finish();
+                    break;
+            }
+        }
+
+        private static void clear(Path begun, Path end) throws Exception {
+            String page = Files.readAllLines(Path.of("/proc/self/maps")).stream()
+                    .filter(line -> line.contains("rw-s") && line.contains("memfd:mpjdev-job")).findFirst().orElseThrow();
+            long start = Long.parseLong(page.substring(0, page.indexOf('-')), 16);
+            try (RandomAccessFile memory = new RandomAccessFile("/proc/self/mem", "rw")) {
+                for (int i = 0; i % 1000 != 0 || !Files.exists(end); i++) {
+                    memory.seek(start + DOORBELLS);
+                    memory.writeLong(0);
+                    if (i == 0) {
+                        Files.createFile(begun);
+                    }
+                }
+            }
+        }
+    }
+
+    @Test
+    void shouldDeliverAMessageWhoseDoorbellAnotherRankClears() throws Exception {
+        Path folder = Files.createTempDirectory("mpjdev-test");
+        try {
+            Job job = new Mpjrun(3).run(ClearedBells.class, folder.toString());
+            assertEquals(0, job.status, job::toString);
+            assertEquals("rank 2 got 42\n", job.out);
+        } finally {
+            for (String name : new String[] {"cleared", "sent", "received"}) {
+                Files.deleteIfExists(folder.resolve(name));
+            }
+            Files.delete(folder);
         }
     }
 

@@ -10,7 +10,11 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -147,6 +151,137 @@ class JoiningTest {
         } finally {
             Files.deleteIfExists(file);
             Files.delete(folder);
+        }
+    }
+
+    /** Rank 0 is interrupted again and again while it joins, and tries again; rank 1 comes when it asks about that. */
+    static final class Racing {
+        /** When a rank that waits asks whether it may go on: each 20 ms. */
+        private static final int EARLIEST_US = 18_500;
+        private static final int LATEST_US = 21_500;
+
+        private Racing() {}
+
+        public static void main(String[] args) throws Exception {
+            int rounds = Integer.parseInt(args[0]);
+            boolean interrupts = System.getenv("MPJDEV_RANK").equals("0");
+            AtomicBoolean joins = new AtomicBoolean();
+            if (interrupts) {
+                interruptWhile(joins, Thread.currentThread());
+            }
+            Random random = new Random(1);
+            for (int round = 0; round < rounds; round++) {
+                if (!interrupts) {
+                    LockSupport.parkNanos(1000L * (EARLIEST_US + random.nextInt(LATEST_US - EARLIEST_US)));
+                }
+                boolean joined = false;
+                while (!joined) {
+                    joins.set(true);
+                    try {
+                        Comm.init(args);
+                        joined = true;
+                    } catch (InterruptedOperationException e) {
+                        assertTrue(Thread.interrupted(), "the flag stays");
+                    }
+                }
+                // An interrupt that comes too late stays for what blocks next.
+                synchronized (joins) {
+                    joins.set(false);
+                    Thread.interrupted();
+                }
+                Comm.WORLD.barrier();
+                Comm.finish();
+            }
+            System.out.println("done");
+        }
+
+        private static void interruptWhile(AtomicBoolean joins, Thread thread) {
+            Thread other = new Thread(() -> {
+                Random random = new Random(2);
+                while (true) {
+                    LockSupport.parkNanos(1000L * random.nextInt(3000));
+                    synchronized (joins) {
+                        if (joins.get()) {
+                            thread.interrupt();
+                        }
+                    }
+                }
+            });
+            other.setDaemon(true);
+            other.start();
+        }
+    }
+
+    @Test
+    void shouldJoinAllOrNoneWhenARankIsInterruptedAtAnyMoment() throws Exception {
+        race(200, 40);
+    }
+
+    @Test
+    @Tag("soak")
+    void shouldJoinAllOrNoneWhenARankIsInterruptedAtManyMoments() throws Exception {
+        race(3000, 500);
+    }
+
+    private static void race(int rounds, int connectedRounds) throws Exception {
+        for (String transport : List.of("auto", "tcp", "udp")) {
+            int count = transport.equals("auto") ? rounds : connectedRounds;
+            Job job = new Mpjrun(2).with("--transport", transport).run(Racing.class, "" + count);
+            assertEquals(0, job.status, job::toString);
+            assertEquals(List.of("done", "done"), job.lines());
+        }
+    }
+
+    /** Starts a program that would like to be a rank as well. */
+    static final class Parent {
+        private Parent() {}
+
+        public static void main(String[] args) throws Exception {
+            if (args.length == 0) {
+                Comm.init(args);
+                String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+                new ProcessBuilder(java, "--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path"),
+                        Parent.class.getName(), "child").inheritIO().start().waitFor();
+                Comm.WORLD.barrier();
+                Comm.finish();
+            } else {
+                System.out.println(assertThrows(IllegalStateException.class, () -> Comm.init(args)).getMessage());
+            }
+        }
+    }
+
+    @Test
+    void shouldTellAProgramThatARankStartsHowItRunsAlone() throws Exception {
+        Job job = new Mpjrun(1).run(Parent.class);
+        assertEquals(0, job.status, job::toString);
+        assertTrue(job.out.startsWith("the environment says that this process is rank 0 of a job, but descriptor "), job::toString);
+        assertTrue(job.out.endsWith("A program that a rank starts is no rank itself: without the variables MPJDEV_CONTROL, MPJDEV_RANK "
+                + "and MPJDEV_SIZE it runs alone, as rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor "
+                + "open\n"), job::toString);
+    }
+
+    /** As a shell lets it, which closes no descriptor. */
+    @Test
+    void shouldRefuseAProgramThatIsStartedBehindARank() throws Exception {
+        Job job = new Mpjrun(1).by("\"$@\" first; \"$@\" second").run(Behind.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("first", "the launcher refuses this process as rank 0: another process is this rank already; a program "
+                + "that a rank starts is no rank itself, and runs alone without the variables MPJDEV_CONTROL, MPJDEV_RANK and "
+                + "MPJDEV_SIZE"), job.lines());
+    }
+
+    /** Joins if it is the first to do so. */
+    static final class Behind {
+        private Behind() {}
+
+        public static void main(String[] args) {
+            if (args[0].equals("first")) {
+                Comm.init(args);
+                Comm.finish();
+                System.out.println("first");
+            } else {
+                System.out.println(assertThrows(IllegalStateException.class, () -> Comm.init(args)).getMessage());
+            }
         }
     }
 }

@@ -264,7 +264,7 @@ class LeakTest {
                     request.iwait();
                     throw new AssertionError("it was cancelled");
                 } catch (CancelledException e) {
-                    assertEquals(100, never.capacity());
+                    assertEquals(104, never.capacity());
                 }
             }
         }

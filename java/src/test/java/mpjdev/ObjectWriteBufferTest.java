@@ -175,7 +175,7 @@ class ObjectWriteBufferTest {
             refuses(out, ArithmeticException.class, new Acting(() -> {
                 throw new ArithmeticException("mine");
             }));
-            refuses(out, StackOverflowError.class, new Acting(() -> {
+            refuses(out, java.io.InvalidObjectException.class, new Acting(() -> {
                 throw new StackOverflowError("mine");
             }));
             refuses(out, IOException.class, new Acting(() -> {

@@ -493,6 +493,89 @@ class RequestTest {
         assertEquals(0, refused.get());
     }
 
+    /** One thread waits for a request or tests it, another one frees it: whoever is first, nothing but a status or null. */
+    @ParameterizedTest
+    @ValueSource(strings = {"iwait", "itest", "itestany", "iwaitany", "iwaitall"})
+    void shouldWaitForARequestThatAnotherThreadFrees(String how) throws Exception {
+        int rounds = 3000;
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        Comm.runThreads(1, world -> {
+            AtomicReference<Request> next = new AtomicReference<>();
+            AtomicBoolean end = new AtomicBoolean();
+            Thread freer = new Thread(() -> {
+                while (!end.get()) {
+                    Request request = next.getAndSet(null);
+                    if (request != null) {
+                        request.free();
+                    }
+                }
+            });
+            freer.start();
+            try {
+                for (int round = 0; round < rounds; round++) {
+                    send(world, 5, 0, 3);
+                    // A buffer of its own: this one is in use until the other thread has come back from free.
+                    try (ReadBuffer in = new ReadBuffer(16)) {
+                        Request request = world.irecv(in, 0, 3);
+                        next.set(request);
+                        take(how, request);
+                    }
+                }
+            } catch (RuntimeException e) {
+                failure.set(e);
+            } finally {
+                end.set(true);
+                Wait.join(freer);
+            }
+        });
+        assertNull(failure.get());
+    }
+
+    private static void take(String how, Request request) {
+        Request[] one = {request};
+        Status status;
+        switch (how) {
+            case "iwait":
+                status = request.iwait();
+                break;
+            case "itest":
+                status = request.itest();
+                break;
+            case "itestany":
+                status = Request.itestany(one);
+                break;
+            case "iwaitany":
+                status = Request.iwaitany(one);
+                break;
+            default:
+                status = Request.iwaitall(one)[0];
+                break;
+        }
+        assertTrue(status == null || status.tag == 3, how);
+        if (status == null) {
+            // Freed, or not done: the buffer is in use until the message is in it, and it is there already.
+            request.iwait();
+        }
+    }
+
+    @Test
+    void shouldWaitForAllAlthoughOneReceiveFoundNoMemory() throws Exception {
+        Request failed = Request.of(0, null);
+        java.lang.reflect.Field failure = Request.class.getDeclaredField("failure");
+        failure.setAccessible(true);
+        failure.set(failed, new OutOfMemoryError("no message memory"));
+        Comm.runThreads(1, world -> {
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                Request good = world.irecv(in, 0, 3);
+                send(world, 5, 0, 3);
+                OutOfMemoryError e = assertThrows(OutOfMemoryError.class,
+                        () -> Request.iwaitall(new Request[] {failed, good}));
+                assertEquals("no message memory", e.getMessage());
+                assertEquals(1, in.sectionCount(), "the other one was waited for");
+            }
+        });
+    }
+
     @Test
     void shouldPassOverFreedRequestsInWaitall() {
         Comm.runThreads(1, world -> {

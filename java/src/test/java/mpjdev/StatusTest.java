@@ -72,8 +72,8 @@ class StatusTest {
         Wait.job(split, 2, world -> {
             int secondary = Naive.serialised("a", "b", null).length;
             if (world.id() == 0) {
-                // Small enough to be one message with room to spare, exactly full, and two.
-                for (int capacity : new int[] {8 + secondary + 1, 8 + secondary, 8}) {
+                // One message below the capacity, which is a multiple of 8; two where they reach it, and where only p fits.
+                for (int capacity : new int[] {8 + secondary + 1, (8 + secondary) / 8 * 8, 8}) {
                     try (ObjectWriteBuffer out = new ObjectWriteBuffer(capacity)) {
                         out.write(new Object[] {"a", "b", null}, 0, 3);
                         world.send(out, 1, 0);

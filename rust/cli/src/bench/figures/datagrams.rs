@@ -4,6 +4,7 @@ use super::super::counters::Counted;
 use super::super::outcome::{Sample, median};
 use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
 use super::Who::{Ours, OverTcp, Plain};
+use super::computing::late;
 use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
 
 /// What is made of the numbers that ranks over datagrams have counted in a turn.
@@ -57,6 +58,8 @@ const fn reported(title: &'static str, of: Of) -> Asked {
 const ONE_COPY: f64 = 1.01;
 
 pub(super) const UDP: &[Trial] = &[
+    late!("udp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
+    late!("udp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
     Trial {
         ranks: 2,
         parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8)],

@@ -1,4 +1,4 @@
-//! How a job forms whose ranks connect to each other, alone or with those of other sites.
+//! Start of a job whose ranks connect to each other, alone or with those of other sites.
 
 use std::os::unix::net::UnixStream;
 
@@ -58,7 +58,7 @@ impl Job {
 
     /// The job has formed: the ranks have their numbers in the world.
     fn take_place(&mut self, formed: Formed) {
-        let Formed { handout, first, size, foreign } = formed;
+        let Formed { handout, first, size, foreign, loopback } = formed;
         self.names.first = Some(first);
         for at in 0..self.pipes.len() {
             if let Some(rank) = self.pipes[at].rank {
@@ -70,6 +70,12 @@ impl Job {
             self.say(&format!(
                 "warning: {foreign} of {size} ranks are another implementation's, which proves nothing; their addresses are \
                  all that is checked"
+            ));
+        }
+        if let Some((client, address)) = loopback {
+            self.say(&format!(
+                "warning: client {client} announces the address {address}, which no other machine reaches, and other clients \
+                 announce addresses of a network; where they run on several machines, give client {client} --address"
             ));
         }
         self.roster.hand_out(handout);

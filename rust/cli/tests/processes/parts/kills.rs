@@ -112,10 +112,24 @@ impl Party {
         let begun = Instant::now();
         kill_process(self.other(), Signal::KILL).expect("it lives");
         let error = self.world.recv(from(2), 8, None, &mut Patient).expect_err("it is dead");
-        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{error}");
         self.finish();
         ExitCode::SUCCESS
+    }
+
+    /// Rank 0 sleeps in a receive, rank 1 computes, until they are killed.
+    pub(crate) fn sleeps_or_computes(&self) -> ExitCode {
+        println!("joined");
+        if self.world.rank() == 0 {
+            let from = From { source: Some(1), tag: Some(1) };
+            println!("{:?}", self.world.recv(from, 8, None, &mut Patient));
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(60) {
+            std::hint::spin_loop();
+        }
+        ExitCode::FAILURE
     }
 
     /// The other of two ranks, which is the other child of our parent.

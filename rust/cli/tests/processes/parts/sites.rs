@@ -69,7 +69,7 @@ impl Party {
         let begun = Instant::now();
         let from = From { source: Some(1), tag: None };
         let error = self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{}: {error}", self.world.rank());
     }
 

@@ -12,6 +12,7 @@ fn world() -> World {
         count: 2,
         shares_memory: true,
         carrier: Carrier::Udp(DATAGRAMS),
+        ports: 5000..=65_535,
         terms: Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 2 },
         tag_ub: 32_767,
         xsize: 1024,
@@ -43,7 +44,7 @@ fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
 #[test]
 fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
     assert_eq!(World::parse(&world().emit()), Ok(world()));
-    assert_eq!(world().emit().len(), 80 + 3 + 3 * 24 + 4 * 32);
+    assert_eq!(world().emit().len(), 84 + 3 + 3 * 24 + 4 * 32);
     let file = world().seal().expect("memory");
     let again = file.try_clone().expect("a descriptor");
     assert_eq!(World::open(file).expect("a world"), world());
@@ -53,7 +54,7 @@ fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
 
 #[test]
 fn what_carries_messages_comes_back_too() {
-    let lens = [0, 68, 65_507].map(NonZeroU32::new);
+    let lens = [0, DATAGRAM_LEN_MIN as u32, 65_507].map(NonZeroU32::new);
     let of = |len_max| Datagrams { rate_kbit: None, len_max, are_checked: len_max.is_none() };
     let carriers = [Carrier::Tcp].into_iter().chain(lens.map(|len_max| Carrier::Udp(of(len_max))));
     for carrier in carriers {
@@ -131,11 +132,15 @@ fn numbers_outside_their_limits_are_named() {
     assert_eq!(parsed(|world| world.terms.ackmark = 3), value("ackmark", 3));
     assert_eq!(parsed(|world| world.tag_ub = 32_766), value("tag_ub", 32_766));
     assert_eq!(parsed(|world| world.tag_ub = 1 << 31), value("tag_ub", 1 << 31));
+    for (ports, first) in [((0, 9), 0), ((9, 8), 9)] {
+        assert_eq!(parsed(|world| world.ports = ports.0..=ports.1), value("the first port", first));
+    }
+    assert!(parsed(|world| world.ports = 0..=0).is_ok());
     assert_eq!(parsed(|world| world.silence_max = Duration::ZERO), value("silence_ms", 0));
     let more = Duration::from_millis(1 << 31);
     assert_eq!(parsed(|world| world.silence_max = more), value("silence_ms", 1 << 31));
     let len = |len| Carrier::Udp(Datagrams { len_max: NonZeroU32::new(len), ..DATAGRAMS });
-    for wrong in [67, 65_508, u32::MAX] {
+    for wrong in [75, 65_508, u32::MAX] {
         assert_eq!(parsed(|w| w.carrier = len(wrong)), value("the longest datagram", wrong.into()));
     }
     assert_eq!(parsed(|world| world.count = 0), value("the number of the launcher's ranks", 0));

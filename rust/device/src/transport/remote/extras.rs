@@ -44,6 +44,19 @@ impl Extra {
         }
     }
 
+    /// The same in so many octets at most; a reason is cut to fit.
+    pub(in super::super) fn octets_within(&self, most: usize) -> Vec<u8> {
+        let mut octets = self.octets();
+        if let Extra::Failed(_) = self {
+            let mut end = octets.len().min(most);
+            while end < octets.len() && octets[end] & 0xc0 == 0x80 {
+                end -= 1;
+            }
+            octets.truncate(end);
+        }
+        octets
+    }
+
     /// None when it is none of them.
     pub(in super::super) fn parse(tag: i32, octets: &[u8]) -> Option<Extra> {
         let number = || octets.try_into().ok().map(u64::from_be_bytes);
@@ -81,6 +94,15 @@ mod tests {
         assert_eq!(Extra::parse(1, &[0; 7]), None);
         assert_eq!(Extra::parse(2, &[0]), None);
         assert_eq!(Extra::parse(5, &[]), None);
+    }
+
+    #[test]
+    fn reason_is_cut_to_fit_a_packet() {
+        let failed = |why: &str| Extra::Failed(why.into()).octets_within(8);
+        assert_eq!(failed("a disk is full"), b"a disk i");
+        assert_eq!(failed("1234567\u{e4}"), b"1234567");
+        assert_eq!(failed("full"), b"full");
+        assert_eq!(Extra::Alive(7).octets_within(4).len(), 8, "half a number is none");
     }
 
     #[test]

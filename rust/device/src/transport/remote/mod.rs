@@ -9,3 +9,5 @@ pub(super) mod poller;
 pub(crate) mod pump;
 pub(super) mod sentry;
 pub(super) mod teller;
+#[cfg(test)]
+mod tests;

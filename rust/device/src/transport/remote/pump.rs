@@ -1,7 +1,8 @@
 //! A thread that goes on for a rank whose program computes: it answers, acknowledges and writes what waits.
 //!
 //! While the program calls in it only looks now and then whether that is still so. When it is not, the thread sleeps until a
-//! channel has something, like a waiting thread would.
+//! channel has something, like a waiting thread would. A send or a receive that leaves something to be done calls it, and
+//! until that is done it looks every millisecond.
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -13,15 +14,40 @@ use mpjdev_sys::bell::Bell;
 
 use super::poller::Poller;
 use super::sentry::Sentry;
+use crate::beside::goes_on;
 use crate::endpoint::Endpoint;
 
-/// How long the program may not have called in before the thread goes on for it: at first, and while it calls in all the time.
+/// How long the program may not have called in before the thread goes on for it: at first, and while something is left to be done.
 const TICK_MIN: Duration = Duration::from_millis(1);
-const TICK_MAX: Duration = Duration::from_millis(16);
-/// The same while a thread of the program sleeps on the channels itself.
-const ASLEEP: Duration = Duration::from_millis(64);
-/// How long it sleeps at most, so that it notices that its rank is gone.
-const IDLE: Duration = Duration::from_secs(1);
+
+/// How long the thread sleeps at most when nobody calls it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticks {
+    /// While the program calls in all the time. An ack over UDP may be owed for 25 ms.
+    max: Duration,
+    /// While a thread of the program sleeps on the channels itself.
+    asleep: Duration,
+    /// While it waits for the channels: it notices that its rank is gone.
+    idle: Duration,
+    /// What a tick is multiplied with while the program calls in.
+    growth: u32,
+}
+
+impl Ticks {
+    const USUAL: Ticks = Ticks {
+        max: Duration::from_millis(8),
+        asleep: Duration::from_millis(64),
+        idle: Duration::from_secs(1),
+        growth: 2,
+    };
+
+    /// Without a call the thread does not wake at all.
+    #[cfg(test)]
+    pub(crate) const NEVER: Ticks = {
+        let never = Duration::from_secs(1 << 20);
+        Ticks { max: never, asleep: never, idle: never, growth: 1 << 31 }
+    };
+}
 
 /// A wire that the thread goes on for.
 pub(crate) trait Pumped: Send + Sync + 'static {
@@ -39,8 +65,11 @@ pub(crate) trait Pumped: Send + Sync + 'static {
 
     /// How long there is nothing to do if nothing comes.
     fn idle(&self) -> Duration {
-        IDLE
+        Duration::MAX
     }
+
+    /// Whether something of what was sent has not left, or a timer runs.
+    fn has_open(&self) -> bool;
 
     /// Goes on by `help` for whoever sleeps elsewhere, as far as the channels have something.
     fn go_on_for_sleeper(&self, help: &dyn Fn()) {
@@ -54,6 +83,8 @@ pub(crate) struct Watch {
     pub(in super::super) poller: Poller,
     bell: Bell,
     is_called: AtomicBool,
+    /// Something was left to be done, and may not be done yet.
+    is_open: AtomicBool,
     /// The thread sleeps for longer than a tick at least has.
     is_far: AtomicBool,
     /// The thread waits for the channels.
@@ -72,6 +103,7 @@ impl Watch {
             poller: Poller::new(channels)?,
             bell: Bell::new(),
             is_called: AtomicBool::new(false),
+            is_open: AtomicBool::new(false),
             is_far: AtomicBool::new(false),
             is_polling: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
@@ -88,6 +120,7 @@ impl Watch {
     /// There is something to do, should the program go on computing.
     pub(in super::super) fn call(&self) {
         if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {
+            self.is_open.store(true, SeqCst);
             let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
             match self.sentry.get() {
                 Some(sentry) if is_far || is_polling => sentry.ring(),
@@ -101,6 +134,25 @@ impl Watch {
 
     fn take_call(&self) -> bool {
         self.is_called.swap(false, SeqCst)
+    }
+
+    /// A thread of the program is about to sleep on the channels, or elsewhere until they have something.
+    pub(in super::super) fn begin_sleep(&self) {
+        self.is_asleep.store(true, SeqCst);
+    }
+
+    /// It is awake, and may compute from now on. `has_timers`: something is to be done though nothing comes.
+    pub(in super::super) fn end_sleep(&self, has_timers: bool) {
+        self.is_asleep.store(false, SeqCst);
+        if has_timers || self.is_open.load(Relaxed) {
+            self.call();
+        }
+    }
+
+    /// Whether the thread sleeps until somebody calls it, and nobody has.
+    #[cfg(test)]
+    pub(in super::super) fn is_resting(&self) -> bool {
+        self.is_far.load(SeqCst) && !self.is_called.load(SeqCst)
     }
 
     /// Sleeps for so long, or, when somebody calls meanwhile or has called, for a short tick: what is held back may leave with
@@ -157,12 +209,23 @@ impl Watch {
 /// # Errors
 /// The system has no thread left.
 pub(crate) fn start(name: &str, endpoint: &Arc<Endpoint>, wire: &Arc<impl Pumped>) -> io::Result<()> {
-    let name = format!("mpjdev-{name}-{}", endpoint.rank());
-    let (endpoint, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch().clone());
-    std::thread::Builder::new().name(name).spawn(move || run(&endpoint, &wire, &watch)).map(drop)
+    start_with(Ticks::USUAL, name, endpoint, wire)
 }
 
-fn run(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
+/// As [`start`], with other ticks than the usual ones.
+pub(crate) fn start_with(
+    ticks: Ticks,
+    name: &str,
+    endpoint: &Arc<Endpoint>,
+    wire: &Arc<impl Pumped>,
+) -> io::Result<()> {
+    let name = format!("mpjdev-{name}-{}", endpoint.rank());
+    let (weak, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch().clone());
+    let called = watch.clone();
+    endpoint.start_beside(name, move || run(ticks, &weak, &wire, &watch), move || called.call())
+}
+
+fn run(ticks: Ticks, endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
     let mut tick = TICK_MIN;
     let mut seen = watch.calls.load(Relaxed);
     let for_sleeper = || {
@@ -170,22 +233,38 @@ fn run(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
             wire.go_on_for_sleeper(&|| help(endpoint));
         }
     };
-    while endpoint.strong_count() > 0 {
-        let most = if watch.is_asleep.load(Acquire) { ASLEEP } else { tick };
+    while goes_on(endpoint) {
+        let most = if watch.is_asleep.load(Acquire) { ticks.asleep } else { tick };
         watch.sleep(most, &for_sleeper);
         let is_called = watch.take_call();
         let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
         seen = watch.calls.load(Relaxed);
-        tick = if is_busy && !is_called { (tick * 2).min(TICK_MAX) } else { TICK_MIN };
         if is_busy && let Some(wire) = wire.upgrade() {
             wire.tick();
         }
         match (is_busy, is_called) {
             (true, false) => {}
-            (true, true) => help(endpoint),
-            (false, _) => go_on(endpoint, wire, watch, seen, &for_sleeper),
+            (true, true) => {
+                help(endpoint);
+                // It had called in before it left something: it computes now unless it calls in again.
+                go_on(ticks, endpoint, wire, watch, seen, &for_sleeper);
+            }
+            (false, _) => go_on(ticks, endpoint, wire, watch, seen, &for_sleeper),
         }
+        let is_idle = is_busy && !is_called && !is_still_open(endpoint, wire, watch);
+        tick = if is_idle { tick.saturating_mul(ticks.growth).min(ticks.max) } else { TICK_MIN };
     }
+}
+
+/// Whether what was left to be done is not done yet; whoever leaves something from now on calls.
+fn is_still_open(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) -> bool {
+    if !watch.is_open.load(Relaxed) {
+        return false;
+    }
+    let (Some(endpoint), Some(wire)) = (endpoint.upgrade(), wire.upgrade()) else { return false };
+    let is_open = wire.has_open() || endpoint.has_pending();
+    watch.is_open.store(is_open, SeqCst);
+    is_open
 }
 
 fn help(endpoint: &Weak<Endpoint>) {
@@ -196,6 +275,7 @@ fn help(endpoint: &Weak<Endpoint>) {
 
 /// Goes on for the rank until its program calls in again.
 fn go_on(
+    ticks: Ticks,
     endpoint: &Weak<Endpoint>,
     wire: &Weak<impl Pumped>,
     watch: &Watch,
@@ -204,6 +284,10 @@ fn go_on(
 ) {
     while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
         watch.take_call();
+        // Behind that: whoever ends the rank says so, and then calls.
+        if !goes_on(endpoint) {
+            return;
+        }
         help(endpoint);
         // What somebody has read and not taken is nothing that the system tells of: neither this thread nor one of the program
         // that sleeps by now.
@@ -215,7 +299,7 @@ fn go_on(
             }
             None => return,
         };
-        watch.wait(idle.min(IDLE), for_sleeper);
+        watch.wait(idle.min(ticks.idle), for_sleeper);
         if let Some(wire) = wire.upgrade() {
             wire.end_watch();
         }

@@ -1,5 +1,5 @@
 //! Hints between ranks: doorbells, bells, and who waits for room. All stand where everybody may write, so nothing rests on
-//! them alone: what a sleep that nobody ended finds is told once more.
+//! them alone: what a sleep that nobody ended finds is told once more, and the queue of a rank that is gone is polled without.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -20,7 +20,26 @@ pub struct HelperBell {
     seen: u32,
 }
 
+/// Calls a helper.
+#[derive(Debug)]
+pub struct HelperCaller {
+    job: Arc<Job>,
+    word: usize,
+}
+
+impl HelperCaller {
+    /// Ends its sleep, this one or the next.
+    pub fn call(&self) {
+        self.job.pages.common.bell(self.word).call();
+    }
+}
+
 impl HelperBell {
+    /// What calls the helper.
+    pub fn caller(&self) -> HelperCaller {
+        HelperCaller { job: self.job.clone(), word: self.word }
+    }
+
     /// Sleeps until a rank calls the helper, unless one has since the last sleep, or the time is over. Gives whether one has.
     pub fn sleep(&mut self, most: Duration) -> bool {
         let bell = self.job.pages.common.bell(self.word);

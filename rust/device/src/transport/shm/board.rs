@@ -2,14 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use mpjdev_sys::segment::{Segment, Writers, allocate};
 
 use super::SegmentPool;
 use super::layout::{
-    BELLS, BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FINISHED, HELPER, MAGIC, RANK, STATE, bell_words,
-    board_len, common_len, tables_len,
+    BELLS, BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FAILED, FINISHED, HELPER, MAGIC, RANK, STATE, WHY,
+    WHY_LEN, WHY_MAX, bell_words, board_len, common_len, tables_len,
 };
 
 /// How a process ended.
@@ -32,6 +33,9 @@ impl Death {
         }
     }
 }
+
+/// What the board says of a process that has ended behind its finish.
+const ENDED: u64 = 0x400;
 
 /// Both pages, as the one has them that starts a job.
 #[derive(Debug)]
@@ -61,6 +65,11 @@ impl Board {
     /// The files that the ranks need, common page first.
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
         [self.common_file.as_fd(), self.board_file.as_fd()]
+    }
+
+    /// Says that the process of a rank that has finished has ended: it holds nothing of the others any more. Wakes nobody.
+    pub fn note_end(&self, rank: u32) {
+        let _ = self.board.words()[DEATHS + rank as usize].compare_exchange(0, ENDED, Release, Relaxed);
     }
 
     /// Says that a rank's process has ended without finishing, and wakes all ranks.
@@ -105,12 +114,17 @@ impl Pages {
         self.board.words()[BOARD_EPOCH].load(Acquire) as u32
     }
 
+    /// Whether a rank's process has ended, finished or not.
+    pub(super) fn has_ended(&self, rank: u32) -> bool {
+        self.board.words()[DEATHS + rank as usize].load(Acquire) != 0
+    }
+
     /// How a rank's process has ended, when it has without finishing.
     pub(super) fn death_of(&self, rank: u32) -> Option<String> {
         let word = self.board.words()[DEATHS + rank as usize].load(Acquire);
         let low = word & 0xff;
         Some(match word >> 8 {
-            0 => return None,
+            0 | 4 => return None,
             1 => format!("its process exited with status {low}"),
             2 => format!("its process was killed by signal {low}"),
             _ => "its process has died".to_owned(),
@@ -140,6 +154,22 @@ fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64>
 /// Says that this rank has seen a peer fail, by its world rank; only the first one is noted.
 pub(crate) fn blame(pool: &SegmentPool, rank: u32) {
     let _ = pool.segment.words()[BLAMED].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
+}
+
+/// Says in a rank's segment that it has failed, and why; what does not fit is left out.
+pub(super) fn set_failed(words: &[AtomicU64], why: &str) {
+    let mut len = why.len().min(WHY_MAX);
+    while !why.is_char_boundary(len) {
+        len -= 1;
+    }
+    mpjdev_buffer::octets::copy_in(words, WHY * 8, &why.as_bytes()[..len]);
+    words[WHY_LEN].store(len as u64, Relaxed);
+    words[STATE].store(FAILED, Release);
+}
+
+/// Says that the process of this segment has failed to become a rank that others may count on.
+pub(crate) fn fail_joining(pool: &SegmentPool, why: &str) {
+    set_failed(pool.segment.words(), why);
 }
 
 /// Says that the process of this segment will not be the rank that it was announced as.

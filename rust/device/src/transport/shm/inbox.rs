@@ -8,7 +8,7 @@ use super::layout::CONSUMED;
 use super::peer::Source;
 use super::ring::Damaged;
 use super::wire::ShmWire;
-use crate::transport::{Each, Inbox, Incoming, Kind, Payload, goes_inline};
+use crate::transport::{Each, Inbox, Incoming, Kind, Payload, PeerState, Wire, goes_inline};
 
 /// The receiving side of one rank.
 #[derive(Debug)]
@@ -44,6 +44,21 @@ impl Inbox for ShmInbox {
             }
         }
         n
+    }
+
+    /// Doorbells stand where every rank may clear them.
+    fn poll_gone(&mut self) {
+        for source in 0..self.sources.len() as u32 {
+            let (word, bit) = (source as usize / 64, 1 << (source % 64));
+            let known = self.wire.active[word].load(Relaxed) | self.wire.ignored[word].load(Relaxed);
+            if known & bit != 0 || source == self.wire.rank || self.wire.peer(source) == PeerState::Alive {
+                continue;
+            }
+            // A segment that cannot be mapped is no reason to end the job: its rank is gone already.
+            if self.wire.peer_of(source).is_ok() && self.begin(source) {
+                self.wire.active[word].fetch_or(bit, Release);
+            }
+        }
     }
 }
 

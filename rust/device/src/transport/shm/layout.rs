@@ -14,6 +14,7 @@
 //!        8  how far it has come in p's queue to it
 //!        9  octets of p's messages that it has matched
 //!       10  slabs it has returned to p
+//!       11  whether it holds no slab of p's and reads none any more
 //!      then per rank p, 68 KiB: its queue to p, the ring of slabs that it returns to p
 //!      then slabs
 //! ```
@@ -21,7 +22,7 @@
 //! Pages of queues and slabs are taken when they are needed.
 
 /// "mpjdev" and a version: a segment of another version is refused.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x02");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x03");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;
@@ -45,6 +46,7 @@ pub(super) const WAITS: usize = 2;
 pub(super) const CONSUMED: usize = 8;
 pub(super) const MATCHED: usize = 9;
 pub(super) const RETURNED: usize = 10;
+pub(super) const RELEASED: usize = 11;
 
 /// States of a rank.
 pub(super) const ALIVE: u64 = 0;

@@ -36,6 +36,8 @@ pub(super) struct Lending {
     free: Vec<u32>,
     /// Returned slabs that were taken back so far.
     taken_back: u64,
+    /// The other rank reads no slab any more: its counts mean nothing.
+    is_over: bool,
 }
 
 impl Lending {
@@ -48,15 +50,22 @@ impl Lending {
     /// # Errors
     /// The other rank returns what it has not got.
     pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damaged> {
-        if self.lent() >= RETURNS_MAX / 8 { self.take_back(peer) } else { Ok(()) }
+        if self.lent() >= RETURNS_MAX / 8 { self.take_back(peer, false) } else { Ok(()) }
     }
 
-    /// Takes back what has been returned.
+    /// Takes back what has been returned; everything when the other rank's process has ended, or that rank has released
+    /// all of it. What is lent after that is taken back as a whole, too: the counts of both sides fit no more.
     ///
     /// # Errors
     /// As for [`make_room`](Self::make_room).
-    pub(super) fn take_back(&mut self, peer: &Peer) -> Result<(), Damaged> {
+    pub(super) fn take_back(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damaged> {
         if self.lent() == 0 {
+            return Ok(());
+        }
+        if self.is_over || has_ended || peer.has_released() {
+            self.is_over = true;
+            self.slots.clear();
+            self.free.clear();
             return Ok(());
         }
         let returned = peer.returned();
@@ -89,12 +98,6 @@ impl Lending {
                 self.slots.len() as u32 - 1
             }
         }
-    }
-
-    /// Ends all loans: who had them is dead.
-    pub(super) fn inherit(&mut self) {
-        self.slots.clear();
-        self.free.clear();
     }
 
     /// Ends the loan of a slab whose packet has not left.

@@ -20,18 +20,18 @@ mod wire;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Arc, Mutex};
 
 use mpjdev_sys::segment::{Segment, Writers};
 
 use super::Kind;
 use crate::config::Config;
 use crate::pool::HeapPool;
-pub use bells::HelperBell;
+pub use bells::{HelperBell, HelperCaller};
 use board::Pages;
 pub use board::{Board, Death, blamed, has_finished};
-pub(crate) use board::{blame, resign};
+pub(crate) use board::{blame, fail_joining, resign};
 pub use inbox::ShmInbox;
 use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
 use pool::Reclaim;
@@ -42,8 +42,8 @@ pub use wire::ShmWire;
 #[derive(Debug)]
 pub struct Job {
     pages: Pages,
-    /// The segments' files, by rank.
-    files: Vec<OwnedFd>,
+    /// The segments' files, by rank, until they are mapped.
+    files: Box<[Mutex<Option<OwnedFd>>]>,
     /// What texts add to the number of a rank.
     base: u32,
 }
@@ -54,7 +54,8 @@ impl Job {
     /// # Errors
     /// They are something else; the system refuses.
     pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
-        Ok(Job { pages: Pages::open(files.len(), pages)?, files, base: 0 })
+        let pages = Pages::open(files.len(), pages)?;
+        Ok(Job { pages, files: files.into_iter().map(|file| Mutex::new(Some(file))).collect(), base: 0 })
     }
 
     /// People are told of its ranks by numbers that begin with this one.

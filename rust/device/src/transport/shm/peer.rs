@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,12 +13,12 @@ use mpjdev_sys::segment::{Segment, Writers};
 
 use super::layout::{
     CONSUMED, CREDIT, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE_LINES, QUEUE_LINES_MAX, RANK, RANKS,
-    RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, huge_at, peer as peer_at,
-    queue_at, returns_at, slabs_at,
+    RELEASED, RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, huge_at,
+    peer as peer_at, queue_at, returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
-use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, Job, NOTHING, parse_form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
@@ -67,11 +67,15 @@ impl Peer {
     ///
     /// # Errors
     /// It is no segment of that rank; the system refuses.
-    pub(super) fn open(rank: u32, me: u32, job: &Job, own: Arc<SegmentPool>) -> Result<Peer, String> {
-        let file = &job.files[rank as usize];
-        let ranks = job.files.len();
-        let segment =
-            Segment::open(file.as_fd(), slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
+    pub(super) fn open(
+        rank: u32,
+        me: u32,
+        ranks: usize,
+        file: BorrowedFd<'_>,
+        own: Arc<SegmentPool>,
+    ) -> Result<Peer, String> {
+        let map = || Segment::open(file, slabs_at(ranks), Writers::Owner);
+        let segment = own.reclaiming(map).map_err(|e| e.to_string())?;
         segment.advise_huge(huge_at(ranks));
         let words = segment.words();
         let credit = own.segment.words()[CREDIT].load(Relaxed);
@@ -184,6 +188,11 @@ impl Peer {
         self.segment.words()[at].load(Relaxed) as u32
     }
 
+    /// Whether it reads no slab of this rank's any more, returned or not.
+    pub(super) fn has_released(&self) -> bool {
+        self.about_me(RELEASED).load(Acquire) != 0
+    }
+
     /// Tells it how many of the slabs that it has returned are taken back.
     pub(super) fn tell_taken_back(&self, count: u64) {
         self.my_words_about_it(TAKEN_BACK).store(count, Release);
@@ -251,6 +260,14 @@ impl Peer {
             }
             _ => Err(Damaged("the place of a slab")),
         }
+    }
+}
+
+/// Nothing refers to its segment any more: no queue of it is read, no slab is held. What it lent without getting it back,
+/// unread packets among them, is its own again.
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.own.release(self.rank);
     }
 }
 

@@ -3,15 +3,16 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::segment::{Segment, allocate};
 
-use super::layout::{HUGE, PAGE};
+use super::layout::{HUGE, PAGE, RELEASED, peer as peer_at};
 use crate::pool::{CLASSES, HeapPool, LEAD, class_of};
 
 /// Memory is taken from the system so much at a time at least, or as much as there is already, up to the second number.
@@ -29,7 +30,10 @@ pub(super) trait Reclaim: Send + Sync {
 pub struct SegmentPool {
     this: Weak<SegmentPool>,
     pub(super) segment: Segment,
-    file: OwnedFd,
+    /// None when the pool is closed.
+    file: Mutex<Option<OwnedFd>>,
+    /// No slab is handed out any more, nor memory reused: other ranks may still read what was lent to them.
+    is_closed: AtomicBool,
     space: Mutex<Space>,
     classes: [Mutex<Vec<Chunk>>; CLASSES],
     /// Octets of the segment's slabs in use.
@@ -92,6 +96,9 @@ impl SlabMemory for OwnSlab {
 impl Drop for OwnSlab {
     fn drop(&mut self) {
         self.pool.used.fetch_sub(self.chunk.len as u64, Relaxed);
+        if self.pool.is_closed.load(Acquire) {
+            return;
+        }
         self.pool.class(class_of(self.chunk.len).0).push(self.chunk);
     }
 }
@@ -144,7 +151,8 @@ impl SegmentPool {
         Arc::new_cyclic(|this| SegmentPool {
             this: this.clone(),
             segment,
-            file,
+            file: Mutex::new(Some(file)),
+            is_closed: AtomicBool::new(false),
             space: Mutex::new(Space { top: bottom, taken: bottom, bottom, huge, holes: BTreeMap::new() }),
             classes: [const { Mutex::new(Vec::new()) }; CLASSES],
             used: AtomicU64::new(0),
@@ -153,20 +161,44 @@ impl SegmentPool {
         })
     }
 
+    fn file(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The segment's file, for the other ranks.
     ///
     /// # Errors
-    /// The system refuses.
-    pub fn share(&self) -> std::io::Result<OwnedFd> {
-        self.file.try_clone()
+    /// The system refuses; the pool is closed.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        self.file().as_ref().ok_or_else(|| io::Error::other("the memory of this rank is closed"))?.try_clone()
     }
 
     /// Takes the pages of a part of the segment, once or again.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn claim(&self, offset: usize, len: usize) -> std::io::Result<()> {
-        allocate(self.file.as_fd(), offset, len)
+    pub(super) fn claim(&self, offset: usize, len: usize) -> io::Result<()> {
+        match &*self.file() {
+            Some(file) => allocate(file.as_fd(), offset, len),
+            None => self.segment.populate(None, offset, len),
+        }
+    }
+
+    /// The rank of this segment has gone: what is taken from now on is private memory, and what comes back is not used
+    /// again. The mapping stays until nothing of it is held; no descriptor does.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Release);
+        drop(self.file().take());
+    }
+
+    /// Does what may need descriptors or memory of the system; once more behind a collection.
+    pub(super) fn reclaiming<T>(&self, attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.private.reclaiming(attempt)
+    }
+
+    /// Tells a rank that this one reads none of its slabs any more.
+    pub(super) fn release(&self, rank: u32) {
+        self.segment.words()[peer_at(rank) + RELEASED].store(1, Release);
     }
 
     /// Says who takes back the slabs that other ranks have returned.
@@ -194,7 +226,7 @@ impl SegmentPool {
             let steps = [space.step_to(end), end.next_multiple_of(PAGE)];
             let mut steps = steps.into_iter().map(|to| to.min(self.segment.len()) - space.taken);
             let more = steps.find(|more| self.private.reserve_elsewhere(*more as u64))?;
-            if self.segment.populate(self.file.as_fd(), space.taken, more).is_err() {
+            if self.segment.populate(self.file().as_ref().map(AsFd::as_fd), space.taken, more).is_err() {
                 self.private.release_elsewhere(more as u64);
                 return None;
             }
@@ -215,7 +247,7 @@ impl SegmentPool {
     /// A slab of the segment; none when there is no room.
     pub(super) fn own(&self, octets: usize) -> Option<Slab> {
         let (class, len) = class_of(octets.checked_add(LEAD)?);
-        if class >= CLASSES {
+        if class >= CLASSES || self.is_closed.load(Relaxed) {
             return None;
         }
         let kept = || self.class(class).pop();

@@ -1,15 +1,19 @@
 //! Two ranks, of which one writes nonsense into the memory that it may write.
 
+mod loans;
+
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use mpjdev_buffer::{Encoding, Message, SlabError, SlabSource, Type, WriteBuffer};
+use mpjdev_proto::envelope::Selector;
 
 use super::layout::queue_at;
 use super::ring::LINE;
 use super::*;
-use crate::endpoint::{Endpoint, Mode};
+use crate::config::ENVELOPE_LEN;
+use crate::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::error::DeviceError;
 use crate::transport::{Header, Inbox, Incoming, Outgoing, PeerState, Wire};
 
@@ -60,7 +64,10 @@ impl Rank {
 
     /// The rank with its matching.
     fn into_endpoint(self, size: u32) -> Endpoint {
-        let config = Config { credit: 1 << 16, ..Config::default() };
+        self.into_endpoint_with(size, Config { credit: 1 << 16, ..Config::default() })
+    }
+
+    fn into_endpoint_with(self, size: u32, config: Config) -> Endpoint {
         let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (self.wire.clone(), Box::new(self.inbox));
         Endpoint::new(self.wire.rank, size, config, ends, self.pool)
     }
@@ -166,18 +173,6 @@ fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
 }
 
 #[test]
-fn slabs_that_a_dead_rank_has_come_back() {
-    let (mut ranks, board) = ranks_and_board(2);
-    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
-    assert_eq!(ranks[1].receive().len(), 5);
-    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
-    assert!(ranks[0].pool.used() >= 5 * 5000);
-    board.announce(1, Death::Killed(9));
-    assert_eq!(ranks[0].wire.peer(1), PeerState::Failed("its process was killed by signal 9".to_owned()));
-    assert_eq!(ranks[0].pool.used(), 0);
-}
-
-#[test]
 fn a_helper_is_called_also_while_it_is_awake() {
     let ranks = ranks(2);
     let mut helper = ranks[0].wire.helper_bell();
@@ -213,6 +208,21 @@ fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
     assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
     let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
     assert_eq!(flooded.wire.abort(), Some((0, why)));
+}
+
+#[test]
+fn a_rank_with_more_unmatched_messages_than_may_wait_is_heard_no_more() {
+    let config = Config { credit: 1 << 16, envelopes: 100 * ENVELOPE_LEN, ..Config::default() };
+    let limit = config.unmatched_limit() as usize;
+    let mut ranks = ranks(2);
+    let flooder = ranks.pop().expect("two ranks");
+    let flooded = ranks.pop().expect("one rank").into_endpoint_with(2, config);
+    for sent in 1..=limit + 50 {
+        flooder.send_as(Kind::Synchronous, 0, 64);
+        assert_eq!(flooded.leftovers().0, sent.min(limit));
+    }
+    let why = "the shared memory of rank 1 is damaged: more unmatched messages than may wait past its credit";
+    assert_eq!(flooded.wire.abort(), Some((0, why.to_owned())));
 }
 
 #[test]
@@ -296,6 +306,25 @@ fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
 }
 
 #[test]
+fn threads_that_fail_at_once_leave_one_text_whole() {
+    let texts = ["a", "b"].map(|letter| letter.repeat(layout::WHY_MAX));
+    for _ in 0..300 {
+        let rank = ranks(1).remove(0);
+        let start = std::sync::Barrier::new(texts.len());
+        std::thread::scope(|s| {
+            for text in &texts {
+                s.spawn(|| {
+                    start.wait();
+                    rank.wire.fail(text);
+                    let (_, why) = rank.wire.abort().expect("it has failed");
+                    assert!(texts.contains(&why), "{why}");
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
     let rank = ranks(2).remove(1);
     let file = rank.pool.share().expect("a descriptor");
@@ -308,4 +337,103 @@ fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
     rank.pool.segment.words()[layout::BLAMED].store(u64::MAX, SeqCst);
     assert_eq!(blamed(file.as_fd(), 2, 1), None, "no rank has that number");
     assert!(!has_finished(file.as_fd(), 2, 1));
+}
+
+/// Three ranks, of which the last one receives and the one before keeps its doorbells cleared.
+struct ClearedBells {
+    sender: Endpoint,
+    receiver: Endpoint,
+    hostile: Rank,
+    board: Board,
+}
+
+impl ClearedBells {
+    fn new() -> ClearedBells {
+        let (mut ranks, board) = ranks_and_board(3);
+        let receiver = ranks.pop().expect("three ranks").into_endpoint(3);
+        let hostile = ranks.pop().expect("two ranks");
+        let sender = ranks.pop().expect("one rank").into_endpoint(3);
+        ClearedBells { sender, receiver, hostile, board }
+    }
+
+    fn send(&self) {
+        let letter = message(self.sender.source().clone(), 64);
+        assert_eq!(self.sender.start_send(2, 7, 1, &letter, Mode::Standard), Ok(None));
+        self.hostile.wire.doorbells(2, 0).store(0, SeqCst);
+    }
+
+    fn receive(&self, source: Option<u32>) -> crate::requests::RequestId {
+        let selector = Selector { context: 7, source, tag: None };
+        let members = source.is_none().then(|| vec![0, 1, 2].into());
+        let args = ReceiveArgs { selector, capacity: 100, spare: None, members };
+        self.receiver.start_receive(args).expect("it runs")
+    }
+
+    fn source_of(&self, id: crate::requests::RequestId) -> Result<Option<u32>, DeviceError> {
+        Ok(self.receiver.test(id)?.and_then(|done| done.envelope).map(|envelope| envelope.source))
+    }
+}
+
+#[test]
+fn receive_posted_before_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
+    for source in [Some(0), None] {
+        let job = ClearedBells::new();
+        let id = job.receive(source);
+        job.send();
+        assert_eq!(job.source_of(id), Ok(None), "the doorbell was cleared");
+        job.sender.wire.finish();
+        assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
+    }
+}
+
+#[test]
+fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
+    for source in [Some(0), None] {
+        let job = ClearedBells::new();
+        job.send();
+        job.sender.wire.finish();
+        let id = job.receive(source);
+        assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
+    }
+}
+
+#[test]
+fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    job.send();
+    job.board.announce(0, Death::Killed(9));
+    let id = job.receive(Some(0));
+    assert_eq!(job.source_of(id), Ok(Some(0)));
+    let id = job.receive(Some(0));
+    assert!(
+        matches!(job.source_of(id), Err(DeviceError::PeerFailed { rank: 0, .. })),
+        "only what it has sent"
+    );
+}
+
+#[test]
+fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    job.send();
+    job.sender.wire.finish();
+    // The epoch of the page that all write is a hint as well.
+    job.hostile.wire.job.pages.common.words()[layout::EPOCH].store(0, SeqCst);
+    let selector = Selector { context: 7, source: Some(0), tag: None };
+    let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has come");
+    assert_eq!(envelope.source, 0);
+}
+
+#[test]
+fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    let letter = message(job.receiver.source().clone(), 64);
+    let sent = job.receiver.start_send(0, 7, 1, &letter, Mode::Synchronous).expect("it is alive");
+    let selector = Selector { context: 7, source: Some(2), tag: None };
+    let args = ReceiveArgs { selector, capacity: 100, spare: None, members: None };
+    let got = job.sender.start_receive(args).expect("it runs");
+    assert!(job.sender.test(got).expect("no error").is_some());
+    job.hostile.wire.doorbells(2, 0).store(0, SeqCst);
+    job.sender.wire.finish();
+    let sent = sent.expect("it waits for the match");
+    assert!(job.receiver.test(sent).expect("it was matched").is_some());
 }

@@ -1,25 +1,26 @@
 //! The sending side of a rank, what it knows of the others, and its sleep.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mpjdev_buffer::Slab;
 
 use super::Job;
 use super::bells::{Noticed, Room, bell_at};
+use super::board::set_failed;
 use super::layout::{
-    ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, WHY, WHY_LEN, WHY_MAX,
-    peer as peer_at,
+    ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
 };
 use super::outgoing::{Sending, Unsent};
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
 use crate::config::Config;
-use crate::transport::{Header, Outgoing, Payload, PeerState, Wire};
+use crate::transport::{Header, Outgoing, Payload, PeerState, Unacked, Wire};
 
 /// The sending side of one rank.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub struct ShmWire {
     own_max: usize,
     pub(super) noticed: Noticed,
     abort: OnceLock<(u32, String)>,
+    /// This rank has said why it fails.
+    said_why: Once,
     /// The epoch in which no rank had failed.
     sound: AtomicU32,
 }
@@ -79,6 +82,7 @@ impl ShmWire {
             own_max: config.queue_cells,
             noticed: Noticed::default(),
             abort: OnceLock::new(),
+            said_why: Once::new(),
             sound: AtomicU32::new(0),
             pool,
             job,
@@ -100,7 +104,14 @@ impl ShmWire {
         if let Some(peer) = place.get() {
             return Ok(peer);
         }
-        let peer = Peer::open(rank, self.rank, &self.job, self.pool.clone())?;
+        // One thread maps it, and nobody needs the file behind that.
+        let mut file = self.job.files[rank as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = place.get() {
+            return Ok(peer);
+        }
+        let open = file.as_ref().ok_or_else(|| "its file is closed".to_owned())?;
+        let peer = Peer::open(rank, self.rank, self.job.ranks(), open.as_fd(), self.pool.clone())?;
+        *file = None;
         Ok(place.get_or_init(|| Arc::new(peer)))
     }
 
@@ -172,15 +183,24 @@ impl ShmWire {
     }
 }
 
+/// What is lent comes back to the pool with this, and is still read by others. Ranks whose segments were never mapped are
+/// told as well that nothing of theirs is held.
+impl Drop for ShmWire {
+    fn drop(&mut self) {
+        self.pool.close();
+        let unknown = (0..).zip(&self.peers).filter(|(_, peer)| peer.get().is_none());
+        unknown.for_each(|(rank, _)| self.pool.release(rank));
+    }
+}
+
 impl Reclaim for ShmWire {
     fn take_back(&self) {
         for (rank, place) in self.sending.iter().enumerate() {
             let Some(peer) = self.peers[rank].get() else { continue };
             peer.flush_returns();
             let Some(mut sending) = place.get().and_then(|sending| sending.try_lock().ok()) else { continue };
-            if self.job.pages.death_of(rank as u32).is_some() {
-                sending.lending.inherit();
-            } else if let Err(Damaged(what)) = sending.lending.take_back(peer) {
+            let has_ended = self.job.pages.has_ended(rank as u32);
+            if let Err(Damaged(what)) = sending.lending.take_back(peer, has_ended) {
                 self.fail_because_of(rank as u32, what);
             }
         }
@@ -278,26 +298,21 @@ impl Wire for ShmWire {
         }
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Vec<Unacked> {
         let state = &self.words()[STATE];
         if state.compare_exchange(ALIVE, FINISHED, SeqCst, SeqCst).is_ok() {
             self.ring_all();
         }
+        Vec::new()
     }
 
     fn fail(&self, why: &str) {
         let words = self.words();
-        if words[STATE].load(Acquire) == FAILED {
-            return;
-        }
-        let mut len = why.len().min(WHY_MAX);
-        while !why.is_char_boundary(len) {
-            len -= 1;
-        }
-        mpjdev_buffer::octets::copy_in(words, WHY * 8, &why.as_bytes()[..len]);
-        words[WHY_LEN].store(len as u64, Relaxed);
-        words[STATE].store(FAILED, Release);
-        self.ring_all();
+        // Only the first text counts; a thread that fails at the same time returns when the text is complete.
+        self.said_why.call_once(|| {
+            set_failed(words, why);
+            self.ring_all();
+        });
     }
 
     fn matched_by(&self, dest: u32) -> u64 {

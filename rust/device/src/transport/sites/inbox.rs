@@ -61,4 +61,8 @@ impl Inbox for SitesInbox {
         }
         n
     }
+
+    fn poll_gone(&mut self) {
+        self.near.poll_gone();
+    }
 }

@@ -10,7 +10,7 @@ use mpjdev_buffer::Slab;
 use super::turns::Turns;
 use crate::transport::shm::{HelperBell, ShmWire};
 use crate::transport::tcp::TcpWire;
-use crate::transport::{Header, Outgoing, PeerState, Wire};
+use crate::transport::{Header, Outgoing, PeerState, Unacked, Wire};
 
 /// The sending side of one rank.
 #[derive(Debug)]
@@ -186,10 +186,11 @@ impl Wire for SitesWire {
         self.far.leaving()
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Vec<Unacked> {
         // Who hears from near that this rank has finished may end its process.
-        self.far.finish();
+        let unacked = self.far.finish();
         self.near.finish();
+        unacked
     }
 
     fn fail(&self, why: &str) {

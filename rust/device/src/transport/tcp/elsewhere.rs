@@ -28,10 +28,10 @@ impl TcpWire {
     /// `ready`.
     pub(crate) fn sleep_elsewhere(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let Some(sentry) = self.watch.sentry.get() else { return };
-        self.watch.is_asleep.store(true, SeqCst);
+        self.watch.begin_sleep();
         sentry.near.sleep(most, &mut || ready() || self.arm(sentry));
         self.watch_room(&self.poller, false);
-        self.watch.is_asleep.store(false, SeqCst);
+        self.watch.end_sleep(false);
     }
 
     /// Has the thread beside the rank told of the channels, unless they have something already, which is read.

@@ -12,6 +12,7 @@ mod looking;
 pub mod mesh;
 mod reading;
 mod sending;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod wire;

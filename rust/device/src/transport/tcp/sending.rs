@@ -116,7 +116,7 @@ impl TcpWire {
 
     /// Says something to one of ours; false when it would have to wait.
     pub(super) fn say(&self, writing: &mut Writing, at: usize, extra: &Extra) -> bool {
-        let octets = extra.octets();
+        let octets = extra.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
             cid: extras::CONTEXT,
             lsrank: self.rank as i32,

@@ -1,6 +1,7 @@
 //! Two ranks with a connection between them.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -8,28 +9,32 @@ use mpjdev_buffer::{Encoding, Message, Type, WriteBuffer};
 use mpjdev_proto::impi::layout::HEADER_LEN;
 
 use super::*;
+use crate::Endpoint;
+use crate::config::ENVELOPE_LEN;
 use crate::pool::HeapPool;
-use crate::transport::{Header, Inbox, Outgoing, Wire};
+use crate::transport::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
-/// A sleep that nothing ends.
-const SHORT: Duration = Duration::from_millis(50);
 
 fn pair() -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
     let (other, _) = listener.accept()?;
+    pair_over(Terms::default(), one.into(), other.into())
+}
+
+fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
     let member = |rank: u32| Member {
         proc: Proc { host_id: Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), pid: i64::from(rank) + 1 },
         host: rank,
         is_ours: true,
     };
     let connect = |rank: u32, sockets| {
-        let job = Job { rank, members: vec![member(0), member(1)], terms: Terms::default(), sockets };
+        let job = Job { rank, members: vec![member(0), member(1)], terms, sockets };
         connect(job, &Config::default(), HeapPool::new(1 << 30))
     };
-    Ok([connect(0, vec![None, Some(one.into())])?, connect(1, vec![Some(other.into()), None])?])
+    Ok([connect(0, vec![None, Some(one)])?, connect(1, vec![Some(other), None])?])
 }
 
 fn message(octets: usize) -> Message {
@@ -40,26 +45,34 @@ fn message(octets: usize) -> Message {
     buffer.finish().expect("memory").clone()
 }
 
-/// Whether it comes to sleep for its time, as a waiting thread does between its looks, before it has tried `rounds` times.
-fn falls_asleep(wire: &TcpWire, inbox: &mut TcpInbox, rounds: u32, mut before: impl FnMut()) -> bool {
-    (0..rounds).any(|_| {
-        before();
-        inbox.receive(100, &mut |_, _, _| Ok(()));
-        let begun = Instant::now();
-        wire.sleep(SHORT, &mut || wire.is_ready());
-        begun.elapsed() >= SHORT
-    })
+/// A message whose packet has so many octets behind its header.
+fn message_of(first_len: usize) -> Message {
+    let beside = message(64).first_len() - 64;
+    let message = message(first_len - beside);
+    assert_eq!(message.first_len(), first_len);
+    message
 }
 
+/// Whether a thread that goes to sleep now is woken at once.
+fn is_woken(wire: &TcpWire) -> bool {
+    let mut is_woken = false;
+    wire.watch_room(&wire.poller, true);
+    wire.poller.look(&mut |_| is_woken = true);
+    wire.watch_room(&wire.poller, false);
+    is_woken
+}
+
+/// Over a Unix socket: a TCP socket that is full may take octets later, though nobody reads at its other end.
 #[test]
-fn who_waits_for_a_full_socket_sleeps_until_it_takes_octets() {
-    let [(sender, mut answers), (receiver, mut inbox)] = pair().expect("connections");
+fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, mut answers), (receiver, mut inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
     let message = message(100_000);
-    // The systems of both sides take some more now and then.
-    let fill = || while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {};
-    assert!(falls_asleep(&sender, &mut answers, 1000, fill), "octets wait that nobody takes");
-    let left = sender.leaving().expect("the sockets are full");
-    let mut read_until = |is_over: &dyn Fn() -> bool| {
+    while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    let left = sender.leaving().expect("the socket is full");
+    assert!(!is_woken(&sender), "nobody takes the octets that wait");
+    let mut read_until = |is_over: &mut dyn FnMut() -> bool| {
         let begun = Instant::now();
         while !is_over() {
             assert!(begun.elapsed() < LONG, "{:?} octets have left", sender.leaving());
@@ -79,13 +92,13 @@ fn who_waits_for_a_full_socket_sleeps_until_it_takes_octets() {
             assert!(begun.elapsed() < LONG, "it does not wait for room");
             std::thread::yield_now();
         }
-        read_until(&|| sleeper.is_finished());
+        read_until(&mut || sleeper.is_finished());
     });
-    read_until(&|| {
-        sender.look();
+    read_until(&mut || {
+        answers.receive(100, &mut |_, _, _| Ok(()));
         sender.leaving().is_none()
     });
-    assert!(falls_asleep(&sender, &mut answers, 3, || ()), "it is woken for room that nobody needs");
+    assert!(!is_woken(&sender), "nobody needs the room that is there");
 }
 
 /// The system tells nobody of what was read, and whoever takes one packet may go then.
@@ -108,6 +121,31 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     assert!(begun.elapsed() < LONG, "nobody has rung");
 }
 
+/// An honest rank fails the send.
+#[test]
+fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
+    let config = Config { credit: 1 << 16, envelopes: 100 * ENVELOPE_LEN, ..Config::default() };
+    let limit = config.unmatched_limit() as usize;
+    let [(sender, mut answers), (receiver, inbox)] = pair().expect("connections");
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (receiver.clone(), Box::new(inbox));
+    let flooded = Endpoint::new(1, 2, config, ends, HeapPool::new(1 << 30));
+    let message = message(24);
+    let begun = Instant::now();
+    let mut token = 0;
+    while receiver.peer(0) == PeerState::Alive {
+        assert!(begun.elapsed() < LONG, "{:?} messages are here", flooded.leftovers());
+        token += 1;
+        let header = Header { kind: Kind::Announced, token, ..Header::default() };
+        sender.try_send(1, header, Outgoing::Message(&message));
+        sender.look();
+        answers.receive(100, &mut |_, _, _| Ok(()));
+        assert!(flooded.leftovers().0 <= limit);
+    }
+    assert_eq!(flooded.leftovers().0, limit);
+    let PeerState::Failed(why) = receiver.peer(0) else { panic!("it has not failed") };
+    assert!(why.ends_with("more unmatched messages than may wait past its credit"), "{why}");
+}
+
 /// Whoever only looks must leave the bell to the one that sleeps: the system ends a sleep only if what has woken it is still there.
 #[test]
 fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
@@ -118,4 +156,103 @@ fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
     assert!(begun.elapsed() < LONG, "the bell was taken");
+}
+
+/// The stage has room for less than a header when the rank finishes.
+#[test]
+fn fini_waits_for_room_behind_a_full_stage() {
+    const STAGED: usize = 31;
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, _answers), (receiver, mut inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let most = message_of(3960);
+    let send = |message: &Message| {
+        assert!(sender.try_send(1, Header::default(), Outgoing::Message(message)));
+        // What was sent does not wait for more to leave with it.
+        sender.look();
+    };
+    while sender.leaving().is_none() {
+        send(&most);
+    }
+    (1..STAGED).for_each(|_| send(&most));
+    send(&message_of(4096));
+    std::thread::scope(|scope| {
+        scope.spawn(|| sender.finish());
+        let begun = Instant::now();
+        while receiver.peer(0) != PeerState::Finished {
+            assert!(begun.elapsed() < LONG, "it does not hear of the end");
+            receiver.look();
+            inbox.receive(100, &mut |_, _, _| Ok(()));
+        }
+    });
+}
+
+#[test]
+fn abort_reason_is_cut_when_packets_are_short() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { maxdatalen: 16, ..Terms::default() };
+    let [(failed, _answers), (other, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    failed.fail("the file system is full");
+    let begun = Instant::now();
+    while other.abort().is_none() {
+        assert!(begun.elapsed() < LONG, "it does not hear of the failure");
+        other.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    }
+    assert_eq!(other.abort(), Some((0, "the file system ".to_owned())));
+}
+
+/// The kernel's limit would end a connection whose peer computes for longer than a dead one is waited for.
+#[test]
+fn peer_that_does_not_read_is_not_taken_for_dead() {
+    use rustix::net::sockopt::tcp_user_timeout;
+    let limit = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let one = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        rustix::net::sockopt::set_tcp_user_timeout(&one, LONG.as_millis() as u32)?;
+        pair_over(Terms::default(), one.into(), other.into())
+    };
+    let [(sender, mut answers), (receiver, mut inbox)] = limit().expect("connections");
+    let channel = &sender.channels[0];
+    let limit = || Duration::from_millis(tcp_user_timeout(&channel.socket).expect("an option").into());
+    let message = message(100_000);
+    let mut wait_for = |most: Duration, act: &mut dyn FnMut()| {
+        let begun = Instant::now();
+        while limit() != most {
+            assert!(begun.elapsed() < LONG, "the limit is {:?}", limit());
+            act();
+            answers.receive(100, &mut |_, _, _| Ok(()));
+            sender.check_channel(channel, begun);
+        }
+    };
+    // The other end's system takes more for a while.
+    wait_for(Duration::ZERO, &mut || {
+        while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    });
+    wait_for(LONG, &mut || {
+        receiver.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    });
+    assert_eq!(sender.peer(1), PeerState::Alive);
+}
+
+/// The other side reads nothing, and its system takes no more than its buffer holds: what is left is said with its rank.
+#[test]
+fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, _answers), (_receiver, _inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let message = message(100_000);
+    while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    let unacked = sender.finish();
+    assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 1.., .. }]), "{unacked:?}");
+}
+
+#[test]
+fn finish_gives_nothing_when_everything_is_acknowledged() {
+    let [(sender, _answers), (_receiver, _inbox)] = pair().expect("connections");
+    assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message(8))));
+    assert_eq!(sender.finish(), []);
 }

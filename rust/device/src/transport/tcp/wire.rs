@@ -13,16 +13,17 @@ use mpjdev_proto::impi::pair::{Pair, Settings};
 
 use super::channel::Channel;
 use super::reading::Reading;
+use super::silence::Silence;
 use super::writing::{Talk, Writing};
 use super::{Job, Terms};
-use crate::config::UNANSWERED_MAX;
+use crate::config::UNMATCHED_MAX;
 use crate::transport::remote::extras::Extra;
 use crate::transport::remote::known::{Known, Wanted};
 use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
 use crate::transport::shm::SegmentPool;
-use crate::transport::{Header, Kind, Outgoing, PeerState, Wire};
+use crate::transport::{Header, Kind, Outgoing, PeerState, Unacked, Wire};
 
 /// Octets of a message between ranks of ours that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
@@ -56,6 +57,7 @@ pub struct TcpWire {
     pub(super) turns: AtomicU32,
     /// What the thread that goes on for the rank shares.
     pub(super) watch: Arc<Watch>,
+    pub(super) silence: Silence,
 }
 
 impl TcpWire {
@@ -78,9 +80,9 @@ impl TcpWire {
                     maxdatalen: terms.maxdatalen,
                     ackmark: terms.ackmark,
                     hiwater: terms.hiwater,
-                    sends_max: UNANSWERED_MAX as usize + 1,
-                    // Ranks of ours keep to so many by themselves.
-                    arrivals_max: UNANSWERED_MAX as usize + 4 * terms.hiwater as usize,
+                    // The rank bounds them before, by name: a bound that is met here stops whatever is behind it.
+                    sends_max: 2 * UNMATCHED_MAX as usize,
+                    arrivals_max: 2 * UNMATCHED_MAX as usize + 4 * terms.hiwater as usize,
                 };
                 let pair = Pair::new(settings).map_err(io::Error::other)?;
                 Ok(Talk::new(peer as u32, !member.is_ours, pair))
@@ -95,6 +97,7 @@ impl TcpWire {
             rank,
             terms,
             source,
+            silence: Silence::of(channels.iter().map(|channel| channel.socket.as_fd())),
             channels,
             channel_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
@@ -207,11 +210,33 @@ impl TcpWire {
                 continue;
             }
             writing.ending.finish();
-            if let Some(fini) = writing.ending.poll_transmit() {
-                writing.put(0, &fini, None);
-                self.write(channel, &mut writing);
-            }
+            self.write_fini(channel, &mut writing);
         }
+    }
+
+    /// Writes what waits, and the Fini behind it when it is time and there is room.
+    fn write_fini(&self, channel: &Channel, writing: &mut Writing) {
+        self.write(channel, writing);
+        if writing.has_room()
+            && let Some(fini) = writing.ending.poll_transmit()
+        {
+            writing.put(0, &fini, None);
+            self.write(channel, writing);
+        }
+    }
+
+    /// What the other side's system has not acknowledged of the octets that a channel was given. One that is closed or whose ranks
+    /// have finished takes nothing more.
+    fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
+        if self.has_left(channel) || channel.has_finished.load(Relaxed) {
+            return None;
+        }
+        let writing = channel.writing();
+        let untaken = mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0);
+        // That this rank has finished is no message.
+        let acked = writing.given().saturating_sub((writing.waiting_len() + untaken) as u64);
+        let octets = given.saturating_sub(acked);
+        (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
     }
 
     /// Whether a channel's octets have all been taken by the other side's system.
@@ -225,7 +250,7 @@ impl TcpWire {
             return true;
         }
         writing.pump();
-        self.write(channel, &mut writing);
+        self.write_fini(channel, &mut writing);
         writing.waiting_len() == 0
             && mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) == 0
     }
@@ -236,13 +261,26 @@ impl Pumped for TcpWire {
         &self.watch
     }
 
+    fn tick(&self) {
+        self.check_silence();
+    }
+
     fn begin_watch(&self) -> bool {
+        self.check_silence();
         self.watch_room(&self.watch.poller, true);
         !self.look()
     }
 
     fn end_watch(&self) {
         self.watch_room(&self.watch.poller, false);
+    }
+
+    fn has_open(&self) -> bool {
+        self.waiting_count.load(SeqCst) > 0
+            || self.channels.iter().any(|channel| {
+                let writing = channel.writing();
+                writing.leaving().is_some() || writing.talks.iter().any(Talk::has_rest)
+            })
     }
 
     fn go_on_for_sleeper(&self, help: &dyn Fn()) {
@@ -283,6 +321,10 @@ impl Wire for TcpWire {
                 self.watch.call();
             } else {
                 self.write(channel, &mut writing);
+                if writing.leaving().is_some() || writing.talks[at].has_rest() {
+                    // It leaves when the other end answers or takes octets, whatever the program does until then.
+                    self.watch.call();
+                }
             }
         } else {
             channel.has_refused.store(true, SeqCst);
@@ -325,13 +367,13 @@ impl Wire for TcpWire {
     }
 
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.watch.is_asleep.store(true, SeqCst);
+        self.watch.begin_sleep();
         if !ready() && !self.look() {
             self.watch_room(&self.poller, true);
             self.wait_for_all(most);
             self.watch_room(&self.poller, false);
         }
-        self.watch.is_asleep.store(false, SeqCst);
+        self.watch.end_sleep(false);
     }
 
     fn has_helpers(&self) -> bool {
@@ -373,13 +415,16 @@ impl Wire for TcpWire {
         left.reduce(u64::wrapping_add)
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Vec<Unacked> {
         let deadline = Instant::now() + LINGER;
+        let given: Vec<u64> = self.channels.iter().map(|channel| channel.writing().given()).collect();
         self.say_fini();
         // An octet that the other side's system has not taken is lost when this process ends.
         while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
             self.wait_for_all(Duration::from_millis(1));
         }
+        let channels = self.channels.iter().zip(given);
+        let unacked = channels.filter_map(|(channel, given)| self.unacked(channel, given)).collect();
         if self.terms.dialect == Dialect::Draft {
             // The end of the stream is all that says so.
             for channel in self.channels.iter().filter(|channel| channel.writing().leaving().is_none()) {
@@ -388,6 +433,7 @@ impl Wire for TcpWire {
         }
         self.known.finish(self.rank);
         self.note_change();
+        unacked
     }
 
     fn fail(&self, why: &str) {
@@ -421,6 +467,9 @@ impl Wire for TcpWire {
             writing.talks[at].owed = Some(octets);
             self.say_owed(&mut writing);
             self.write(channel, &mut writing);
+            if writing.leaving().is_some() || writing.talks[at].has_rest() {
+                self.watch.call();
+            }
         }
     }
 

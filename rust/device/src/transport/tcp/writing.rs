@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mpjdev_buffer::octets::{copy_in, copy_words};
 use mpjdev_buffer::{Slab, SlabSource};
@@ -110,6 +111,11 @@ impl Talk {
         }
     }
 
+    /// Whether something is to be said to the rank once it, or its system, has taken what was said before.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.sends.is_empty() || self.owed.is_some() || self.failure.is_some()
+    }
+
     fn hiwater(&self) -> i64 {
         self.pair.settings().hiwater.into()
     }
@@ -133,6 +139,8 @@ pub(super) struct Writing {
     written: u64,
     /// The rank's turn in which packets were put last, and how many.
     burst: (u32, u32),
+    /// Since when octets were outstanding at every check.
+    pub(super) outstanding_since: Option<Instant>,
     /// What both ends have said of the end.
     pub(super) ending: Ending,
     /// Nothing leaves any more, whatever is put.
@@ -154,6 +162,7 @@ impl Writing {
             waiting: 0,
             written: 0,
             burst: (0, 0),
+            outstanding_since: None,
             ending: Ending::new(dialect),
             is_broken: false,
             is_closed: false,
@@ -163,6 +172,11 @@ impl Writing {
     /// Octets that wait for the socket.
     pub(super) fn waiting_len(&self) -> usize {
         self.waiting
+    }
+
+    /// Octets that were put to leave, those that wait included.
+    pub(super) fn given(&self) -> u64 {
+        self.written + self.waiting as u64
     }
 
     /// None when everything has left; else the octets that have.

@@ -45,7 +45,7 @@ impl Side {
             cuts: counters.cuts,
             undone_cuts: counters.undone_cuts,
             kept: counters.kept,
-            unknown: counters.stale,
+            unknown: counters.stale + counters.ignored_resets,
             duplicates: counters.duplicates,
             beyond_window: counters.beyond_window,
             violations: counters.violations + counters.bad_acks,

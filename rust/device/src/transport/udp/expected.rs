@@ -25,7 +25,7 @@ const LEN_MIN: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct Expected {
     /// The connection, as it stands in the packet.
-    connection: u32,
+    connection: u64,
     destination_id: u32,
     slab: Slab,
     at: usize,
@@ -36,7 +36,7 @@ impl Expected {
     /// Octets of a message of `total` from `at` on, of which nothing has come, in a datagram with `len_max` of them at most. None where
     /// there are too few.
     pub(super) fn new(
-        [connection, destination_id]: [u32; 2],
+        (connection, destination_id): (u64, u32),
         slab: Slab,
         at: usize,
         total: usize,

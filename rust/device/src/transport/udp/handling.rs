@@ -8,7 +8,7 @@ use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Header as Fixed;
-use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, TRAILER_LEN};
+use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, SACK_WORD_LEN, SACK_WORDS_MAX, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::connection::Verdict;
 use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::resets::Resets;
@@ -19,6 +19,7 @@ use mpjdev_sys::datagram::{self, Address, Run, Train};
 
 use super::INDEX_BITS;
 use super::expected::Expected;
+use super::meeting::echo::is_probe;
 use super::peer::{Coming, Eager, Peer, Side};
 use super::stage::{Stage, Staged};
 use super::wire::UdpWire;
@@ -67,6 +68,7 @@ impl Reader {
         let (packet, head_len) = match parse(stage.words(), staged) {
             Ok(parsed) if staged.len <= wire.terms.datagram_len_max => parsed,
             Err(PacketError::Checksum { .. }) => return stage.seen.bad_checksums += 1,
+            _ if is_late_probe(stage.words(), staged) => return,
             _ => return stage.seen.malformed += 1,
         };
         let Some(peer) = wire.peer_by(&packet, staged) else {
@@ -106,15 +108,39 @@ impl UdpWire {
             // It has the number that this rank's packets have.
             return self.peers().find(is_from);
         }
-        let peer = self.peer_of(connection & ((1 << INDEX_BITS) - 1))?;
+        let peer = self.peer_of((connection & ((1 << INDEX_BITS) - 1)) as u32)?;
         Some(peer).filter(|peer| peer.ours == connection).filter(is_from)
     }
 }
 
 /// The packet of a datagram, and the octets in front of its user data.
 fn parse(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
-    let mut octets = [0; HEAD_LEN_MAX];
-    let head = &mut octets[..staged.len.min(HEAD_LEN_MAX)];
+    match parse_head::<HEAD_LEN_USUAL>(words, staged) {
+        // Only a long bitmap makes a head longer than that.
+        Err(PacketError::Cut { .. }) if staged.len > HEAD_LEN_USUAL => {
+            parse_head::<HEAD_LEN_MAX>(words, staged)
+        }
+        parsed => parsed,
+    }
+}
+
+/// Whether it is a probe of a peer that had been heard already.
+#[cold]
+fn is_late_probe(words: &[AtomicU64], staged: &Staged) -> bool {
+    let mut begin = [0; 4];
+    if staged.len >= begin.len() {
+        copy_out(words, staged.at, &mut begin);
+    }
+    is_probe(begin, staged.len)
+}
+
+/// Octets in front of the user data with all blocks, and one word of SACK.
+const HEAD_LEN_USUAL: usize = HEAD_LEN_MAX - (SACK_WORDS_MAX - 1) * SACK_WORD_LEN;
+
+/// The same, where no more than `N` octets are in front of the user data.
+fn parse_head<const N: usize>(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
+    let mut octets = [0; N];
+    let head = &mut octets[..staged.len.min(N)];
     copy_out(words, staged.at, head);
     let Some((fixed, rest)) = head.split_first_chunk::<HEADER_LEN>() else {
         return Err(PacketError::Cut { field: "header", end: HEADER_LEN, len: staged.len });
@@ -336,7 +362,7 @@ impl Side {
             if !is_last {
                 eager.end = eager.end.max(offset + data.len);
                 let Eager { slab, end, len, .. } = eager;
-                self.expected = Expected::new([connection, 0], slab.clone(), *end, *len, data.len);
+                self.expected = Expected::new((connection, 0), slab.clone(), *end, *len, data.len);
                 return What::Nothing;
             }
             let Some(Eager { header, slab, len, .. }) = self.eager.take() else { return What::Nothing };
@@ -348,7 +374,7 @@ impl Side {
         match arriving.room() {
             Some(slab) => {
                 self.tally.copied += place(data, &slab, offset);
-                let ids = [connection, id.destination_id()];
+                let ids = (connection, id.destination_id());
                 self.expected = Expected::new(ids, slab, *end, arriving.len(), data.len);
             }
             None => arriving.skim(offset, |i| octet(&data, i), data.len),

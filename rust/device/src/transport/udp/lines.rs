@@ -108,6 +108,14 @@ impl Lines {
         std::mem::take(&mut state.ended)
     }
 
+    /// Ends the line to this rank: the process at the other end sees that.
+    pub(super) fn end(&self, rank: u32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(socket) = state.sockets.get_mut(rank as usize).and_then(Option::take) {
+            let _ = epoll::delete(&self.epoll, &socket);
+        }
+    }
+
     /// They are to be taken later: something that came before their ends is not handed over.
     pub(super) fn put_back(&self, ended: Vec<Ended>) {
         if !ended.is_empty() {

@@ -6,6 +6,7 @@ use mpjdev_proto::datagram::modern::connection::Event;
 use mpjdev_proto::datagram::modern::error::{Cause, Failure};
 use mpjdev_proto::datagram::modern::time::Nanos;
 
+use super::meeting::LEN_SAFE;
 use super::peer::{Peer, Side};
 use super::stage::Stage;
 use super::wire::UdpWire;
@@ -135,6 +136,13 @@ impl Side {
     fn words(&self, failure: &Failure) -> String {
         if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
             return format!("{failure}; no datagram of it has ever come: a firewall may let none through");
+        }
+        let len_max = self.connection.settings().datagram_len_max;
+        if failure.cause == Cause::Silence && failure.unacknowledged > 0 && len_max > LEN_SAFE {
+            return format!(
+                "{failure}; if short messages arrive, a router on the way drops datagrams of {len_max} octets without a word: \
+                 --datagram-len {LEN_SAFE} makes them shorter"
+            );
         }
         failure.to_string()
     }

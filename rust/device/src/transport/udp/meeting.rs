@@ -2,48 +2,57 @@
 //! the TCP exchange of 1997 (U-Net, and section "Setup" of `PROTOCOL.md`).
 //!
 //! ```text
-//! word 0   "mpjU"                 word 4   first sequence number of the sender's packets
-//! word 1   version                word 5   octets of a datagram that it takes at most
-//! word 2   its UDP port           word 6   packets that the reader may send ahead
-//! word 3   connection number of   word 7   microseconds that its acknowledgments may wait
-//!          packets to the sender      word 8   1 if all packets are to have a checksum, else 0
+//! word 0   "mpjU"                 word 5   first sequence number of the sender's packets
+//! word 1   version                word 6   octets of a datagram that it takes at most
+//! word 2   its UDP port           word 7   packets that the reader may send ahead
+//! word 3   connection id of       word 8   microseconds that its acknowledgments may wait
+//! word 4   packets to the sender  word 9   1 if all packets are to have a checksum, else 0
 //! ```
 //!
 //! All are big-endian, 32 bits each.
 
+pub mod echo;
 pub mod relay;
+mod socket;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use mpjdev_proto::datagram::layout::FULL_SEQUENCE_BITS;
 use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path};
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::RECEIVE_WINDOW_MAX;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use self::echo::{Early, Echo};
 use self::relay::Relay;
-use super::{INDEX_BITS, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
+use super::{FAR_WINDOW_MAX, INDEX_BITS, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
 /// What it begins with.
 const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The layout above, and that of the packets.
-const VERSION: u32 = 1;
+const VERSION: u32 = 3;
 /// Octets.
-pub(super) const LEN: usize = 36;
+pub(super) const LEN: usize = 40;
 /// The largest of the numbers that go round.
-const SEQUENCE_MAX: u32 = (1 << 15) - 1;
+const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
 /// How often whoever waits is asked whether to go on.
 const SLICE: Duration = Duration::from_millis(20);
 /// Octets of the headers of UDP and IP.
 const HEADERS_LEN: [usize; 2] = [28, 48];
+/// Octets of the header of UDP alone.
+const UDP_HEADER_LEN: usize = 8;
+/// Octets of a datagram that any way takes (5.2; RFC 9000, 14).
+pub(super) const LEN_SAFE: usize = 1200;
 /// An acknowledgment waits no longer than that, whoever says so.
 const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
@@ -54,8 +63,10 @@ pub struct Meeting<'a> {
     pub rank: u32,
     /// Connections to the others by rank, on which nobody has said anything yet; they do not block.
     pub sockets: &'a [Option<OwnedFd>],
-    /// Where this rank's socket is to be; at any port when that one is taken.
+    /// Where this rank's socket is to be, unless the port is taken.
     pub address: SocketAddr,
+    /// Where it is then; 0 to 0 for any port.
+    pub ports: &'a RangeInclusive<u16>,
     /// What this rank wants, with the longest datagrams that it takes.
     pub terms: Terms,
     /// The path to ranks that are not on this machine.
@@ -96,7 +107,10 @@ pub enum MeetingError {
         error: io::Error,
     },
     /// Another program, or another version.
-    #[error("rank {peer} is of another version, or says something else: it begins with {begin:08x?}")]
+    #[error(
+        "rank {peer} begins with {begin:08x?}, this rank with [{MAGIC:08x}, {VERSION:08x}]: all ranks need the same version of \
+         mpjdev"
+    )]
     Version {
         /// The rank.
         peer: u32,
@@ -112,6 +126,27 @@ pub enum MeetingError {
         field: &'static str,
         /// What it is.
         value: u32,
+    },
+    /// Datagrams do not arrive, though the ranks are connected.
+    #[error(
+        "rank {peer}: no datagram from {from} to {to} has arrived, though the ranks are connected over TCP: a firewall may drop UDP \
+         between these addresses and ports (--ports gives a range to let through); --transport tcp needs no UDP"
+    )]
+    Echo {
+        /// The rank.
+        peer: u32,
+        /// Where the datagrams left.
+        from: SocketAddr,
+        /// Where they were to go.
+        to: SocketAddr,
+    },
+    /// It says something else than that datagrams have come, or no more leave.
+    #[error("rank {peer} says {word:#04x} when datagrams are tried")]
+    Word {
+        /// The rank.
+        peer: u32,
+        /// What it says.
+        word: u8,
     },
     /// The waiting thread was interrupted.
     #[error("interrupted while waiting for the other ranks")]
@@ -134,7 +169,9 @@ impl MeetingError {
             MeetingError::Silent { peer, .. }
             | MeetingError::Gone { peer, .. }
             | MeetingError::Version { peer, .. }
-            | MeetingError::Value { peer, .. } => Some(*peer),
+            | MeetingError::Value { peer, .. }
+            | MeetingError::Echo { peer, .. }
+            | MeetingError::Word { peer, .. } => Some(*peer),
             _ => None,
         }
     }
@@ -144,8 +181,8 @@ impl MeetingError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Introduction {
     pub(super) port: u16,
-    pub(super) connection: u32,
-    pub(super) first: Sequence,
+    pub(super) connection: u64,
+    pub(super) first: FullSequence,
     pub(super) datagram_len_max: usize,
     pub(super) window: u16,
     pub(super) max_ack_delay: Nanos,
@@ -158,8 +195,9 @@ impl Introduction {
             MAGIC,
             VERSION,
             self.port.into(),
-            self.connection,
-            self.first.bits().into(),
+            (self.connection >> 32) as u32,
+            self.connection as u32,
+            self.first.bits(),
             u32::try_from(self.datagram_len_max).unwrap_or(u32::MAX),
             self.window.into(),
             u32::try_from(self.max_ack_delay / 1000).unwrap_or(u32::MAX),
@@ -178,18 +216,17 @@ impl Introduction {
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
             *number = u32::from_be_bytes(*octets);
         }
-        let [magic, version, port, connection, first, len, window, delay, checksums] = numbers;
-        if (magic, version) != (MAGIC, VERSION) {
-            return Err(MeetingError::Version { peer, begin: [magic, version] });
-        }
+        let [magic, version, port, high, low, first, len, window, delay, checksums] = numbers;
+        check_version([magic, version], peer)?;
         let within = |field, value: u32, min: u32, max: u32| {
             let is_within = (min..=max).contains(&value);
             if is_within { Ok(value) } else { Err(MeetingError::Value { peer, field, value }) }
         };
         within("its port", port, 1, u16::MAX.into())?;
+        let connection = u64::from(high) << 32 | u64::from(low);
         // Whoever gets packets finds the sender by these bits.
-        if connection % (1 << INDEX_BITS) != rank {
-            return Err(MeetingError::Value { peer, field: "its connection's number", value: connection });
+        if low % (1 << INDEX_BITS) != rank {
+            return Err(MeetingError::Value { peer, field: "the rank in its connection id", value: low });
         }
         within("the first sequence number", first, 0, SEQUENCE_MAX)?;
         within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
@@ -199,7 +236,7 @@ impl Introduction {
         Ok(Introduction {
             port: port as u16,
             connection,
-            first: Sequence::of(first.into()),
+            first: FullSequence::of(first.into()),
             datagram_len_max: len as usize,
             window: window as u16,
             max_ack_delay: Nanos::from(delay) * 1000,
@@ -208,12 +245,19 @@ impl Introduction {
     }
 }
 
+fn check_version(begin: [u32; 2], peer: u32) -> Result<(), MeetingError> {
+    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(MeetingError::Version { peer, begin }) }
+}
+
 /// One of the others, before it has said anything.
 struct Other<'a> {
     rank: u32,
     socket: &'a OwnedFd,
+    /// This rank's address as the other one sees it, and that of the other one.
+    here: IpAddr,
     address: IpAddr,
     path: Path,
+    echo: Echo,
     said: Introduction,
     octets: [u8; LEN],
     len: usize,
@@ -229,7 +273,9 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     if ranks > 1 << INDEX_BITS {
         return Err(MeetingError::Ranks { ranks });
     }
-    let socket = bind(meeting.address).map_err(system("a socket for datagrams"))?;
+    let here = meeting.addresses().map_err(system("a connection"))?;
+    let socket =
+        socket::open(meeting.address, meeting.ports, &here).map_err(system("a socket for datagrams"))?;
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let peers = meeting.sockets.iter().flatten().count();
     let terms = meeting.fitting(&socket, peers)?;
@@ -241,20 +287,29 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
         let Some(connection) = connection else { continue };
         let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
         let own = Own { port, window: receive_window };
-        others.push(introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?);
+        let mut other = introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?;
+        other.address =
+            socket::address_for(&socket, other.address).map_err(system("a socket for datagrams"))?;
+        others.push(other);
     }
     if others.iter().any(|other| other.path != LOOPBACK) {
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
     }
-    listen(&mut others, meeting.deadline, patience)?;
+    socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
+    let early = settle(&mut others, meeting.rank, &socket, meeting.deadline, patience)?;
     let mut members = vec![None; ranks];
     for other in others {
         members[other.rank as usize] = Some(other.member(meeting.rank)?);
     }
-    Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, lines: Vec::new() })
+    Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
 }
 
 impl Meeting<'_> {
+    /// This rank's addresses as the others see them.
+    fn addresses(&self) -> io::Result<Vec<IpAddr>> {
+        self.sockets.iter().flatten().map(|connection| Ok(ends(connection)?.0)).collect()
+    }
+
     /// The terms with datagrams as long as the socket has room for enough of them. Where there are ranks on other machines they are no
     /// longer than the way there takes: windows count datagrams, however long they are.
     fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, MeetingError> {
@@ -269,6 +324,7 @@ impl Meeting<'_> {
         }
         if longest_there > 0 {
             terms.datagram_len_max = terms.datagram_len_max.min(longest_there);
+            terms.window_max = FAR_WINDOW_MAX;
         }
         terms.datagram_len_max =
             datagram_len(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
@@ -279,14 +335,6 @@ impl Meeting<'_> {
 /// Whether both ends of a connection are on this machine.
 fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
     here == there || there.is_loopback()
-}
-
-/// A socket there, or at another port when that one is taken: a peer is told which one it is.
-fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
-    UdpSocket::bind(address).or_else(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => UdpSocket::bind((address.ip(), 0)),
-        _ => Err(error),
-    })
 }
 
 /// What is the same for all others.
@@ -324,7 +372,10 @@ fn introduce<'a>(
     };
     // Nothing has been sent on it yet, so there is room.
     match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
-        Ok(LEN) => Ok(Other { rank, socket, address, path, said, octets: [0; LEN], len: 0 }),
+        Ok(LEN) => {
+            let echo = Echo::new(connection);
+            Ok(Other { rank, socket, here, address, path, echo, said, octets: [0; LEN], len: 0 })
+        }
         Ok(len) => Err(MeetingError::Gone { peer: rank, error: short(len) }),
         Err(error) => Err(MeetingError::Gone { peer: rank, error: error.into() }),
     }
@@ -346,8 +397,16 @@ fn ends(socket: &OwnedFd) -> io::Result<(IpAddr, IpAddr)> {
 /// each other in a train.
 fn longest(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mtu = options::path_mtu(socket)?;
-    let there = SocketAddr::try_from(getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?;
-    Ok(len_within(mtu, there.ip()))
+    let there = SocketAddr::try_from(getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?.ip();
+    // A system that does not say what segments there are has lowered nothing.
+    let segment_len = options::segment_len(socket).unwrap_or(usize::MAX);
+    Ok(len_within(mtu, there).min(len_beside(segment_len)))
+}
+
+/// The longest datagram that is no longer than the segments of a TCP connection on the same way: a router that knows of a narrow link,
+/// and whose ICMP messages do not arrive, mostly lowers the segment size. Never less than what any way takes (5.2).
+fn len_beside(segment_len: usize) -> usize {
+    (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
 }
 
 /// The same of a way to an address that takes packets of `mtu` octets.
@@ -356,32 +415,56 @@ pub(super) fn len_within(mtu: usize, address: IpAddr) -> usize {
     mtu.saturating_sub(headers) / 8 * 8
 }
 
-/// A number that nobody can guess for what comes from a peer, with its rank in it, and the number of the first packet to it.
-pub(crate) fn numbers(peer: u32) -> io::Result<(u32, Sequence)> {
-    let mut octets = [0; 8];
+/// A connection id that nobody can guess for what comes from a peer, with its rank in it, and the number of the first packet to it.
+pub(crate) fn numbers(peer: u32) -> io::Result<(u64, FullSequence)> {
+    let mut octets = [0; 16];
     let mut len = 0;
     while len < octets.len() {
         len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
     }
-    let number = u64::from_ne_bytes(octets);
-    Ok(((number as u32) << INDEX_BITS | peer, Sequence::of(number >> 32)))
+    let [id, first] = octets.as_chunks().0 else { unreachable!("two numbers of 8 octets") };
+    let (id, first) = (u64::from_ne_bytes(*id), u64::from_ne_bytes(*first));
+    Ok((id << INDEX_BITS | u64::from(peer), FullSequence::of(first)))
 }
 
-/// Reads what all others say.
-fn listen(
+/// Reads what all others say, and finds out whether datagrams arrive. Gives the packets that have come meanwhile: some ranks are
+/// through before others.
+fn settle(
     others: &mut [Other<'_>],
+    rank: u32,
+    socket: &UdpSocket,
     deadline: Instant,
     patience: &mut dyn Patience,
-) -> Result<(), MeetingError> {
+) -> Result<Vec<Early>, MeetingError> {
+    let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
+    let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
     loop {
-        let mut waiting: Vec<&mut Other<'_>> = others.iter_mut().filter(|other| other.len < LEN).collect();
-        let Some(first) = waiting.first() else { return Ok(()) };
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(MeetingError::Silent { peer: first.rank, address: first.address });
+        let now = Instant::now();
+        echo::drain(socket, &mut room, |from, octets| match echo::connection_of(octets) {
+            Some(id) => {
+                let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
+                heard.for_each(|other| other.echo.hear(from));
+            }
+            None if others.iter().any(|other| other.echo.source() == Some(from)) => {
+                echo::keep(&mut early, from, octets);
+            }
+            None => {}
+        });
+        let mut waiting: Vec<&mut Other<'_>> =
+            others.iter_mut().filter(|other| !other.echo.is_done()).collect();
+        for other in &mut waiting {
+            other.go_on(rank, socket, port, now)?;
         }
-        let slice = Timespec::try_from(left.min(SLICE)).unwrap_or_default();
-        let mut fds: Vec<_> = waiting.iter().map(|other| PollFd::new(other.socket, PollFlags::IN)).collect();
+        let Some(first) = waiting.iter().find(|other| !other.echo.is_done()) else { return Ok(early) };
+        let left = deadline.saturating_duration_since(now);
+        if left.is_zero() {
+            return Err(first.is_late(port));
+        }
+        let next = waiting.iter().filter_map(|other| other.echo.next_time()).min();
+        let next = next.map_or(SLICE, |at| at.saturating_duration_since(now));
+        let slice = Timespec::try_from(left.min(SLICE).min(next)).unwrap_or_default();
+        let connections = waiting.iter().map(|other| PollFd::new(other.socket, PollFlags::IN));
+        let mut fds: Vec<_> = connections.chain([PollFd::new(socket, PollFlags::IN)]).collect();
         match poll(&mut fds, Some(&slice)) {
             Ok(0) | Err(Errno::INTR) if !patience.goes_on() => return Err(MeetingError::Interrupted),
             Ok(_) | Err(Errno::INTR) => {}
@@ -389,19 +472,83 @@ fn listen(
         }
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
-            other.read()?;
+            other.read(port)?;
         }
     }
 }
 
 impl Other<'_> {
-    fn read(&mut self) -> Result<(), MeetingError> {
+    /// Sends and says what it is time for.
+    fn go_on(&mut self, rank: u32, socket: &UdpSocket, port: u16, now: Instant) -> Result<(), MeetingError> {
+        if self.len == LEN && !self.echo.has_begun() {
+            let Member { address, theirs, .. } = self.member(rank)?;
+            self.echo.begin(address, theirs);
+        }
+        if self.echo.is_deaf(now) {
+            return Err(self.unheard(port, false));
+        }
+        for word in self.echo.poll(now, socket) {
+            match send(self.socket, &[word], SendFlags::NOSIGNAL) {
+                Ok(_) => {}
+                Err(error) => return Err(self.gone(port, error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Datagrams of this rank, or of the other one, do not arrive.
+    fn unheard(&self, port: u16, are_ours: bool) -> MeetingError {
+        let here = SocketAddr::new(self.here, port);
+        let there = self.echo.to().unwrap_or(SocketAddr::new(self.address, 0));
+        let there = SocketAddr::new(there.ip().to_canonical(), there.port());
+        let (from, to) = if are_ours { (here, there) } else { (there, here) };
+        MeetingError::Echo { peer: self.rank, from, to }
+    }
+
+    /// It has gone: mostly because datagrams do not arrive there.
+    fn gone(&self, port: u16, error: io::Error) -> MeetingError {
+        if self.echo.is_unheard() && self.echo.has_ended() {
+            return self.unheard(port, true);
+        }
+        MeetingError::Gone { peer: self.rank, error }
+    }
+
+    /// There is no more time.
+    fn is_late(&self, port: u16) -> MeetingError {
+        match self.len {
+            LEN => self.unheard(port, self.echo.is_unheard()),
+            _ => MeetingError::Silent { peer: self.rank, address: self.address.to_canonical() },
+        }
+    }
+
+    /// A word about datagrams.
+    fn read_word(&mut self, port: u16) -> Result<(), MeetingError> {
+        let mut word = [0];
+        match recv(self.socket, &mut word, RecvFlags::empty()) {
+            Ok((0, _)) => Err(self.gone(port, io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) if self.echo.take_word(word[0], Instant::now()) => Ok(()),
+            Ok(_) => Err(MeetingError::Word { peer: self.rank, word: word[0] }),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(self.gone(port, error.into())),
+        }
+    }
+
+    fn read(&mut self, port: u16) -> Result<(), MeetingError> {
+        if self.len == LEN {
+            return self.read_word(port);
+        }
         let gone = |error| MeetingError::Gone { peer: self.rank, error };
         match recv(self.socket, &mut self.octets[self.len..], RecvFlags::empty()) {
             Ok((0, _)) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
             Ok((len, _)) => {
                 self.len += len;
-                Ok(())
+                // Other versions may have fewer octets, and wait for nothing.
+                match self.octets.as_chunks().0 {
+                    [magic, version, ..] if self.len >= 2 * magic.len() => {
+                        check_version([magic, version].map(|word| u32::from_be_bytes(*word)), self.rank)
+                    }
+                    _ => Ok(()),
+                }
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Err(error) => Err(gone(error.into())),
@@ -412,7 +559,7 @@ impl Other<'_> {
     fn member(&self, rank: u32) -> Result<Member, MeetingError> {
         let told = Introduction::parse(&self.octets, rank, self.rank)?;
         Ok(Member {
-            address: SocketAddr::new(self.address, told.port),
+            address: self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port)),
             theirs: told.connection,
             ours: self.said.connection,
             first_theirs: told.first,

@@ -36,17 +36,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_proto::datagram::extension::Sack;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::rtt::Timing;
-use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::modern::settings::{self, DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::Impairment;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::{LEN_MAX, options};
 
-use crate::config::Config;
+use crate::config::{Config, UNMATCHED_MAX};
 pub use inbox::UdpInbox;
+use meeting::echo::Early;
 pub use wire::UdpWire;
 
 /// What all ranks have agreed on, and the limits of one.
@@ -100,13 +102,13 @@ pub struct Member {
     /// Where its socket is.
     pub address: SocketAddr,
     /// What stands in the packets that it gets of this rank.
-    pub theirs: u32,
+    pub theirs: u64,
     /// What stands in the packets that this rank gets of it: below 2^[`INDEX_BITS`] its rank, the rest nobody can guess.
-    pub ours: u32,
+    pub ours: u64,
     /// The number of its first packet.
-    pub first_theirs: Sequence,
+    pub first_theirs: FullSequence,
     /// The number of this rank's first packet to it.
-    pub first_ours: Sequence,
+    pub first_ours: FullSequence,
     /// Packets that it lets this rank send ahead.
     pub send_window: u16,
     /// Octets of a datagram at most, there and back.
@@ -119,7 +121,7 @@ pub struct Member {
     pub path: Path,
 }
 
-/// Bits of a connection's number that are the sender's rank.
+/// Bits of a connection id that are the sender's rank; the others, 52, are random.
 pub const INDEX_BITS: u32 = 12;
 
 /// What a rank has before the first packet.
@@ -135,6 +137,8 @@ pub struct Job {
     pub socket: UdpSocket,
     /// Packets that each peer may send ahead.
     pub receive_window: u16,
+    /// Datagrams that came before it was ready.
+    pub early: Vec<Early>,
     /// Connections to the others, by rank, on which nothing is said any more: the end of one is the end of the rank there. Where
     /// there is none, a rank that dies without a word is silent, and nothing else.
     pub lines: Vec<Option<OwnedFd>>,
@@ -221,7 +225,7 @@ impl Terms {
             eager_max: self.eager_max,
             sends_max: SENDS_MAX,
             peer_sends_max: SENDS_MAX,
-            arrivals_max: ARRIVALS_MAX,
+            arrivals_max: settings::ARRIVALS_MAX,
             dead_after: self.dead_after,
             checked: member.is_checked,
             ..Settings::new(member.path)
@@ -237,9 +241,9 @@ impl Terms {
     }
 }
 
-/// Messages that a peer has sent and that no receive has matched, those whose sender waits for that: at most so many.
-const UNANSWERED_MAX: usize = 1 << 14;
-/// Messages that a machine keeps at most: more than wait for answers, and than the terms let wait beside them.
-const SENDS_MAX: usize = 1 << 16;
-/// Messages that a peer may make this rank keep, with what may be under way beside those.
-const ARRIVALS_MAX: usize = (1 << 16) - 1;
+/// Packets that a peer on another machine may send ahead at most: as many as one acknowledgment names. Within a machine the kernel
+/// drops what is beyond 1000 packets in a processor's queue (`netdev_max_backlog`).
+const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
+/// Messages that a machine keeps at most, each counted twice until its octets have come. The rank bounds them before, by name: a
+/// bound that is met here stops whatever is behind it.
+const SENDS_MAX: usize = 4 * UNMATCHED_MAX as usize;

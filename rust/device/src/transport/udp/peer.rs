@@ -32,7 +32,7 @@ pub(super) struct Peer {
     pub(super) rank: u32,
     pub(super) address: SocketAddr,
     /// What stands in the packets that come from it.
-    pub(super) ours: u32,
+    pub(super) ours: u64,
     /// Whether its packets have a checksum.
     pub(super) is_checked: bool,
     /// Octets of a message to it that leave before it is matched.
@@ -167,6 +167,11 @@ impl Side {
         before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
     }
 
+    /// Whether something of what was sent leaves only when the peer has answered.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.is_gone && (self.store.unanswered() > 0 || self.connection.has_queued())
+    }
+
     /// A receive has matched a message that was numbered; of a long one so many octets are wanted. Datagrams have `len_max` octets
     /// at most.
     pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
@@ -183,7 +188,7 @@ impl Side {
         if settings.checked {
             return;
         }
-        let ids = [settings.ours, token as u32];
+        let ids = (settings.ours, token as u32);
         let (at, len_max) = (*end, len_max.saturating_sub(HEAD_LEN));
         self.expected = arriving
             .room()

@@ -8,7 +8,6 @@ use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
 use mpjdev_proto::datagram::modern::sending::{Completion, Send};
 use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
 
-use super::UNANSWERED_MAX;
 use super::peer::{Peer, Side};
 use super::store::Whose;
 use super::timers::{NEVER, Sleeper};
@@ -32,11 +31,8 @@ impl UdpWire {
             _ => unreachable!("ranks whose messages are copied get physical ones"),
         };
         let waits = header.kind != Kind::Eager;
-        let is_full = match waits {
-            true => side.store.unanswered() >= UNANSWERED_MAX,
-            false => side.store.held() >= self.terms.sends_max,
-        };
-        if is_full {
+        // Those of the others end when their octets have come. Those that wait to be matched may do so for ever.
+        if !waits && side.store.held() >= self.terms.sends_max {
             return false;
         }
         let whose = if waits { Whose::Request(header.token) } else { Whose::Program };
@@ -194,7 +190,6 @@ impl UdpWire {
     pub(super) fn note_room(&self, peer: &Peer, side: &Side) {
         if peer.has_refused.load(Relaxed)
             && side.store.held() < self.terms.sends_max
-            && side.store.unanswered() < UNANSWERED_MAX
             && peer.has_refused.swap(false, SeqCst)
         {
             self.has_room.store(true, SeqCst);

@@ -34,7 +34,7 @@ impl UdpWire {
             let why = format!(
                 "datagrams of {before} octets are longer than the system lets the way to {} take{takes}; \
                  --datagram-len makes them shorter",
-                peer.address.ip()
+                peer.address.ip().to_canonical()
             );
             side.fault = Some(why);
         }

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
-use mpjdev_buffer::octets::copy_out;
+use mpjdev_buffer::octets::{copy_in, copy_out};
 use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::time::{MICROSECOND, Nanos};
 use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
 use mpjdev_sys::memory::Memory;
 
 use super::expected::{Expected, HEAD_LEN};
+use super::meeting::echo::Early;
 use crate::transport::remote::copying::copy_octets;
 
 /// Octets of a room: a train at most.
@@ -72,6 +73,8 @@ pub(super) struct Stage {
     /// Whether the last look has found all that there was, as far as is known, and when.
     is_drained: bool,
     filled_at: Nanos,
+    /// Datagrams that came before the rank was ready, the first one last.
+    early: Vec<Early>,
     /// What waits until it is its turn, by peer and slot.
     kept: Vec<Vec<Option<Memory>>>,
     /// Octets that have to begin at a multiple of 8.
@@ -84,7 +87,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(ranks: usize) -> io::Result<Stage> {
+    pub(super) fn new(ranks: usize, mut early: Vec<Early>) -> io::Result<Stage> {
+        early.reverse();
         let memory = |len| Memory::zeroed(len).ok_or(io::Error::from(io::ErrorKind::OutOfMemory));
         Ok(Stage {
             memory: memory(ROOMS * ROOM_LEN)?,
@@ -98,6 +102,7 @@ impl Stage {
             wanted: 1,
             is_drained: true,
             filled_at: 0,
+            early,
             kept: (0..ranks).map(|_| Vec::new()).collect(),
             aligned: memory(ROOM_LEN)?,
             seen: Seen::default(),
@@ -122,6 +127,10 @@ impl Stage {
     /// The system refuses.
     pub(super) fn look(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> io::Result<bool> {
         if !self.is_empty() {
+            return Ok(true);
+        }
+        if !self.early.is_empty() {
+            self.fill_early();
             return Ok(true);
         }
         self.seen.calls += 1;
@@ -154,6 +163,21 @@ impl Stage {
             }
             Err(Obstacle::System(error)) => Err(error),
             Err(obstacle) => Err(io::Error::other(obstacle)),
+        }
+    }
+
+    /// Fills rooms with what came before the rank was ready.
+    #[cold]
+    fn fill_early(&mut self) {
+        (self.count, self.room, self.done) = (0, 0, 0);
+        (self.expected, self.landed, self.is_drained) = (None, None, false);
+        while self.count < ROOMS
+            && let Some((from, octets)) = self.early.pop()
+        {
+            let len = octets.len();
+            copy_in(self.memory.words(), self.count * ROOM_LEN, &octets);
+            self.arrived[self.count] = Arrived { len, sent_len: len, segment_len: len, from: Some(from) };
+            self.count += 1;
         }
     }
 
@@ -302,7 +326,7 @@ mod tests {
     use super::*;
 
     fn stage(arrived: &[Arrived]) -> Stage {
-        let mut stage = Stage::new(1).expect("memory");
+        let mut stage = Stage::new(1, Vec::new()).expect("memory");
         stage.arrived[..arrived.len()].copy_from_slice(arrived);
         stage.count = arrived.len();
         stage
@@ -321,6 +345,23 @@ mod tests {
         let last = [(room(3), 100), (room(3) + 100, 100), (room(3) + 200, 50)];
         assert_eq!(taken, [&first[..], &last].concat());
         assert!(stage.is_empty());
+    }
+
+    #[test]
+    fn datagrams_that_came_early_are_taken_first_and_in_order() {
+        let from = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let early: Vec<Early> = (0..40).map(|at| (from, vec![at; 20 + usize::from(at)])).collect();
+        let mut stage = Stage::new(1, early).expect("memory");
+        let (socket, mut taken) = (std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"), 0);
+        while stage.look(std::os::fd::AsFd::as_fd(&socket), 0).expect("no error") {
+            while let Some(staged) = stage.take() {
+                let mut octets = vec![0; staged.len];
+                copy_out(stage.words(), staged.at, &mut octets);
+                assert_eq!((staged.from, octets), (Some(from), vec![taken; 20 + usize::from(taken)]));
+                taken += 1;
+            }
+        }
+        assert_eq!(taken, 40);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::config::SPARSE;
 const COPIED_MAX: usize = 256;
 /// Messages whose copies share a run of memory.
 const CHUNK: usize = 64;
+/// Chunks at most. Further messages keep memory of their own, which counts against the limit.
+const CHUNKS_MAX: usize = 256;
 
 /// Where the octets of a message are.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ enum Octets {
 #[derive(Debug)]
 struct Entry {
     octets: Octets,
+    /// Octets of the message.
+    len: usize,
     /// Whether the octets are needed.
     is_held: bool,
     /// Whether it is none of the program's.
@@ -77,6 +81,13 @@ impl Store {
         self.held > self.extras
     }
 
+    /// The program's messages that wait for no answer and whose octets are needed, and their octets.
+    pub(super) fn held_messages(&self) -> (usize, u64) {
+        let is_held = |entry: &&Entry| entry.is_held && !entry.is_extra && entry.request.is_none();
+        let held = self.entries.iter().filter(is_held);
+        held.fold((0, 0), |(count, octets), entry| (count + 1, octets + entry.len as u64))
+    }
+
     /// Octets of messages that were copied so far.
     pub(super) fn copied(&self) -> u64 {
         self.copied
@@ -101,7 +112,7 @@ impl Store {
         };
         let is_extra = whose == Whose::Extra;
         let request = if let Whose::Request(request) = whose { Some(request) } else { None };
-        let entry = Entry { octets, is_held: true, is_extra, request };
+        let entry = Entry { octets, len, is_held: true, is_extra, request };
         match self.entries.get_mut(place) {
             Some(free) => *free = entry,
             None => self.entries.push(entry),
@@ -174,8 +185,10 @@ impl Store {
         if place / CHUNK < self.copies.len() {
             return true;
         }
-        let copies =
-            if place / CHUNK == self.copies.len() { Memory::zeroed(CHUNK * COPIED_MAX) } else { None };
+        let copies = match place / CHUNK == self.copies.len() && self.copies.len() < CHUNKS_MAX {
+            true => Memory::zeroed(CHUNK * COPIED_MAX),
+            false => None,
+        };
         let has_some = copies.is_some();
         self.copies.extend(copies);
         has_some

@@ -46,7 +46,9 @@ fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
 }
 
 fn ranks_of(jobs: Vec<Job>, pump: Pump) -> Vec<Rank> {
-    ranks_with(jobs, pump, Config::default())
+    // As the time to linger: a finish that waits until its limit shows.
+    let finish_patience = Duration::from_secs(15);
+    ranks_with(jobs, pump, Config { finish_patience, ..Config::default() })
 }
 
 fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
@@ -209,7 +211,7 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     let settings = *peer.side().connection.settings();
     // What only rank 1 can know, and a message in its name.
     let mut packet = Packet { header: Fixed { len: 8, tag: 1, ..Fixed::default() }, ..Packet::default() };
-    packet.header.numbers.seq = Some(settings.first_theirs);
+    packet.number(Some(settings.first_theirs), None);
     packet.extension.connection = settings.ours;
     let mut octets = [0; HEAD_LEN_MAX + 8];
     let len = packet.emit(&[7; 8], &mut octets).expect("a packet");
@@ -225,7 +227,7 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     ranks[1].send(&message(3, 3.0), 0);
     let received = ranks[0].receive(1).expect("a message");
     assert_eq!(self::octets(&received), self::octets(&message(3, 3.0)));
-    stranger.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+    stranger.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     let mut answer = [0; 100];
     let len = stranger.recv(&mut answer).expect("an answer");
     stranger.set_nonblocking(true).expect("a socket");
@@ -277,7 +279,7 @@ fn ranks_finish_without_waiting_for_the_deadline() {
             }
         });
         assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
-        assert!(begun.elapsed() < Duration::from_secs(4), "{impairment:?}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(12), "{impairment:?}: {:?}", begun.elapsed());
     }
 }
 

@@ -43,6 +43,11 @@ impl Timers {
         self.earliest.load(Relaxed) <= now
     }
 
+    /// Whether something is to be done some time.
+    pub(super) fn are_armed(&self) -> bool {
+        self.earliest.load(Relaxed) != NEVER
+    }
+
     /// Something is to be done at `at`; who has to be woken for that.
     pub(super) fn arm(&self, at: Nanos) -> impl Iterator<Item = Sleeper> {
         let is_news = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::modern::connection::Connection;
 use mpjdev_proto::datagram::modern::counters::Counters;
+use mpjdev_proto::datagram::modern::settings::Settings;
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::network::Network;
 use mpjdev_sys::datagram::offload::Offload;
@@ -29,10 +30,11 @@ use crate::transport::remote::own::Own;
 use crate::transport::remote::poller::Poller;
 use crate::transport::remote::pump::{Pumped, Watch};
 use crate::transport::shm::SegmentPool;
-use crate::transport::{Header, Kind, Outgoing as Body, PeerState, Wire};
+use crate::transport::{Header, Kind, Outgoing as Body, PeerState, Unacked, Wire};
 
-/// How long a rank that finishes waits for the others to have got its last packets.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long a rank that finishes waits for the others to have got its last packets. Tests tell a finish that waits until
+/// then from one on a busy machine.
+const LINGER: Duration = Duration::from_secs(if cfg!(test) { 15 } else { 5 });
 /// How long it answers those who have finished as well.
 const ANSWERING: Duration = Duration::from_millis(300);
 /// How often it looks whether they have.
@@ -79,9 +81,10 @@ fn cuts() -> bool {
 
 impl UdpWire {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpWire> {
-        let Job { rank, members, terms, socket, receive_window, lines } = job;
+        let Job { rank, members, terms, socket, receive_window, early, lines } = job;
         let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
+        let has_line: Vec<bool> = lines.iter().map(Option::is_some).collect();
         let lines = Lines::new(lines)?;
         poller.add_aside(lines.as_fd())?;
         watch.poller.add_aside(lines.as_fd())?;
@@ -95,7 +98,9 @@ impl UdpWire {
         let is_connected = only.is_some();
         let peer = |(peer, member): (usize, Option<super::Member>)| {
             let Some(member) = member else { return Ok(None) };
-            let settings = terms.settings(&member, receive_window);
+            let has_line = has_line.get(peer).is_some_and(|has_line| *has_line);
+            // The end of the line is the truth, and nobody else can end it.
+            let settings = Settings { trusts_resets: !has_line, ..terms.settings(&member, receive_window) };
             let connection = Connection::new(settings, timers.now()).map_err(io::Error::other)?;
             let network = terms.impairment.map(|(impairment, seed)| {
                 Network::new(impairment, seed.wrapping_add(u64::from(rank) << 32 | peer as u64))
@@ -112,7 +117,7 @@ impl UdpWire {
             socket,
             own: Own::default(),
             known: Known::new(peers.len()),
-            stage: Mutex::new(Stage::new(peers.len())?),
+            stage: Mutex::new(Stage::new(peers.len(), early)?),
             peers,
             timers,
             is_staged: AtomicBool::new(false),
@@ -165,6 +170,7 @@ impl UdpWire {
         side.close();
         self.transmit(peer, &mut side, now);
         drop(side);
+        self.lines.end(peer.rank);
         self.known.set_failed(peer.rank, why);
         self.has_room.store(true, SeqCst);
         // The memory of what was expected of it is held no longer.
@@ -220,6 +226,16 @@ impl UdpWire {
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
     }
 
+    /// What a peer, which is there, has not acknowledged. One that has finished takes nothing more.
+    fn unacked(peer: &Peer) -> Option<Unacked> {
+        let side = peer.side();
+        if side.is_gone || peer.has_finished.load(Relaxed) {
+            return None;
+        }
+        let (messages, octets) = side.store.held_messages();
+        (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
+    }
+
     /// Has the socket end a sleep from now on, also by what has come before. While nobody sleeps, telling of each datagram would take
     /// its sender as long as a tenth of a send.
     fn listen(&self, poller: &Poller) {
@@ -257,6 +273,10 @@ impl Pumped for UdpWire {
 
     fn idle(&self) -> Duration {
         self.begin_sleep(Sleeper::Pump, Duration::MAX)
+    }
+
+    fn has_open(&self) -> bool {
+        self.timers.are_armed() || self.peers().any(|peer| peer.side().has_rest())
     }
 }
 
@@ -311,8 +331,8 @@ impl Wire for UdpWire {
             return true;
         }
         let now = self.timers.now();
-        if self.transmit(peer, &mut side, now) {
-            // The rest leaves when this rank has looked what has come.
+        if self.transmit(peer, &mut side, now) || side.has_rest() {
+            // It leaves when this rank has read what has come, whatever the program does until then.
             self.watch.call();
         }
         sent
@@ -335,7 +355,7 @@ impl Wire for UdpWire {
     }
 
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.watch.is_asleep.store(true, SeqCst);
+        self.watch.begin_sleep();
         if !ready() && !self.look() {
             self.listen(&self.poller);
             let most = self.begin_sleep(Sleeper::Program, most);
@@ -343,7 +363,8 @@ impl Wire for UdpWire {
             self.poller.remove(self.socket());
             self.timers.end_sleep(Sleeper::Program);
         }
-        self.watch.is_asleep.store(false, SeqCst);
+        // The acks that are owed wait for no call of the program.
+        self.watch.end_sleep(self.timers.are_armed());
     }
 
     fn has_helpers(&self) -> bool {
@@ -390,7 +411,7 @@ impl Wire for UdpWire {
         left.reduce(u64::wrapping_add)
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Vec<Unacked> {
         let (late, deadline) = (Instant::now() + ANSWERING, Instant::now() + LINGER);
         self.has_finished.store(true, SeqCst);
         let now = self.timers.now();
@@ -410,8 +431,10 @@ impl Wire for UdpWire {
             self.watch.call();
             std::thread::sleep(LINGER_STEP);
         }
+        let unacked = self.peers().filter_map(Self::unacked).collect();
         self.known.finish(self.rank);
         self.note_change();
+        unacked
     }
 
     fn fail(&self, why: &str) {

@@ -12,7 +12,7 @@
 //! That ends the other end well (a choice of ours).
 
 use super::super::packet::Packet;
-use super::super::sequence::Sequence;
+use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event};
 use super::error::{Cause, Failure};
 use super::sender::Report;
@@ -147,13 +147,13 @@ impl Connection {
         }
     }
 
-    /// The peer has closed, or somebody says that it knows no such connection: by the number that the peer has given us.
+    /// The peer has closed, or somebody says that it knows no such connection: by the id that the peer has given us.
     pub(super) fn handle_reset(&mut self, now: Nanos, packet: &Packet) {
         if packet.extension.connection != self.settings.theirs || self.closing.is_over() {
             self.counters.stale += 1;
             return;
         }
-        let ack = packet.header.numbers.ack.filter(|_| packet.extension.duplicate);
+        let ack = packet.ack().filter(|_| packet.extension.duplicate);
         let next = self.sender.next();
         if matches!(self.closing.state, State::Linger { .. }) {
             // All has come, both ways: whoever says that may be another one, at the port of a peer that has gone.
@@ -161,8 +161,10 @@ impl Connection {
         } else if self.closing.has_fin_left() && ack.is_some_and(|ack| ack.expand(next) == next) {
             self.take_report(now, &Report { ack: next, ..Report::default() });
             self.closed();
-        } else {
+        } else if self.settings.trusts_resets {
             self.fail(Cause::Reset);
+        } else {
+            self.counters.ignored_resets += 1;
         }
     }
 
@@ -180,7 +182,7 @@ impl Connection {
         self.push_event(Event::Failed(Failure {
             cause,
             unacknowledged: self.sending.unacknowledged(),
-            first: Sequence::of(self.sender.una()).bits(),
+            first: FullSequence::of(self.sender.una()).bits(),
             peer_finished: self.closing.peer_finished,
         }));
         true

@@ -237,6 +237,9 @@ impl Congestion {
             self.state.threshold = self.state.threshold.max(f64::from(self.window()));
         }
         self.state.window = window;
+        // The next congestion avoidance begins a new epoch at its own window, with K = 0 (RFC 9438, 4.8).
+        let Cubic { prior, acked_at, .. } = self.state.cubic;
+        self.state.cubic = Cubic { prior, acked_at, ..Cubic::default() };
         self.doubted = self.declared as u64;
     }
 
@@ -326,6 +329,24 @@ mod tests {
         assert!((780..=810).contains(&cubic.window()), "{cubic:?}");
         run_with(&mut cubic, &mut now, 2 * half, smoothed);
         assert!(cubic.window() > 1000, "not convex: {cubic:?}");
+    }
+
+    /// RFC 9438, 4.8: the plateau after a collapse is where congestion avoidance begins, not the old maximum.
+    #[test]
+    fn cubic_begins_a_new_epoch_after_a_collapse() {
+        let (mut now, smoothed) = (0, 20 * SMOOTHED);
+        let mut cubic = Congestion::new(Algorithm::Cubic, 800, 16383);
+        cubic.lost(0, 1);
+        cubic.collapse(2);
+        let threshold = 560;
+        while cubic.window() < threshold {
+            run_with(&mut cubic, &mut now, 1, smoothed);
+        }
+        run_with(&mut cubic, &mut now, 1, smoothed);
+        let Cubic { max, k, .. } = cubic.state.cubic;
+        assert_eq!((max as u32, k), (threshold, 0.0), "{cubic:?}");
+        run_with(&mut cubic, &mut now, 4, smoothed);
+        assert!(cubic.window() <= threshold + 10, "concave towards the old maximum: {cubic:?}");
     }
 
     /// With short round trips and frequent losses CUBIC has what Reno has (RFC 9438, 4.3): the mean window at 1 % loss.

@@ -138,7 +138,7 @@ impl Connection {
     /// Settings that contradict each other, named.
     pub fn new(settings: Settings, now: Nanos) -> Result<Self, SettingsError> {
         settings.check()?;
-        // Numbers of 64 bits that have the agreed 15 bits, and room below them.
+        // Numbers of 64 bits that have the agreed low bits, and room below them.
         let first_ours = ABOVE_ZERO + u64::from(settings.first_ours.bits());
         let first_theirs = ABOVE_ZERO + u64::from(settings.first_theirs.bits());
         let path = settings.path;
@@ -277,6 +277,12 @@ impl Connection {
         self.asks_alone |= !self.is_flushing && self.sender.next() > self.asked.max(self.sender.una());
     }
 
+    /// Whether something waits until the peer has acknowledged, granted or opened its window.
+    #[must_use]
+    pub fn has_queued(&self) -> bool {
+        self.sending.has_queued()
+    }
+
     /// Whether everything that was sent has come.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
@@ -325,10 +331,10 @@ impl Connection {
         self.counters.received += 1;
         self.heard_at = now;
         self.new_pass();
-        if let Some(ack) = packet.header.numbers.ack {
+        if let Some(ack) = packet.ack() {
             self.handle_ack(now, ack, packet);
         }
-        let verdict = match packet.header.numbers.seq {
+        let verdict = match packet.seq() {
             Some(seq) => self.handle_sequenced(now, seq, packet),
             None => {
                 self.counters.received_pure += 1;
@@ -454,7 +460,7 @@ impl Connection {
     }
 }
 
-/// A multiple of 2^15: the first numbers are above it, so that there is something below them.
-const ABOVE_ZERO: u64 = 1 << 16;
+/// A multiple of 2^31: the first numbers are above it, so that there is something below them.
+const ABOVE_ZERO: u64 = 1 << 32;
 /// The timer asks a silent peer so often at least before it counts as dead.
 const QUESTIONS_MIN: u64 = 8;

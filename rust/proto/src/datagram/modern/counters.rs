@@ -33,6 +33,8 @@ pub struct Counters {
     pub kept: u64,
     /// Packets with the number of another connection: of an earlier run, or of nobody.
     pub stale: u64,
+    /// Resets that were not believed.
+    pub ignored_resets: u64,
     /// Packets that had come before.
     pub duplicates: u64,
     /// Packets beyond the window.

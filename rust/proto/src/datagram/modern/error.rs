@@ -56,7 +56,7 @@ pub struct Failure {
     /// Messages whose octets have not come as far as is known.
     pub unacknowledged: usize,
     /// The first sequence number without an acknowledgment, as on the wire: 15 bits.
-    pub first: u16,
+    pub first: u32,
     /// Whether the peer had sent its last message.
     pub peer_finished: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::super::header::Mode;
 use super::super::packet::Packet;
-use super::super::sequence::Sequence;
+use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
 use super::receiver::Place;
@@ -11,7 +11,7 @@ use super::sending::Answer;
 use super::time::Nanos;
 
 impl Connection {
-    pub(super) fn handle_sequenced(&mut self, now: Nanos, seq: Sequence, packet: &Packet) -> Verdict {
+    pub(super) fn handle_sequenced(&mut self, now: Nanos, seq: FullSequence, packet: &Packet) -> Verdict {
         let number = seq.expand(self.receiver.next());
         let extension = &packet.extension;
         match self.receiver.place(number) {
@@ -39,10 +39,7 @@ impl Connection {
                     None => Verdict::Drop,
                 }
             }
-            Place::Ahead => {
-                self.acks.came(now, true);
-                self.keep(now, number, packet)
-            }
+            Place::Ahead => self.keep(now, number, packet),
         }
     }
 
@@ -52,10 +49,12 @@ impl Connection {
         if let Some(content) = content
             && content.destination().is_some()
         {
-            self.receiver.keep(now, number, None);
+            let is_urgent = self.receiver.keep(now, number, None);
+            self.acks.came(now, is_urgent || packet.extension.ack_req);
             return self.understand(&content).map_or(Verdict::Drop, Verdict::Deliver);
         }
-        self.receiver.keep(now, number, content);
+        let is_urgent = self.receiver.keep(now, number, content);
+        self.acks.came(now, is_urgent || packet.extension.ack_req || packet.extension.fin);
         let is_message = content.is_some_and(|content| content.mode.is_matched() && !content.is_fin);
         if !is_message {
             return Verdict::Drop;

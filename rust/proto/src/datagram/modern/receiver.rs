@@ -8,7 +8,10 @@
 
 use std::collections::VecDeque;
 
-use super::sender::SACK_REACH;
+use super::super::extension::Sack;
+use super::super::layout::SACK_WORDS_MAX;
+use super::bitmap::Bitmap;
+use super::loss::PACKET_THRESHOLD_MIN;
 use super::time::{MICROSECOND, Nanos};
 use super::windows::ReceiveWindow;
 
@@ -20,11 +23,18 @@ pub(super) struct Receiver<T> {
     /// From `next` on; the first is there only while it waits for its turn.
     ring: VecDeque<Option<T>>,
     kept: usize,
+    /// Those of the ring that have come.
+    came: Bitmap,
+    /// Packets kept one behind the other since the latest that opened or filled a gap.
+    run: u32,
     /// When the latest number of all that have come did so.
     latest_at: Nanos,
     /// Whether something came twice since that was said last.
     twice: bool,
 }
+
+/// Packets behind an old gap after which there is an acknowledgment.
+const RUN_MAX: u32 = 8;
 
 /// What a packet is, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +53,8 @@ impl<T> Receiver<T> {
     /// Nothing has come; `size` packets may.
     pub(super) const fn new(first: u64, size: u16) -> Self {
         let window = ReceiveWindow::new(size, first);
-        Self { next: first, window, ring: VecDeque::new(), kept: 0, latest_at: 0, twice: false }
+        let came = Bitmap::new(size as usize);
+        Self { next: first, window, ring: VecDeque::new(), kept: 0, came, run: 0, latest_at: 0, twice: false }
     }
 
     /// The left edge.
@@ -95,14 +106,21 @@ impl<T> Receiver<T> {
     }
 
     /// A packet is to be kept, of the place [`Ahead`](Place::Ahead).
-    pub(super) fn keep(&mut self, now: Nanos, number: u64, content: T) {
+    ///
+    /// Whether its acknowledgment is urgent: it has opened or filled a gap, or it lets the sender count three packets behind
+    /// one. Of those that follow each eighth is.
+    pub(super) fn keep(&mut self, now: Nanos, number: u64, content: T) -> bool {
         let place = (number - self.next) as usize;
+        let is_behind_latest = self.kept > 0 && place == self.ring.len();
+        self.run = if is_behind_latest { self.run.wrapping_add(1) } else { 0 };
         if self.ring.len() <= place {
             self.ring.resize_with(place + 1, || None);
             self.latest_at = now;
         }
         self.ring[place] = Some(content);
         self.kept += 1;
+        self.came.set(number);
+        u64::from(self.run) < PACKET_THRESHOLD_MIN || self.run.is_multiple_of(RUN_MAX)
     }
 
     /// The kept packet whose turn it is, with its number.
@@ -114,6 +132,7 @@ impl<T> Receiver<T> {
         let content = self.ring.pop_front().flatten()?;
         let number = self.next;
         self.kept -= 1;
+        self.came.clear(number);
         self.moved();
         Some((number, content))
     }
@@ -142,22 +161,27 @@ impl<T> Receiver<T> {
         self.twice = false;
     }
 
-    /// Which of the 64 packets behind the left edge's have come.
-    pub(super) fn sack(&self) -> u64 {
-        let behind = self.ring.iter().skip(1).take(SACK_REACH as usize);
-        behind.enumerate().filter(|(_, kept)| kept.is_some()).fold(0, |sack, (k, _)| sack | 1 << k)
+    /// How many packets behind the left edge's there are, up to the latest that has come.
+    pub(super) fn reach(&self) -> u64 {
+        (self.ring.len() as u64).saturating_sub(1)
     }
 
-    /// Whether more has come than [`sack`](Self::sack) names.
-    pub(super) fn is_beyond_sack(&self) -> bool {
-        self.ring.len() as u64 > SACK_REACH + 1
+    /// Which of them have come, as far as so many words tell.
+    pub(super) fn sack(&self, words_max: usize) -> Sack {
+        let count =
+            (self.reach().div_ceil(u64::BITS.into()) as usize).clamp(1, words_max.min(SACK_WORDS_MAX));
+        let mut words = [0; SACK_WORDS_MAX];
+        for (first, word) in (self.next + 1..).step_by(u64::BITS as usize).zip(&mut words[..count]) {
+            *word = self.came.word(first);
+        }
+        Sack::new(&words[..count])
     }
 
     /// How long the latest number has waited for its acknowledgment, in microseconds; none if that is more than a packet
-    /// can say, or if the acknowledgment does not name that packet.
+    /// can say, or if the acknowledgment, which tells of `reach` packets, does not name that one.
     #[inline]
-    pub(super) fn delay_us(&self, now: Nanos) -> Option<u16> {
-        if self.is_beyond_sack() {
+    pub(super) fn delay_us(&self, now: Nanos, reach: u64) -> Option<u16> {
+        if self.reach() > reach {
             return None;
         }
         let delay = now.saturating_sub(self.latest_at) / MICROSECOND;
@@ -168,6 +192,7 @@ impl<T> Receiver<T> {
         self.window.check(self.next);
         assert!(self.ring.len() as u64 <= self.window.right() - self.next, "{}", self.ring.len());
         assert_eq!(self.ring.iter().flatten().count(), self.kept);
+        assert_eq!(self.came.count(), self.kept);
         assert!(self.ring.back().is_none_or(Option::is_some), "the latest number has come");
     }
 }

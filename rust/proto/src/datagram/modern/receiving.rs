@@ -11,8 +11,8 @@ use super::error::NoSuchArrival;
 use super::settings::ANNOUNCED_LEN;
 
 /// Names a message that has come, to the driver and, as destination id, to the peer: place and generation, never an
-/// address. It is looked up and compared, so an id that is stale or made up names nothing; after 65535 messages a stale
-/// one might name another.
+/// address. It is looked up and compared, so an id that is stale or made up names nothing; after 1023 messages a stale
+/// one might name another, but the peer names a message by its own id as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrivalId(NonZeroU32);
 
@@ -63,11 +63,12 @@ pub enum Delivery {
 pub(super) struct Receiving {
     called: Called,
     slots: Vec<Slot>,
-    free: Vec<u16>,
+    free: Vec<u32>,
     len: usize,
     /// Of them, those that no receive has matched.
     buffered: usize,
-    generation: u16,
+    /// Of the latest message, 1 to [`GENERATION_MAX`].
+    generation: u32,
     /// By message id those that are not matched and that the peer may name.
     named: BTreeMap<u32, ArrivalId>,
     /// The message without a grant whose parts come now.
@@ -76,7 +77,7 @@ pub(super) struct Receiving {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    generation: u16,
+    generation: u32,
     inbound: Option<Inbound>,
 }
 
@@ -101,10 +102,10 @@ enum Kind {
 }
 
 impl ArrivalId {
-    fn new(place: u16, generation: u16) -> Self {
-        let generation =
-            NonZeroU32::from(std::num::NonZeroU16::new(generation).unwrap_or(std::num::NonZeroU16::MIN));
-        Self(generation.saturating_mul(PLACES) | u32::from(place))
+    /// With a place below [`PLACES_MAX`], and a generation of 1 to [`GENERATION_MAX`].
+    fn new(place: u32, generation: u32) -> Self {
+        let generation = NonZeroU32::new(generation).unwrap_or(NonZeroU32::MIN);
+        Self(generation.saturating_mul(PLACES) | place)
     }
 
     fn of(destination_id: u32) -> Option<Self> {
@@ -118,16 +119,20 @@ impl ArrivalId {
     }
 
     const fn place(self) -> usize {
-        (self.0.get() & 0xffff) as usize
+        (self.0.get() & (PLACES.get() - 1)) as usize
     }
 
-    const fn generation(self) -> u16 {
-        (self.0.get() >> 16) as u16
+    const fn generation(self) -> u32 {
+        self.0.get() >> PLACE_BITS
     }
 }
 
+/// Bits of an id that are a place; the others are the generation.
+const PLACE_BITS: u32 = 22;
+/// The largest generation.
+const GENERATION_MAX: u32 = u32::MAX >> PLACE_BITS;
 /// The number of places that an id can name.
-pub(super) const PLACES_MAX: usize = 1 << 16;
+pub(super) const PLACES_MAX: usize = 1 << PLACE_BITS;
 /// The same.
 const PLACES: NonZeroU32 = NonZeroU32::new(PLACES_MAX as u32).unwrap();
 
@@ -313,14 +318,14 @@ impl Receiving {
         let place = match self.free.pop() {
             Some(place) => place,
             None if self.slots.len() < PLACES_MAX => {
-                let place = u16::try_from(self.slots.len()).ok()?;
+                let place = self.slots.len() as u32;
                 self.slots.push(Slot { generation: 0, inbound: None });
                 place
             }
             None => return None,
         };
-        self.generation = self.generation.wrapping_add(1).max(1);
-        self.slots[usize::from(place)] = Slot { generation: self.generation, inbound: Some(inbound) };
+        self.generation = self.generation % GENERATION_MAX + 1;
+        self.slots[place as usize] = Slot { generation: self.generation, inbound: Some(inbound) };
         self.len += 1;
         self.buffered += 1;
         Some(ArrivalId::new(place, self.generation))
@@ -335,7 +340,7 @@ impl Receiving {
         if let Some(slot) = self.slots.get_mut(id.place())
             && slot.inbound.take().is_some()
         {
-            self.free.push(id.place() as u16);
+            self.free.push(id.place() as u32);
             self.len -= 1;
         }
     }

@@ -1,25 +1,26 @@
 //! What a connection makes of an acknowledgment (5.3, 5.5, 5.7).
 
+use super::super::extension::Sack;
 use super::super::packet::Packet;
-use super::super::sequence::Sequence;
+use super::super::sequence::FullSequence;
 use super::congestion::{Acked, Algorithm};
 use super::connection::{Connection, Event};
 use super::content::Content;
 use super::loss::Cause;
-use super::sender::{Progress, Report, SACK_REACH};
+use super::sender::{Progress, Report};
 use super::time::{MICROSECOND, Nanos, SECOND};
 
 impl Connection {
     /// What the peer says has come.
-    pub(super) fn handle_ack(&mut self, now: Nanos, ack: Sequence, packet: &Packet) {
+    pub(super) fn handle_ack(&mut self, now: Nanos, ack: FullSequence, packet: &Packet) {
         let extension = &packet.extension;
         let ack = ack.expand(self.sender.una());
-        let unreported = match (extension.nak, extension.sack) {
+        let unreported = match (extension.nak, &extension.sack) {
             (false, None) => u64::MAX,
             (true, None) => ack.saturating_add(1),
-            (_, Some(_)) => ack.saturating_add(SACK_REACH + 1),
+            (_, Some(sack)) => ack.saturating_add(sack.reach() + 1),
         };
-        let (sack, is_missing) = (extension.sack.unwrap_or(0), extension.nak);
+        let (sack, is_missing) = (extension.sack.as_ref().map_or(&[][..], Sack::words), extension.nak);
         let report = Report { ack, sack, unreported, is_missing };
         let (in_flight, expiries) = (self.sender.in_flight() as u64, self.rtt.expiries());
         let Some(progress) = self.take_report(now, &report) else {
@@ -69,7 +70,7 @@ impl Connection {
     }
 
     /// Gives back what is acknowledged for good.
-    pub(super) fn take_report(&mut self, now: Nanos, report: &Report) -> Option<Progress> {
+    pub(super) fn take_report(&mut self, now: Nanos, report: &Report<'_>) -> Option<Progress> {
         let Self { sender, sending, events, .. } = self;
         let release = |content: &Content| {
             events.extend(sending.acknowledged(content).map(|token| Event::Released { token }));
@@ -84,6 +85,7 @@ impl Connection {
             self.lost(latest);
             if is_persistent {
                 self.congestion.collapse(self.sender.next_transmission());
+                self.rtt.forget_min();
             }
         }
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::datagram::extension::Extension;
 
-    fn packet(connection: u32) -> Packet {
+    fn packet(connection: u64) -> Packet {
         Packet { extension: Extension::new(connection, 0), ..Packet::default() }
     }
 

@@ -57,6 +57,8 @@ struct Estimate {
     variation: Nanos,
     min: Nanos,
     latest: Nanos,
+    /// Whether the next sample is the minimum, however long it is.
+    renews_min: bool,
 }
 
 impl Rtt {
@@ -118,15 +120,32 @@ impl Rtt {
     /// no more than leaves the shortest round trip, and no more than the peer may hold it back (RFC 9002, 5.3).
     pub fn sample(&mut self, elapsed: Nanos, ack_delay: Nanos) {
         let Some(estimate) = &mut self.estimate else {
-            self.estimate =
-                Some(Estimate { smoothed: elapsed, variation: elapsed / 2, min: elapsed, latest: elapsed });
+            self.estimate = Some(Estimate {
+                smoothed: elapsed,
+                variation: elapsed / 2,
+                min: elapsed,
+                latest: elapsed,
+                renews_min: false,
+            });
             return;
         };
-        estimate.min = estimate.min.min(elapsed);
+        let ack_delay = ack_delay.min(self.peer_max_ack_delay);
+        let renews_min = std::mem::take(&mut estimate.renews_min);
+        estimate.min = if renews_min { elapsed } else { estimate.min.min(elapsed) };
         let sample = elapsed.saturating_sub(ack_delay).max(estimate.min);
         estimate.variation = weighted(estimate.variation, 3, estimate.smoothed.abs_diff(sample));
         estimate.smoothed = weighted(estimate.smoothed, 7, sample);
         estimate.latest = sample;
+    }
+
+    /// The path changed, as persistent congestion shows: the next sample is the new minimum (RFC 9002, 5.2).
+    ///
+    /// Nothing else renews the minimum. The window of a declared link is a multiple of it, so a minimum that
+    /// follows the queue would let the queue grow without end.
+    pub fn forget_min(&mut self) {
+        if let Some(estimate) = &mut self.estimate {
+            estimate.renews_min = true;
+        }
     }
 
     /// The timer has expired in vain.
@@ -209,6 +228,31 @@ mod tests {
         assert_eq!(rtt.latest(), Some(20 * MICROSECOND));
         assert_eq!(rtt.pto(), 5 * MILLISECOND);
         rtt.check();
+    }
+
+    /// RFC 9002, 5.3: a peer that reports a delay beyond its own maximum does not make the round trip shorter.
+    #[test]
+    fn sample_subtracts_no_more_than_max_ack_delay() {
+        let mut rtt = Rtt::new(Timing::UNKNOWN_PATH, 25 * MILLISECOND);
+        rtt.sample(10 * MILLISECOND, 0);
+        rtt.sample(75 * MILLISECOND, 60 * MILLISECOND);
+        assert_eq!((rtt.min(), rtt.latest()), (Some(10 * MILLISECOND), Some(50 * MILLISECOND)));
+    }
+
+    #[test]
+    fn min_is_renewed_by_one_sample_after_forget_min() {
+        let mut rtt = rtt();
+        rtt.forget_min();
+        for (sample, min) in [(10, 10), (50, 10)] {
+            rtt.sample(sample * MILLISECOND, 0);
+            assert_eq!(rtt.min(), Some(min * MILLISECOND));
+        }
+        rtt.forget_min();
+        for (sample, min) in [(50, 50), (60, 50), (40, 40)] {
+            rtt.sample(sample * MILLISECOND, 0);
+            assert_eq!(rtt.min(), Some(min * MILLISECOND));
+            rtt.check();
+        }
     }
 
     /// Doubles with each expiry up to the ceiling, also after many, and returns at once.

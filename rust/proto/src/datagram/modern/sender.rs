@@ -12,10 +12,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::super::layout::WINDOW_MAX;
+use super::bitmap::Bitmap;
 use super::time::{Nanos, earlier};
-
-/// Packets that an acknowledgment can name behind the one that is missing.
-pub(super) const SACK_REACH: u64 = 64;
 
 /// What is under way, with some `T` for each number.
 #[derive(Debug)]
@@ -24,7 +23,8 @@ pub(super) struct Sender<T> {
     records: VecDeque<Record<T>>,
     /// Numbers that count as lost and have not left again.
     lost: BTreeSet<u64>,
-    /// Packets that have come out of order.
+    /// Packets that have come out of order, and how many those are.
+    came: Bitmap,
     sacked: usize,
     /// Packets that are no longer under way, but which of both no acknowledgment has said yet.
     gone: usize,
@@ -62,11 +62,11 @@ enum State {
 
 /// What an acknowledgment says, numbers in full.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Report {
+pub(super) struct Report<'a> {
     /// Everything before it has come.
     pub(super) ack: u64,
-    /// Bit k: ack + 1 + k has come.
-    pub(super) sack: u64,
+    /// Bit k of word w: ack + 1 + 64 w + k has come.
+    pub(super) sack: &'a [u64],
     /// The first number of which nothing is said.
     pub(super) unreported: u64,
     /// Whether `ack` itself is missing though a later one has come.
@@ -90,6 +90,7 @@ impl<T: Copy> Sender<T> {
             una: first,
             records: VecDeque::new(),
             lost: BTreeSet::new(),
+            came: Bitmap::new(WINDOW_MAX as usize),
             sacked: 0,
             gone: 0,
             transmission: 1,
@@ -217,7 +218,7 @@ impl<T: Copy> Sender<T> {
     pub(super) fn handle(
         &mut self,
         now: Nanos,
-        report: &Report,
+        report: &Report<'_>,
         min_rtt: Option<Nanos>,
         epoch: u64,
         mut release: impl FnMut(&T),
@@ -229,16 +230,19 @@ impl<T: Copy> Sender<T> {
         if report.ack < self.una {
             return Some(progress);
         }
-        let highest = match report.sack {
-            0 => report.ack.wrapping_sub(1),
-            sack => report.ack + u64::from(u64::BITS - sack.leading_zeros()),
+        let highest = match report.sack.iter().rposition(|word| *word != 0) {
+            None => report.ack.wrapping_sub(1),
+            Some(last) => report.ack + 64 * (last as u64 + 1) - u64::from(report.sack[last].leading_zeros()),
         };
         let mut news = News { now, min_rtt, epoch, highest, progress: &mut progress, come: self.come };
         let is_moving = report.ack > self.una;
         while self.una < report.ack {
             let Some(record) = self.records.pop_front() else { break };
             match record.state {
-                State::Come => self.sacked -= 1,
+                State::Come => {
+                    self.sacked -= 1;
+                    self.came.clear(self.una);
+                }
                 State::UnderWay => news.add(self.una, &record),
                 State::Gone => {
                     self.gone -= 1;
@@ -256,22 +260,24 @@ impl<T: Copy> Sender<T> {
         if let Some(edge) = self.records.front_mut().filter(|edge| edge.state == State::Come) {
             edge.state = State::UnderWay;
             self.sacked -= 1;
+            self.came.clear(self.una);
         }
-        let mut sack = report.sack;
-        while sack != 0 {
-            let place = sack.trailing_zeros() as usize + 1;
-            sack &= sack - 1;
-            let Some(record) = self.records.get_mut(place) else { break };
-            let number = self.una + place as u64;
-            match record.state {
-                State::Lost => drop(self.lost.remove(&number)),
-                State::Gone => self.gone -= 1,
-                State::UnderWay | State::Come => {}
-            }
-            if record.state != State::Come {
+        for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(report.sack) {
+            // Those that earlier acknowledgments have named are no news.
+            let mut word = word & !self.came.word(first);
+            while word != 0 {
+                let number = first + u64::from(word.trailing_zeros());
+                word &= word - 1;
+                let Some(record) = self.records.get_mut((number - self.una) as usize) else { break };
+                match record.state {
+                    State::Lost => drop(self.lost.remove(&number)),
+                    State::Gone => self.gone -= 1,
+                    State::UnderWay | State::Come => {}
+                }
                 news.add(number, record);
                 record.state = State::Come;
                 self.sacked += 1;
+                self.came.set(number);
             }
         }
         self.come = news.come;
@@ -335,6 +341,7 @@ impl<T: Copy> Sender<T> {
         let count = |state: State| self.records.iter().filter(|record| record.state == state).count();
         let counts = [State::Come, State::Gone, State::Lost].map(count);
         assert_eq!(counts, [self.sacked, self.gone, self.lost.len()]);
+        assert_eq!(self.came.count(), self.sacked);
         for number in &self.lost {
             let place = (number - self.una) as usize;
             assert_eq!(self.records[place].state, State::Lost, "{number}");

@@ -3,8 +3,9 @@
 use thiserror::Error;
 
 use super::super::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN, WINDOW_MAX};
-use super::super::sequence::Sequence;
+use super::super::sequence::FullSequence;
 use super::congestion::Algorithm;
+use super::receiving::PLACES_MAX;
 use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
 use super::windows::RECEIVE_WINDOW_MAX;
@@ -48,19 +49,19 @@ impl Path {
 }
 
 /// Packets that may be under way at most, unless the driver says otherwise (5.4).
-const WINDOW_LIMIT: u32 = 1024;
+const WINDOW_LIMIT: u32 = 2048;
 
 /// What one end knows at setup. Both ends' numbers come from the exchange that is no part of this protocol (5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The connection, as this end has called it: packets that come have this number.
-    pub ours: u32,
+    pub ours: u64,
     /// The same, as the peer has called it: packets that leave have this number.
-    pub theirs: u32,
+    pub theirs: u64,
     /// Our first sequence number.
-    pub first_ours: Sequence,
+    pub first_ours: FullSequence,
     /// The peer's first sequence number.
-    pub first_theirs: Sequence,
+    pub first_theirs: FullSequence,
     /// Octets of a datagram at most, from the header on, as both ends have agreed; at least [`DATAGRAM_LEN_MIN`].
     pub datagram_len_max: usize,
     /// Packets that the peer may send ahead: this end's part of its socket ([`super::windows::Shares`]); at least 1.
@@ -71,6 +72,9 @@ pub struct Settings {
     pub peer_max_ack_delay: Nanos,
     /// What is known of the way.
     pub path: Path,
+    /// Whether a RST ends the connection. It does not where the driver has a better witness, such as a TCP connection
+    /// to the peer, which ends when the peer does: anybody who sees the packets of a connection can forge a RST.
+    pub trusts_resets: bool,
     /// A round trip that was measured before (5.10: a UDP echo).
     pub first_rtt: Option<Nanos>,
     /// Packets after which an acknowledgment leaves at once; 0: a quarter of the window (5.6).
@@ -83,7 +87,7 @@ pub struct Settings {
     pub sends_max: usize,
     /// The peer's `sends_max`: so many messages may wait for our answers.
     pub peer_sends_max: usize,
-    /// Most unmatched messages with ids that the peer makes us keep; more than `receive_window`, at most 65535.
+    /// Most unmatched messages with ids that the peer makes us keep; more than `receive_window`, at most [`ARRIVALS_MAX`].
     pub arrivals_max: usize,
     /// The peer is dead after that long without a packet, while something is to come from it (5.8).
     pub dead_after: Nanos,
@@ -99,7 +103,7 @@ pub const DEAD_AFTER: Nanos = 30 * SECOND;
 /// Most octets of a message without a grant (5.9).
 pub const EAGER_MAX: u32 = 16 * 1024;
 /// The most arrivals that have ids.
-pub(super) const ARRIVALS_MAX: usize = u16::MAX as usize;
+pub const ARRIVALS_MAX: usize = PLACES_MAX - 1;
 /// Settings with which a connection cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
@@ -126,7 +130,7 @@ pub enum SettingsError {
     SendsMax,
     /// Nothing could come, or the ids would not do.
     #[error(
-        "arrivals_max {arrivals_max} is not above the receive window of {receive_window}, or above 65535"
+        "arrivals_max {arrivals_max} is not above the receive window of {receive_window}, or above {ARRIVALS_MAX}"
     )]
     ArrivalsMax {
         /// Most unmatched messages that the peer makes us keep.
@@ -143,13 +147,14 @@ impl Settings {
         Self {
             ours: 0,
             theirs: 0,
-            first_ours: Sequence::of(0),
-            first_theirs: Sequence::of(0),
+            first_ours: FullSequence::of(0),
+            first_theirs: FullSequence::of(0),
             datagram_len_max: 1200,
             receive_window: 64,
             send_window: 64,
             peer_max_ack_delay: path.max_ack_delay,
             path,
+            trusts_resets: true,
             first_rtt: None,
             ack_every: 0,
             checked: false,

@@ -80,7 +80,8 @@ impl SlowStart {
         (self.before, self.shortest, self.samples) = (self.shortest.or(self.before), None, 0);
         let Some(careful) = &mut self.careful else { return false };
         careful.rounds += 1;
-        careful.rounds > CAREFUL_ROUNDS
+        // The round in which it began counts (RFC 9406, 4.2).
+        careful.rounds >= CAREFUL_ROUNDS
     }
 
     /// What is left of so much growth.
@@ -114,7 +115,16 @@ mod tests {
         let told = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
         let careful = told.iter().position(|(_, growth)| *growth < 1.0);
         assert_eq!(careful, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
-        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(8), "{told:?}");
+        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(7), "{told:?}");
+    }
+
+    /// RFC 9406, 4.2: the round that detects the longer round trip is the first of the five.
+    #[test]
+    fn careful_slow_start_ends_behind_its_fifth_round() {
+        let told = run(&[10, 10, 20, 20, 20, 20, 20, 20]);
+        let careful = told.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
+        assert_eq!(careful + 1, CAREFUL_ROUNDS as usize, "{told:?}");
+        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(6), "{told:?}");
     }
 
     #[test]

@@ -8,10 +8,9 @@
 //! | a packet without a message: an urgent acknowledgment, a question | nothing |
 
 use super::super::extension::Extension;
-use super::super::header::{Header, Numbers};
-use super::super::layout::{DELAY_LEN, SACK_LEN};
+use super::super::layout::{DELAY_LEN, SACK_LEN, SACK_WORD_LEN};
 use super::super::packet::Packet;
-use super::super::sequence::Sequence;
+use super::super::sequence::FullSequence;
 use super::acks::quarter;
 use super::connection::Connection;
 use super::content::{Body, Content};
@@ -176,7 +175,7 @@ impl Connection {
     }
 
     fn transmit(&mut self, now: Nanos, number: u64, content: &Content, asks: bool) -> Transmit {
-        let mut packet = self.packet(Some(Sequence::of(number)));
+        let mut packet = self.packet(Some(FullSequence::of(number)));
         content.fill(&mut packet);
         packet.extension.ack_req = asks;
         // What was cut when datagrams were longer has no room for more.
@@ -194,17 +193,20 @@ impl Connection {
         }
         let room = self.settings.room();
         self.acknowledge(now, &mut packet, room);
+        // No other packet has more room, so what was not said now never is.
+        self.acks.left();
         self.counters.pure_acks += 1;
         Transmit { packet, body: None }
     }
 
-    fn packet(&mut self, seq: Option<Sequence>) -> Packet {
+    fn packet(&mut self, seq: Option<FullSequence>) -> Packet {
         let next = self.receiver.next();
         let window = self.receiver.window().tell(next);
-        let numbers = Numbers { seq, ack: Some(Sequence::of(next)) };
-        let extension =
-            Extension { checked: self.settings.checked, ..Extension::new(self.settings.theirs, window) };
-        Packet { header: Header { numbers, ..Header::default() }, extension }
+        let mut packet =
+            Packet { extension: Extension::new(self.settings.theirs, window), ..Packet::default() };
+        packet.extension.checked = self.settings.checked;
+        packet.number(seq, Some(FullSequence::of(next)));
+        packet
     }
 
     /// Says what has come, as far as there is room. A fragment may leave none for the blocks; what they would have said is
@@ -213,22 +215,26 @@ impl Connection {
         let extension = &mut packet.extension;
         let mut room = room;
         extension.nak = self.receiver.has_gap();
-        let has_sack = extension.nak && room >= SACK_LEN;
-        if has_sack {
-            extension.sack = Some(self.receiver.sack());
-            room -= SACK_LEN;
+        let words_max = room.saturating_sub(SACK_LEN) / SACK_WORD_LEN;
+        let mut says_all = true;
+        if extension.nak {
+            let sack = (words_max > 0).then(|| self.receiver.sack(words_max));
+            says_all = sack.is_some_and(|sack| sack.reach() >= self.receiver.reach());
+            room -= sack.map_or(0, |sack| SACK_LEN + sack.words().len() * SACK_WORD_LEN);
+            extension.sack = sack;
         }
         // Also when all of it was said before: that may have been lost, and a round trip is never measured without it.
         if room >= DELAY_LEN {
-            extension.delay_us = self.receiver.delay_us(now);
+            let reach = extension.sack.map_or(0, |sack| sack.reach());
+            extension.delay_us = self.receiver.delay_us(now, reach);
         }
         extension.duplicate = self.receiver.has_twice();
         self.receiver.forget_twice();
         extension.ecn_echo = std::mem::replace(&mut self.echoes_mark, false);
-        if extension.nak && !has_sack {
-            self.acks.left_in_part();
-        } else {
+        if says_all {
             self.acks.left();
+        } else {
+            self.acks.left_in_part();
         }
     }
 
@@ -245,20 +251,18 @@ impl Connection {
             return None;
         }
         let mut packet = reset(self.settings.ours);
-        packet.header.numbers.ack = Some(Sequence::of(self.receiver.next()));
+        packet.number(None, Some(FullSequence::of(self.receiver.next())));
         packet.extension.duplicate = true;
         Some(packet)
     }
 }
 
 /// The answer to a packet of a connection that nobody here knows: it has that packet's number (5.8).
-pub(super) const fn reset(connection: u32) -> Packet {
-    let numbers = Numbers { seq: None, ack: Some(Sequence::of(0)) };
-    let mut extension = Extension::new(connection, 0);
-    extension.rst = true;
-    let header =
-        Header { numbers, mode: super::super::header::Mode::Short, context_id: 0, lrank: 0, tag: 0, len: 0 };
-    Packet { header, extension }
+pub(super) fn reset(connection: u64) -> Packet {
+    let mut packet = Packet { extension: Extension::new(connection, 0), ..Packet::default() };
+    packet.extension.rst = true;
+    packet.number(None, Some(FullSequence::of(0)));
+    packet
 }
 
 /// Octets of the datagram.

@@ -112,7 +112,7 @@ fn a_peer_that_is_gone_is_reported_at_the_deadline() {
     close(&mut world, 0);
     world.run_until(6 * SECOND, |world| world.ends[0].connection.is_over());
     assert_eq!(world.now - begin, 5 * SECOND);
-    let first = world.ends[0].connection.settings().first_ours.bits().wrapping_add(10) & 0x7fff;
+    let first = world.ends[0].connection.settings().first_ours.bits().wrapping_add(10) & 0x7fff_ffff;
     let expected = Failure { cause: Cause::Deadline, unacknowledged: 100, first, peer_finished: false };
     assert_eq!(world.ends[0].failure, Some(expected));
     assert_eq!(world.ends[0].connection.pending(), (11..=110).collect::<Vec<u64>>());

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use mpjdev_proto::datagram::layout::FIXED_LEN;
 use mpjdev_proto::datagram::modern::congestion::Algorithm;
 use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
 use mpjdev_proto::datagram::modern::rtt::Timing;
@@ -18,7 +19,7 @@ const DATAGRAM_LEN: usize = 1472;
 /// Octets of IP and UDP in front of it.
 const OVERHEAD: usize = 28;
 /// Octets of the messages that fill one.
-const MESSAGE_LEN: u64 = 1444;
+const MESSAGE_LEN: u64 = (DATAGRAM_LEN - FIXED_LEN) as u64;
 
 /// Senders that have always something to send to receivers behind one link, and the link back.
 struct Flows {
@@ -162,7 +163,7 @@ fn path(algorithm: Algorithm) -> Path {
 }
 
 /// 100 Mbit/s in octets of messages, all headers taken off.
-const LINK: f64 = 12.5e6 * 1444.0 / 1500.0;
+const LINK: f64 = 12.5e6 * MESSAGE_LEN as f64 / 1500.0;
 
 /// Proves that an empty link is filled, whose queue is no longer than a round trip needs.
 #[test]
@@ -275,8 +276,30 @@ fn a_declared_rate_is_carried_under_loss() {
         let path = Path { rate: Some(rate), ..Path::PRIVATE };
         let mut flows = Flows::new(&[path], Settings { first_rtt: None, ..settings() }, impairment, 6);
         let goodput = flows.goodputs(SECOND, 6 * SECOND)[0];
-        let share = goodput / (rate as f64 * 1444.0 / 1500.0);
+        let share = goodput / (rate as f64 * MESSAGE_LEN as f64 / 1500.0);
         assert!(share > least, "{impairment}: {share}, {:?}", flows.senders[0].counters());
+    }
+}
+
+/// Proves that a declared link of 1 Gbit/s and 10 ms stays filled under loss: acknowledgments name what has come in all of the
+/// window, so what is lost holds nothing else back. A window of 2048 packets is two round trips and a fifth.
+#[test]
+fn sack_reaches_to_the_end_of_the_window() {
+    let rate = 1_000_000_000 / 8;
+    for (window, loss, least) in
+        [(2048, "0%", 0.95), (2048, "0.1%", 0.9), (2048, "1%", 0.8), (2048, "3%", 0.5), (1024, "1%", 0.5)]
+    {
+        let path = Path { rate: Some(rate), window_max: window, ..Path::PRIVATE };
+        let window = window as u16;
+        let settings =
+            Settings { first_rtt: None, receive_window: window, send_window: window, ..settings() };
+        let impairment = format!("delay=5ms,rate=1gbit,loss={loss}");
+        let mut flows = Flows::new(&[path], settings, &impairment, 6);
+        let share =
+            flows.goodputs(SECOND / 2, SECOND * 3 / 2)[0] / (rate as f64 * MESSAGE_LEN as f64 / 1500.0);
+        let (sender, acks) = (flows.senders[0].counters(), flows.receivers[0].counters().pure_acks);
+        println!("window {window}, loss {loss}: {share:.3} of the link, {acks} acks, {sender:?}");
+        assert!(share > least, "window {window}, loss {loss}: {share}, {acks} acks, {sender:?}");
     }
 }
 

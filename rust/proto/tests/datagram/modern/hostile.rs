@@ -1,6 +1,6 @@
 //! What a peer may do that means no good: nothing of it panics, grows without bound, or is heeded (5, "trust").
 
-use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request};
+use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
@@ -8,9 +8,9 @@ use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::network::Random;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
-use super::world::{for_seeds, mixed, scaled};
+use super::world::{for_seeds, mixed, scaled, short};
 
 /// Small numbers, the largest ones, and such as were seen before.
 fn number(random: &mut Random, seen: &[u64]) -> u64 {
@@ -26,13 +26,14 @@ fn number(random: &mut Random, seen: &[u64]) -> u64 {
 fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]) -> Packet {
     let settings = connection.settings();
     let one_in = |random: &mut Random, count: u64| random.up_to(count - 1) == 0;
-    let seq = (!one_in(random, 4)).then(|| Sequence::of(next.wrapping_add(random.up_to(6)).wrapping_sub(2)));
+    let seq =
+        (!one_in(random, 4)).then(|| FullSequence::of(next.wrapping_add(random.up_to(6)).wrapping_sub(2)));
     let near = u64::from(settings.first_ours.bits()) + random.up_to(40);
     let ack =
-        (!one_in(random, 4)).then(|| Sequence::of(if one_in(random, 5) { random.bits() } else { near }));
+        (!one_in(random, 4)).then(|| FullSequence::of(if one_in(random, 5) { random.bits() } else { near }));
     let mode = Mode::ALL[random.up_to(12) as usize];
     let header = Header {
-        numbers: Numbers { seq, ack },
+        numbers: Numbers::default(),
         mode: if one_in(random, 3) { Mode::Short } else { mode },
         context_id: if one_in(random, 3) { random.bits() as u16 } else { random.up_to(3) as u16 },
         lrank: random.up_to(2047) as u16,
@@ -46,7 +47,10 @@ fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]
     extension.sync = one_in(random, 4);
     extension.duplicate = one_in(random, 4);
     extension.ecn_echo = one_in(random, 8);
-    extension.sack = one_in(random, 3).then(|| random.bits());
+    extension.sack = one_in(random, 3).then(|| {
+        let words: Vec<u64> = (0..random.up_to(33)).map(|_| random.bits() & random.bits()).collect();
+        Sack::new(&words)
+    });
     extension.delay_us = one_in(random, 3).then(|| random.bits() as u16);
     extension.context = one_in(random, 4).then(|| random.bits());
     let mut id = || number(random, seen) as u32;
@@ -56,7 +60,9 @@ fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]
     extension.request = one_in(random, 3).then_some(Request { message_id, total });
     extension.grant = one_in(random, 3).then_some(Grant { message_id, destination_id, granted: total });
     extension.fragment = one_in(random, 3).then_some(Fragment { message_id, destination_id, total, offset });
-    Packet { header, extension }
+    let mut packet = Packet { header, extension };
+    packet.number(seq, ack);
+    packet
 }
 
 /// A driver that checks that what it is told makes sense.
@@ -114,7 +120,7 @@ fn run(seed: u64) -> (u64, u64) {
     let settings = Settings {
         ours: 7,
         theirs: 8,
-        first_theirs: Sequence::of(random.bits()),
+        first_theirs: FullSequence::of(random.bits()),
         receive_window: 16,
         send_window: 16,
         arrivals_max: 64,
@@ -133,8 +139,8 @@ fn run(seed: u64) -> (u64, u64) {
         if packet.check().is_err() {
             continue;
         }
-        if let Some(seq) = packet.header.numbers.seq {
-            driver.next += u64::from(seq == Sequence::of(driver.next));
+        if let Some(seq) = packet.seq() {
+            driver.next += u64::from(seq == FullSequence::of(driver.next));
         }
         if let Verdict::Deliver(delivery) = driver.connection.handle_datagram(now, &packet) {
             driver.delivered(delivery);
@@ -179,14 +185,69 @@ fn made_up_packets_break_nothing() {
 #[test]
 fn acknowledgments_of_what_never_left_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
-    for (ack, expected) in [(1, 1), (100, 2), (16384, 3), (16385, 3), (32767, 3), (0, 3)] {
-        let numbers = Numbers::ack(Sequence::of(ack));
-        let packet =
-            Packet { header: Header { numbers, ..Header::default() }, extension: Extension::new(0, 9) };
+    let half = 1 << 30;
+    for (ack, expected) in [(1, 1), (100, 2), (half, 3), (half + 1, 3), (2 * half - 1, 3), (0, 3)] {
+        let mut packet = Packet { extension: Extension::new(0, 9), ..Packet::default() };
+        packet.number(None, Some(FullSequence::of(ack)));
         let _ = connection.handle_datagram(0, &packet);
         assert_eq!(connection.counters().bad_acks, expected, "{ack}");
         connection.check();
     }
+}
+
+/// Proves that a copy of a packet that the network delivers 2^15 packets late is a duplicate, and is never delivered in place
+/// of the packet whose low 15 bits are the same.
+#[test]
+fn stale_duplicate() {
+    let settings = Settings { receive_window: 1024, arrivals_max: 1 << 14, ..Settings::new(Path::PRIVATE) };
+    let mut connection = Connection::new(settings, 0).expect("settings");
+    let packet = |seq: u64| {
+        let header = Header { tag: seq as i32, len: 8, ..Header::default() };
+        let mut packet = Packet { header, extension: Extension::new(0, 9) };
+        packet.number(Some(FullSequence::of(seq)), None);
+        packet
+    };
+    let take = |connection: &mut Connection, seq: u64| match connection.handle_datagram(0, &packet(seq)) {
+        Verdict::Deliver(Delivery::Arrived(arrival)) => arrival.tag as u64,
+        other => panic!("packet {seq}: {other:?}"),
+    };
+    let late = 1 << 15;
+    for seq in 0..late - 500 {
+        assert_eq!(take(&mut connection, seq), seq);
+    }
+    assert_eq!(connection.handle_datagram(0, &packet(0)), Verdict::Drop);
+    assert_eq!(connection.counters().duplicates, 1);
+    for seq in late - 500..late + 2 {
+        assert_eq!(take(&mut connection, seq), seq);
+    }
+    assert_eq!(connection.poll_kept(0), None);
+    assert_eq!(connection.handle_datagram(0, &packet(late / 2)), Verdict::Drop);
+    connection.check();
+}
+
+/// Proves that numbers go on behind 2^31, in both directions, and that a loss across the wrap is repaired.
+#[test]
+fn numbers_wrap_at_2_to_the_31() {
+    let first = FullSequence::of((1 << 31) - 2);
+    let settings = Settings { first_ours: first, first_theirs: first, ..Settings::new(Path::PRIVATE) };
+    let [mut a, mut b] = [(); 2].map(|()| Connection::new(settings, 0).expect("settings"));
+    (0..5).for_each(|number| a.send(short(number)).expect("there is room"));
+    let mut sent: Vec<Packet> = std::iter::from_fn(|| a.poll_transmit(0)).map(|t| t.packet).collect();
+    let seqs: Vec<u32> = sent.iter().filter_map(Packet::seq).map(FullSequence::bits).collect();
+    assert_eq!(seqs, [0x7fff_fffe, 0x7fff_ffff, 0, 1, 2]);
+    let lost = sent.remove(1);
+    let mut come = 0;
+    for packet in sent.into_iter().chain([lost]) {
+        come += u32::from(matches!(b.handle_datagram(0, &packet), Verdict::Deliver(_)));
+        come += std::iter::from_fn(|| b.poll_kept(0)).count() as u32;
+    }
+    assert_eq!(come, 5);
+    let ack = b.poll_transmit(0).expect("it was repaired").packet;
+    assert_eq!(ack.ack().map(FullSequence::bits), Some(3));
+    let _ = a.handle_datagram(0, &ack);
+    assert!(a.is_flushed());
+    a.check();
+    b.check();
 }
 
 /// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it likes.
@@ -194,9 +255,10 @@ fn acknowledgments_of_what_never_left_are_refused() {
 fn messages_behind_the_last_packet_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
     let packet = |seq: u64, fin: bool| {
-        let numbers = Numbers { seq: Some(Sequence::of(seq)), ack: None };
         let extension = Extension { fin, ..Extension::new(0, 9) };
-        Packet { header: Header { numbers, ..Header::default() }, extension }
+        let mut packet = Packet { extension, ..Packet::default() };
+        packet.number(Some(FullSequence::of(seq)), None);
+        packet
     };
     for (seq, fin, violations) in [(0, true, 0), (0, true, 0), (1, false, 1), (2, true, 2)] {
         assert_eq!(connection.handle_datagram(0, &packet(seq, fin)), Verdict::Drop);

@@ -1,14 +1,14 @@
 //! Two connections without a network: what happens when a driver does one thing between two others.
 
 use mpjdev_proto::datagram::extension::Grant;
-use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::error::{Cause, Failure, SendError};
 use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::modern::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;
 
@@ -116,9 +116,9 @@ fn nothing_is_taken_back_that_may_leave_again() {
     let message_id = request.extension.request.expect("it has an id").message_id;
     let first_theirs = u64::from(a.settings().first_theirs.bits());
     let answer = |seq: u64, ack: u64| {
-        let numbers = Numbers { seq: Some(Sequence::of(first_theirs + seq)), ack: Some(Sequence::of(ack)) };
         let mut packet = Packet::default();
-        packet.header = Header { numbers, mode: Mode::AntiSendOk, ..packet.header };
+        packet.header.mode = Mode::AntiSendOk;
+        packet.number(Some(FullSequence::of(first_theirs + seq)), Some(FullSequence::of(ack)));
         packet.extension.connection = a.settings().ours;
         packet.extension.grant = Some(Grant { message_id, destination_id: 0, granted: 0 });
         packet
@@ -150,7 +150,7 @@ fn a_reset_ends_well_only_who_has_nothing_to_lose() {
         }
         assert_eq!(packets(&mut a, 0).len(), 1 + usize::from(closes));
         let mut reset = Packet::default();
-        reset.header.numbers = Numbers::ack(Sequence::of(ack));
+        reset.number(None, Some(FullSequence::of(ack)));
         (reset.extension.rst, reset.extension.duplicate) = (true, duplicate);
         reset.extension.connection = a.settings().theirs;
         let _ = a.handle_datagram(0, &reset);
@@ -181,7 +181,7 @@ fn sends_that_are_refused_change_nothing() {
     assert_eq!(left, [0, 1]);
     assert_eq!(end.send(short(2)), Err(SendError::Full { sends_max: 2 }), "they have not come");
     let mut ack = Packet::default();
-    ack.header.numbers = Numbers::ack(Sequence::of(1));
+    ack.number(None, Some(FullSequence::of(1)));
     let _ = end.handle_datagram(0, &ack);
     end.send(short(2)).expect("there is room");
     end.close(SECOND);

@@ -1,13 +1,13 @@
 //! What a peer may say of a message that has an id: everything that does not fit it is counted, and nothing comes of it.
 
 use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
-use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
+use mpjdev_proto::datagram::header::{Header, Mode};
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::sending::{Cancel, Send};
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;
 
@@ -24,9 +24,8 @@ impl End {
 
     /// The peer's next packet.
     fn take(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> Verdict {
-        let numbers = Numbers { seq: Some(Sequence::of(self.next)), ack: None };
-        let mut packet =
-            Packet { header: Header { numbers, mode, len, ..Header::default() }, ..Packet::default() };
+        let mut packet = Packet { header: Header { mode, len, ..Header::default() }, ..Packet::default() };
+        packet.number(Some(FullSequence::of(self.next)), None);
         fill(&mut packet);
         packet.check().expect("no packet that a parser refuses");
         self.next += 1;
@@ -84,7 +83,7 @@ fn granted_parts_must_fit_their_message() {
     end.connection.matched(id).expect("it waits for that");
     end.refuses(Fragment { message_id: 6, ..right }, 10);
     end.refuses(Fragment { total: TOTAL + 1, ..right }, 10);
-    end.refuses(Fragment { destination_id: destination_id + (1 << 16), ..right }, 10);
+    end.refuses(Fragment { destination_id: destination_id + (1 << 22), ..right }, 10);
     end.refuses(Fragment { destination_id: destination_id + 1, ..right }, 10);
     end.refuses(right, 0);
     let continued =

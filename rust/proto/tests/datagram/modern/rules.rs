@@ -1,14 +1,14 @@
 //! The rules of acknowledgments and of what leaves (5.3 to 5.8), one by one, without a network.
 
-use mpjdev_proto::datagram::extension::{Extension, Request};
-use mpjdev_proto::datagram::header::{Header, Numbers};
+use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
+use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::modern::sending::{Completion, Send};
-use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;
 
@@ -24,9 +24,10 @@ fn end(settings: Settings) -> Connection {
 
 /// A packet of the peer with these numbers.
 fn packet(seq: Option<u64>, ack: Option<u64>, extension: Extension) -> Packet {
-    let numbers = Numbers { seq: seq.map(Sequence::of), ack: ack.map(Sequence::of) };
     let len = if seq.is_some() && !extension.fin { 8 } else { 0 };
-    Packet { header: Header { numbers, len, ..Header::default() }, extension }
+    let mut packet = Packet { header: Header { len, ..Header::default() }, extension };
+    packet.number(seq.map(FullSequence::of), ack.map(FullSequence::of));
+    packet
 }
 
 fn data(seq: u64) -> Packet {
@@ -38,6 +39,7 @@ fn ack(ack: u64) -> Packet {
 }
 
 fn nak(ack: u64, sack: u64) -> Packet {
+    let sack = Sack::new(&[sack]);
     let extension = Extension { nak: true, sack: Some(sack), delay_us: Some(0), ..Extension::new(0, 64) };
     packet(None, Some(ack), extension)
 }
@@ -60,8 +62,8 @@ fn send(connection: &mut Connection, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| connection.send(short(number)).expect("there is room"));
 }
 
-fn seqs(packets: &[Packet]) -> Vec<u16> {
-    packets.iter().filter_map(|packet| packet.header.numbers.seq).map(Sequence::bits).collect()
+fn seqs(packets: &[Packet]) -> Vec<u32> {
+    packets.iter().filter_map(Packet::seq).map(FullSequence::bits).collect()
 }
 
 fn arrived(verdict: Verdict) -> ArrivalId {
@@ -338,19 +340,35 @@ fn packets_that_cannot_be_reported_are_not_lost() {
 /// what it cannot name has waited (5.3, 5.5).
 #[test]
 fn acknowledgments_say_what_they_can() {
-    let windows = Settings { receive_window: 200, ..settings() };
-    for (last, named, is_timed) in [(64, 1 << 63, true), (65, 0, false), (66, 0, false)] {
-        let mut end = end(windows);
+    let windows = Settings { receive_window: 4096, ..settings() };
+    let mut beyond = [0; 32];
+    for (last, named, is_timed) in
+        [(64, &[1 << 63][..], true), (65, &[0, 1], true), (130, &[0, 0, 2], true), (2049, &beyond, false)]
+    {
+        let mut end = Connection::new(windows, 0).expect("settings");
         let _ = end.handle_datagram(0, &data(last));
         let said = left(&mut end, 0)[0].extension;
-        assert_eq!((said.nak, said.sack, said.delay_us.is_some()), (true, Some(named), is_timed), "{last}");
+        let expected = (true, Some(Sack::new(named)), is_timed);
+        assert_eq!((said.nak, said.sack, said.delay_us.is_some()), expected, "{last}");
     }
+    beyond[31] = 1 << 63;
+    let mut longest = end(windows);
+    let _ = longest.handle_datagram(0, &data(2048));
+    assert_eq!(left(&mut longest, 0)[0].extension.sack, Some(Sack::new(&beyond)));
+    // Where the shortest datagrams have no room for all of it, one of them says what it can, and that is all.
+    let mut shortest = end(Settings { datagram_len_max: DATAGRAM_LEN_MIN, ..windows });
+    let _ = shortest.handle_datagram(0, &data(2000));
+    let said = left(&mut shortest, 0);
+    assert_eq!(
+        said.iter().map(|packet| packet.extension.sack).collect::<Vec<_>>(),
+        [Some(Sack::new(&[0; 5]))]
+    );
     let mut end = end(windows);
     // Its parts fill their packets.
-    end.send(Send { len: 3 * 1152, ..short(0) }).expect("there is room");
+    end.send(Send { len: 3 * 1144, ..short(0) }).expect("there is room");
     let _ = end.handle_datagram(0, &data(1));
     let packets = left(&mut end, 0);
     let (pure, parts) = packets.split_last().expect("packets");
     assert!(parts.len() == 3 && parts.iter().all(|part| part.extension.nak && part.extension.sack.is_none()));
-    assert!(pure.header.numbers.seq.is_none() && pure.extension.sack == Some(1), "{pure:?}");
+    assert!(pure.header.numbers.seq.is_none() && pure.extension.sack == Some(Sack::new(&[1])), "{pure:?}");
 }

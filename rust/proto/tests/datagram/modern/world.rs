@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::modern::settings::Settings;
 use mpjdev_proto::datagram::modern::time::{MICROSECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::sequence::FullSequence;
 
 /// What a program does with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +98,8 @@ pub(crate) fn short(number: u64) -> Send {
 /// A world of two ends alike.
 pub(crate) fn world(seed: u64, settings: Settings, impairment: &str) -> World {
     let mut random = Random::new(seed);
-    let [a, b] = [random.bits() as u32, random.bits() as u32];
-    let [first_a, first_b] = [random.bits() as u16, random.bits() as u16].map(Sequence::from_bits);
+    let [a, b] = [random.bits(), random.bits()];
+    let [first_a, first_b] = [random.bits(), random.bits()].map(FullSequence::of);
     let settings_a = Settings { ours: a, theirs: b, first_ours: first_a, first_theirs: first_b, ..settings };
     let settings_b = Settings { ours: b, theirs: a, first_ours: first_b, first_theirs: first_a, ..settings };
     let impairment: Impairment = impairment.parse().expect("an impairment");

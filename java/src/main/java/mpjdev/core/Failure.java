@@ -32,6 +32,8 @@ public final class Failure extends RuntimeException {
     public static final int BAD_ARGUMENT = 12;
     /** Finishing could not deliver everything. */
     public static final int UNDELIVERED = 13;
+    /** A collective operation on the communicator was left unfinished. */
+    public static final int ABANDONED = 14;
 
     private static final long serialVersionUID = 1L;
 

@@ -20,6 +20,9 @@ public final class Native {
     /** Flag: the byte order of the direct buffer argument is not this machine's. */
     public static final int FOREIGN = 4;
 
+    /** Flag of a view: its section is prepared, and neither made part of the message nor passed. */
+    public static final int STAGED = 8;
+
     /** Any source. */
     public static final int ANY_SOURCE = -2;
     /** Any tag. */

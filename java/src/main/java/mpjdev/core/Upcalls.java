@@ -2,8 +2,9 @@ package mpjdev.core;
 
 /** What native code asks of Java, all of it on threads that Java gave it and outside any hot path. */
 final class Upcalls {
-    /** How long to wait for buffers that the collector has found to give their memory back. */
-    private static final int RECLAIM_MILLIS = 100;
+    private static final Reclaiming RECLAIMING = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc);
+
+    private static final Reclaiming ROOM = new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc);
 
     private Upcalls() {}
 
@@ -14,14 +15,17 @@ final class Upcalls {
 
     /** Has unreachable buffers close, as far as a collection and a short wait can. */
     static boolean reclaim() {
-        long before = Native.usedMemory();
-        System.gc();
-        long end = System.nanoTime() + RECLAIM_MILLIS * 1_000_000L;
-        // A condition with a deadline: the Cleaner closes buffers in its own time.
-        while (Native.usedMemory() >= before && System.nanoTime() < end) {
-            Thread.onSpinWait();
-            Thread.yield();
-        }
-        return true;
+        return RECLAIMING.run();
+    }
+
+    /** Has unreachable files and sockets close, as far as a collection and a short wait can. */
+    static boolean makeRoom() {
+        return ROOM.run();
+    }
+
+    /** Descriptors of this process; the most there can be where none is left to count them with. */
+    private static long openDescriptors() {
+        String[] open = new java.io.File("/proc/self/fd").list();
+        return open == null ? Long.MAX_VALUE : open.length;
     }
 }

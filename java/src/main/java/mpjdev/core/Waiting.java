@@ -40,6 +40,8 @@ public final class Waiting {
         }
         try {
             return (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());
+        } catch (Error e) {
+            throw e; // of the JVM: the stack is used up
         } catch (Throwable t) {
             throw new AssertionError("Thread.isVirtual() throws nothing", t);
         }

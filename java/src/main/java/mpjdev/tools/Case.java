@@ -65,6 +65,18 @@ enum Case {
             return new Windows.Busy(world, octets);
         }
     },
+    SEND_COMPUTE("send-compute", "sender computes behind it", 1, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Computing.Sender(world, octets);
+        }
+    },
+    RECV_COMPUTE("recv-compute", "receiver computes behind irecv", 1, 1 << 10) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Computing.Receiver(world, octets);
+        }
+    },
     RING("ring", "ring, one hop", Rounds.PER_TIME, 8, 1 << 10) {
         @Override
         Work work(Comm world, int octets) {

@@ -56,7 +56,7 @@ class WaitingTest {
         Arrays.sort(last);
         // A park may end early without a reason, and as late as the machine likes.
         assertTrue(nanos[nanos.length / 2] >= TimeUnit.MICROSECONDS.toNanos(900), Arrays.toString(nanos));
-        assertTrue(last[0] < TimeUnit.MILLISECONDS.toNanos(200), Arrays.toString(last));
+        assertTrue(last[0] < TimeUnit.SECONDS.toNanos(10), Arrays.toString(last));
     }
 
     @Test

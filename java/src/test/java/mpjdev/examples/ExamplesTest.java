@@ -14,6 +14,7 @@ import java.util.stream.Collectors;
 import mpjdev.Comm;
 import mpjdev.Fork;
 import mpjdev.Mpjrun;
+import mpjdev.Wait;
 import mpjdev.examples.Decomposition.Part;
 import mpjdev.examples.Decomposition.Side;
 import mpjdev.examples.Traffic.Kind;
@@ -171,10 +172,12 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldRewriteTheProgressLineOnATerminalOnly() throws InterruptedException {
+    void shouldRewriteTheProgressLineOnATerminalOnly() throws Exception {
         Progress progress = new Progress(new PrintStream(out, true), true);
-        Thread.sleep(110);
-        progress.sweeps("x", 10, 1);
+        Wait.until("a line is due", () -> {
+            progress.sweeps("x", 10, 1);
+            return out.size() > 0;
+        });
         progress.end();
         String text = out.toString(StandardCharsets.UTF_8);
         assertTrue(text.startsWith("\r  x: sweep 10,") && text.endsWith(" \r") && !text.contains("\n"), text);

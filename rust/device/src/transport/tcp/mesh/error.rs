@@ -43,9 +43,7 @@ pub enum MeshError {
         fault: Fault,
     },
     /// The address that one's own connections are to come from cannot be used.
-    #[error(
-        "cannot connect to host {host} at {address} from {bind}: {error}; this must be an address of this machine, with a free port"
-    )]
+    #[error("cannot connect to host {host} at {address} from {bind}: {error}; {}", bind_advice(error))]
     Bind {
         /// The host.
         host: u32,
@@ -57,9 +55,7 @@ pub enum MeshError {
         error: io::Error,
     },
     /// A host's address cannot be connected to, now or later.
-    #[error(
-        "cannot connect to host {host} at {address}: {error}; the address that it announces must be one that this machine has a way to"
-    )]
+    #[error("cannot connect to host {host} at {address}: {error}; {}", connect_advice(error))]
     Connect {
         /// The host.
         host: u32,
@@ -96,6 +92,20 @@ impl MeshError {
             MeshError::Bind { .. } | MeshError::Interrupted | MeshError::System { .. } => None,
         }
     }
+}
+
+const NOT_HERE: &str = "this must be an address of this machine";
+const NO_WAY: &str = "the address that it announces must be one that this machine has a way to";
+const NO_PORT: &str = "all ports for connections to there are in use, or were in the last minute; \
+    the sysctl net.ipv4.ip_local_port_range sets which there are";
+
+fn bind_advice(error: &io::Error) -> &'static str {
+    if Errno::from_io_error(error) == Some(Errno::ADDRINUSE) { NO_PORT } else { NOT_HERE }
+}
+
+/// The system says that the address is not available when no port is left to connect from.
+fn connect_advice(error: &io::Error) -> &'static str {
+    if Errno::from_io_error(error) == Some(Errno::ADDRNOTAVAIL) { NO_PORT } else { NO_WAY }
 }
 
 /// How far a host came that is not connected.

@@ -254,6 +254,7 @@ impl Meeting<'_, '_> {
             .filter_map(|((number, _), socket)| self.plan.warning_of(number, socket.as_ref()?))
             .collect();
         warnings.extend(self.incoming.into_warnings());
+        self.sockets.iter().flatten().for_each(|socket| socket::unpace_within_machine(socket.as_fd()));
         Connected { sockets: self.sockets, warnings }
     }
 }

@@ -1,18 +1,17 @@
 //! Connections to hosts with lower numbers.
 
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
+use rustix::net::connect;
 use rustix::net::sockopt::socket_error;
-use rustix::net::{bind, connect};
 
 use super::error::{Absence, MeshError};
 use super::handshake::Handshake;
-use super::socket::{Ended, Talk, is_its_own_peer, open, prepare};
+use super::socket::{Ended, Talk, bind_to, is_its_own_peer, open, prepare};
 use super::{Arrival, Plan, Watched, nonce};
 
 /// How long after a connection that failed the next one is tried, at first and at last.
@@ -99,7 +98,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         prepare(socket.as_fd(), self.plan.silence_max)
             .map_err(|errno| MeshError::system("set the options of a socket", errno))?;
         if let Some(from) = self.plan.bind.filter(|from| from.is_ipv4() == address.is_ipv4()) {
-            bind(&socket, &SocketAddr::new(from, 0)).map_err(|errno| MeshError::Bind {
+            bind_to(socket.as_fd(), from).map_err(|errno| MeshError::Bind {
                 host: self.host,
                 address,
                 bind: from,

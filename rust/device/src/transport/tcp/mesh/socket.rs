@@ -9,13 +9,15 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt::{
-    set_socket_keepalive, set_socket_reuseaddr, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
-    set_tcp_nodelay, set_tcp_user_timeout,
+    set_socket_keepalive, set_socket_reuseaddr, set_tcp_congestion, set_tcp_keepcnt, set_tcp_keepidle,
+    set_tcp_keepintvl, set_tcp_nodelay, set_tcp_user_timeout,
 };
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getpeername, getsockname, recv, send,
     socket_with,
 };
+
+use mpjdev_sys::stream;
 
 use super::handshake::{Fault, Handshake, PROOF_LEN};
 
@@ -26,6 +28,8 @@ const BACKLOG: i32 = 4096;
 const KEEP_IDLE: Duration = Duration::from_secs(10);
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_COUNT: u32 = 3;
+/// The congestion control of connections within a machine, which every process may choose.
+pub(super) const WITHIN_MACHINE: &str = "reno";
 /// The system counts in seconds.
 const KEEP_MIN: Duration = Duration::from_secs(1);
 
@@ -69,6 +73,31 @@ fn listen_at(address: SocketAddr) -> Result<OwnedFd, Errno> {
 pub(super) fn open(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     socket_with(family, SocketType::STREAM, FLAGS, None)
+}
+
+/// A socket that is to connect from an address.
+///
+/// # Errors
+/// The address is none of this machine's; the system refuses.
+pub(super) fn bind_to(socket: BorrowedFd<'_>, from: IpAddr) -> Result<(), Errno> {
+    // A port that is taken here is taken for all destinations, and for a minute after the connection has ended. A system that does
+    // not know the option takes one.
+    let _ = stream::bind_without_port(socket);
+    bind(socket, &SocketAddr::new(from, 0))
+}
+
+/// Has a connection within this machine use a congestion control that only reacts to loss. BBR paces by round trips of microseconds
+/// there. Other connections keep what the system has set.
+pub(super) fn unpace_within_machine(socket: BorrowedFd<'_>) {
+    let address = |name: Result<rustix::net::SocketAddrAny, Errno>| SocketAddr::try_from(name.ok()?).ok();
+    let here = address(getsockname(socket));
+    let there = address(getpeername(socket).and_then(|name| name.ok_or(Errno::NOTCONN)));
+    let (Some(here), Some(there)) = (here, there) else { return };
+    let there = there.ip().to_canonical();
+    if there.is_loopback() || here.ip().to_canonical() == there {
+        // It is only faster.
+        let _ = set_tcp_congestion(socket, WITHIN_MACHINE);
+    }
 }
 
 /// The next connection that was made to the listener, and where it comes from.

@@ -20,6 +20,7 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
         rank,
         sockets,
         address: (Ipv4Addr::LOCALHOST, 0).into(),
+        ports: &(0..=0),
         // One of them wants checksums.
         terms: Terms {
             datagram_len_max: 8968 - 8 * rank as usize,
@@ -32,18 +33,113 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
     }
 }
 
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Rank 0 meets rank 1, which says this and no more.
 fn met(said: &[u8]) -> Result<Job, MeetingError> {
+    met_within(said, LONG)
+}
+
+fn met_within(said: &[u8], time: Duration) -> Result<Job, MeetingError> {
     let [own, theirs] = pair();
     assert_eq!(rustix::io::write(&theirs, said), Ok(said.len()));
-    meet(&meeting(0, &[None, Some(own)], Duration::from_millis(20)), &mut Patient)
+    meet(&meeting(0, &[None, Some(own)], time), &mut Patient)
+}
+
+/// What rank 1 does: sends datagrams from this socket, and says these words about those of rank 0.
+#[derive(Clone, Copy)]
+struct Peer<'a> {
+    socket: &'a UdpSocket,
+    datagrams: &'a [&'a [u8]],
+    sends_probe: bool,
+    words: &'a [u8],
+}
+
+impl Peer<'_> {
+    /// As [`met`], with a peer that says this and does the rest; its connection is open until the end.
+    fn met(&self, said: Introduction, after: Duration) -> Result<Job, MeetingError> {
+        let [own, theirs] = pair();
+        rustix::io::write(&theirs, &said.emit()).expect("sent");
+        std::thread::scope(|scope| {
+            let theirs = &theirs;
+            scope.spawn(move || {
+                let told = told_on(theirs);
+                self.play(theirs, told, told.port);
+            });
+            meet(&meeting(0, &[None, Some(own)], after), &mut Patient)
+        })
+    }
+
+    /// Answers what rank 0 has said on this connection, by datagrams to this port.
+    fn play(&self, theirs: &OwnedFd, told: Introduction, port: u16) {
+        let to = (Ipv4Addr::LOCALHOST, port);
+        if self.sends_probe {
+            let probe = [&b"mpjE"[..], &told.connection.to_be_bytes()].concat();
+            self.socket.send_to(&probe, to).expect("sent");
+        }
+        for datagram in self.datagrams {
+            self.socket.send_to(datagram, to).expect("sent");
+        }
+        rustix::io::write(theirs, self.words).expect("said");
+    }
+}
+
+/// What rank 0 says on this connection.
+fn told_on(theirs: &OwnedFd) -> Introduction {
+    let mut octets = [0; LEN];
+    poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("an introduction");
+    assert_eq!(rustix::io::read(theirs, &mut octets), Ok(LEN));
+    Introduction::parse(&octets, 1, 0).expect("sound")
+}
+
+/// A socket of rank 1, and what it says.
+fn peer_socket() -> (UdpSocket, Introduction) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = socket.local_addr().expect("bound").port();
+    (socket, Introduction { port, ..introduction() })
+}
+
+#[test]
+fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
+    let (socket, said) = peer_socket();
+    let peer = Peer { socket: &socket, datagrams: &[b"one", b"another"], sends_probe: true, words: b"he" };
+    let job = peer.met(said, LONG).expect("met");
+    let from = socket.local_addr().expect("bound");
+    assert_eq!(job.members[1].expect("a member").address, from);
+    // The rest waits in the socket.
+    let kept: Vec<&[u8]> = job.early.iter().map(|(_, octets)| &octets[..]).collect();
+    assert!([&b"one"[..], b"another"].starts_with(&kept), "{kept:?}");
+    assert!(job.early.iter().all(|(source, _)| *source == from));
+}
+
+#[test]
+fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let peer = Peer { socket: &socket, datagrams: &[], sends_probe: false, words: b"he" };
+    // None of the peer's, which says that no more come.
+    let error = peer.met(said, LONG).expect_err("nothing has come");
+    let MeetingError::Echo { peer: 1, from: named, to } = error else { panic!("{error}") };
+    assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
+    let text = error.to_string();
+    assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
+    assert!(text.contains(&to.to_string()), "{text}");
+    // Of this rank's, the peer says nothing.
+    let unheard = Peer { sends_probe: true, words: b"e", ..peer };
+    let error = unheard.met(said, Duration::from_millis(200)).expect_err("nobody has heard");
+    assert!(matches!(error, MeetingError::Echo { peer: 1, to, .. } if to == from), "{error}");
+    for words in [&b"hh"[..], b"x", b"ee"] {
+        let error = Peer { sends_probe: true, words, ..peer }.met(said, LONG).expect_err("not such words");
+        assert!(matches!(error, MeetingError::Word { peer: 1, .. }), "{error}");
+    }
 }
 
 fn introduction() -> Introduction {
     Introduction {
         port: 4711,
-        connection: 0xabcd_e000,
-        first: Sequence::of(0x7ffe),
+        connection: 0x1234_5678_abcd_e000,
+        first: FullSequence::of(0x7654_3210),
         datagram_len_max: 1472,
         window: 9,
         max_ack_delay: 25_000_000,
@@ -55,10 +151,11 @@ fn introduction() -> Introduction {
 fn an_introduction_is_these_octets() {
     let octets = [
         b"mpjU".as_slice(),
-        &[0, 0, 0, 1],
+        &[0, 0, 0, 3],
         &[0, 0, 0x12, 0x67],
+        &[0x12, 0x34, 0x56, 0x78],
         &[0xab, 0xcd, 0xe0, 0x00],
-        &[0, 0, 0x7f, 0xfe],
+        &[0x76, 0x54, 0x32, 0x10],
         &[0, 0, 5, 0xc0],
         &[0, 0, 0, 9],
         &[0, 0, 0x61, 0xa8],
@@ -98,7 +195,7 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
             assert_eq!(to.is_checked, rank == 1 || peer == 1, "where one of both wants them");
         }
     }
-    let numbers: std::collections::HashSet<u32> =
+    let numbers: std::collections::HashSet<u64> =
         jobs.iter().flat_map(|job| job.members.iter().flatten().map(|member| member.ours)).collect();
     assert_eq!(numbers.len(), 6, "no two connections are called alike");
 }
@@ -110,21 +207,21 @@ fn what_a_peer_cannot_say_is_named() {
         other => panic!("{said:?}: {other:?}"),
     };
     let sound = introduction();
-    assert!(met(&sound.emit()).is_ok());
+    assert!(matches!(met(&sound.emit()), Err(MeetingError::Echo { peer: 1, .. })));
     assert_eq!(value(Introduction { port: 0, ..sound }), ("its port", 0));
-    assert_eq!(value(Introduction { connection: 7, ..sound }), ("its connection's number", 7));
+    assert_eq!(value(Introduction { connection: 7, ..sound }), ("the rank in its connection id", 7));
     assert_eq!(value(Introduction { datagram_len_max: 3, ..sound }), ("the longest datagram", 3));
     assert_eq!(value(Introduction { window: 0, ..sound }), ("the window", 0));
     assert_eq!(value(Introduction { window: 8193, ..sound }), ("the window", 8193));
     let delay = ("the longest wait of an acknowledgment", 1_000_001);
     assert_eq!(value(Introduction { max_ack_delay: 1_000_001_000, ..sound }), delay);
     let mut octets = sound.emit();
-    octets[35] = 2;
+    octets[39] = 2;
     let error = met(&octets).expect_err("no yes and no no");
     let MeetingError::Value { field, value, .. } = error else { panic!("{error}") };
     assert_eq!((field, value), ("whether packets have checksums", 2));
     let mut octets = sound.emit();
-    octets[17] = 1;
+    octets[20] = 0x80;
     assert!(matches!(met(&octets), Err(MeetingError::Value { field: "the first sequence number", .. })));
     for at in 0..8 {
         let mut octets = sound.emit();
@@ -136,7 +233,7 @@ fn what_a_peer_cannot_say_is_named() {
 #[test]
 fn who_says_too_little_or_leaves_is_named() {
     let said = introduction().emit();
-    let error = met(&said[..LEN - 1]).expect_err("not all");
+    let error = met_within(&said[..LEN - 1], Duration::from_millis(20)).expect_err("not all");
     assert!(matches!(error, MeetingError::Silent { peer: 1, .. }), "{error}");
     assert_eq!(error.peer(), Some(1));
     let [own, theirs] = pair();
@@ -148,12 +245,13 @@ fn who_says_too_little_or_leaves_is_named() {
     assert!(matches!(error, Err(MeetingError::Interrupted)), "{error:?}");
 }
 
+/// With and without timestamps, on Ethernet, behind a clamp, and where a peer says next to nothing.
 #[test]
-fn a_port_that_is_taken_is_another_one_then() {
-    let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let address = taken.local_addr().expect("bound");
-    let socket = bind(address).expect("another one");
-    assert_ne!(socket.local_addr().expect("bound").port(), address.port());
+fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
+    for (segment_len, expected) in [(1480, 1472), (1320, 1312), (1260, 1248), (1208, 1200), (556, 1200)] {
+        assert_eq!(len_beside(segment_len), expected, "{segment_len}");
+    }
+    assert_eq!(len_beside(usize::MAX), usize::MAX / 8 * 8 - 8);
 }
 
 /// Proves that ranks tell the ports that a relay has for them, and use each other's; and that nonsense of a relay is named.
@@ -162,14 +260,18 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
     let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
     assert!(relay.is_far);
+    let (asked_sender, asked_ports) = std::sync::mpsc::channel();
     // A rank that meets rank 1, and what it asks the desk, which gives this answer.
     let met_by = |own: OwnedFd, answer: &'static str| {
-        let desk = desk.try_clone().expect("a socket");
+        let (desk, asked_sender) = (desk.try_clone().expect("a socket"), asked_sender.clone());
         let desk = std::thread::spawn(move || {
             let (mut stream, _) = desk.accept().expect("a rank");
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).expect("a line");
             stream.write_all(answer.as_bytes()).expect("sent");
+            let port = line.split_whitespace().last().and_then(|port| port.parse::<u16>().ok());
+            // Nobody wants to know of nonsense.
+            let _ = asked_sender.send(port.expect("a port"));
             line
         });
         let sockets = [None, Some(own)];
@@ -177,16 +279,25 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
         (meet(&meeting, &mut Patient), desk.join().expect("no panic"))
     };
     let [own, theirs] = pair();
-    rustix::io::write(&theirs, &introduction().emit()).expect("sent");
-    let (job, asked) = met_by(own, "0 4000\n");
+    let (socket, said) = peer_socket();
+    rustix::io::write(&theirs, &said.emit()).expect("sent");
+    let peer = Peer { socket: &socket, datagrams: &[], sends_probe: true, words: b"he" };
+    let ((job, asked), told) = std::thread::scope(|scope| {
+        let (peer, theirs) = (&peer, &theirs);
+        let peer = scope.spawn(move || {
+            let (told, port) = (told_on(theirs), asked_ports.recv().expect("the desk was asked"));
+            // As the relay does it.
+            peer.play(theirs, told, port);
+            told
+        });
+        (met_by(own, "0 4000\n"), peer.join().expect("no panic"))
+    });
     let job = job.expect("met");
     let port = job.socket.local_addr().expect("bound").port();
     assert_eq!(asked, format!("0 2 {port}\n"));
-    let mut said = [0; LEN];
-    assert_eq!(rustix::io::read(&theirs, &mut said), Ok(LEN));
-    assert_eq!(Introduction::parse(&said, 1, 0).map(|said| said.port).ok(), Some(4000));
+    assert_eq!(told.port, 4000);
     let member = job.members[1].expect("a member");
-    assert_eq!((member.address.port(), member.path), (4711, Path::UNKNOWN));
+    assert_eq!((member.address.port(), member.path), (said.port, Path::UNKNOWN));
     for nonsense in ["", "0\n", "4000 0\n", "0 0\n", "0 4000 4001\n", "0 70000\n", "0 x\n"] {
         let [own, _theirs] = pair();
         let error = met_by(own, nonsense).0.expect_err("no answer");

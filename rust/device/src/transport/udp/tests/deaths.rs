@@ -3,6 +3,9 @@
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 
+use mpjdev_proto::datagram::extension::Extension;
+use mpjdev_proto::datagram::sequence::FullSequence;
+
 use super::*;
 use crate::transport::PeerState;
 
@@ -47,7 +50,7 @@ fn what_has_come_of_a_rank_that_dies_is_received_before_its_death() {
             header: Fixed { len: message.len() as u32, tag: 1, ..Fixed::default() },
             ..Packet::default()
         };
-        packet.header.numbers.seq = Some(Sequence::of(u64::from(to.first_ours.bits()) + i as u64));
+        packet.number(Some(FullSequence::of(u64::from(to.first_ours.bits()) + i as u64)), None);
         packet.extension.connection = to.theirs;
         let mut datagram = vec![0; HEAD_LEN_MAX + message.len()];
         let len = packet.emit(&message, &mut datagram).expect("a packet");
@@ -126,7 +129,49 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
                     });
                 }
             });
-            assert!(begun.elapsed() < Duration::from_secs(4), "round {round}: {:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(12), "round {round}: {:?}", begun.elapsed());
         }
     }
+}
+
+/// Anybody who sees the packets of a connection can forge a reset. It ends nothing while the line lives, and is counted; and one
+/// with ids that were guessed is not even of this connection.
+#[test]
+fn a_forged_reset_ends_nothing_while_the_line_lives() {
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    let settings = *ranks[0].wire.peer_of(1).expect("a peer").side().connection.settings();
+    let to = ranks[0].wire.socket.local_addr().expect("an address");
+    let forge = |connection: u64, has_seq: bool| {
+        let extension = Extension { rst: !has_seq, ..Extension::new(connection, 9) };
+        let mut packet = Packet { extension, ..Packet::default() };
+        packet.number(has_seq.then_some(settings.first_theirs), Some(settings.first_ours));
+        let mut octets = [0; HEAD_LEN_MAX];
+        let len = packet.emit(&[], &mut octets).expect("a packet");
+        // From the port of rank 1, as only somebody within the network can.
+        ranks[1].wire.socket.send_to(&octets[..len], to).expect("sent");
+    };
+    for bit in [0, 12, 31, 32, 63] {
+        forge(settings.theirs ^ 1 << bit, false);
+        forge(settings.ours ^ 1 << bit, true);
+    }
+    forge(settings.theirs, false);
+    let begun = Instant::now();
+    while ranks[0].counted().unknown < 11 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", ranks[0].counted());
+        std::thread::yield_now();
+    }
+    let counters = ranks[0].wire.counters(1).expect("a peer");
+    assert_eq!((counters.ignored_resets, counters.received, counters.violations), (1, 0, 0), "{counters:?}");
+    ranks[1].send(&message(3, 3.0), 0);
+    let received = ranks[0].receive(1).expect("a message");
+    assert_eq!(octets(&received), octets(&message(3, 3.0)));
+}
+
+/// A rank that gives a peer up ends its line, so that the peer knows though it does not believe resets.
+#[test]
+fn a_peer_that_is_given_up_sees_its_line_end() {
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    ranks[0].wire.close(ranks[0].wire.peer_of(1).expect("a peer"), "a test gives it up");
+    let error = ranks[1].receive(0).expect_err("nobody is there");
+    assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }

@@ -15,7 +15,7 @@ fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
     let settings = *ranks[0].wire.peer_of(1).expect("a peer").side().connection.settings();
     let mut packet =
         Packet { header: Fixed { len: len as u32, tag: 1, ..Fixed::default() }, ..Packet::default() };
-    packet.header.numbers.seq = Some(settings.first_theirs);
+    packet.number(Some(settings.first_theirs), None);
     packet.extension.connection = settings.ours;
     fill(&mut packet);
     let mut octets = vec![0; HEAD_LEN_MAX + len];

@@ -95,14 +95,14 @@ fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
             4 if packet.header.numbers.seq.is_some() => {
                 // No window is so large.
                 let mut beyond = packet;
-                let seq = packet.header.numbers.seq.map(|seq| Sequence::of(u64::from(seq.bits()) + 12_000));
-                beyond.header.numbers.seq = seq;
+                let seq = packet.seq().map(|seq| FullSequence::of(u64::from(seq.bits()) + 12_000));
+                beyond.number(seq, packet.ack());
                 all.push(emit(&beyond));
             }
             5 if packet.header.numbers.ack.is_some() => {
                 let mut ahead = packet;
-                let ack = packet.header.numbers.ack.map(|ack| Sequence::of(u64::from(ack.bits()) + 9000));
-                ahead.header.numbers.ack = ack;
+                let ack = packet.ack().map(|ack| FullSequence::of(u64::from(ack.bits()) + 9000));
+                ahead.number(packet.seq(), ack);
                 all.push(emit(&ahead));
             }
             _ => {}
@@ -185,7 +185,7 @@ fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
     let error = old[0].receive(1).expect_err("it is another rank's port");
     let DeviceError::PeerFailed { rank: 1, why } = error else { panic!("{error}") };
     assert!(why.contains("the peer knows no such connection"), "{why}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "before it was silent for too long: {why}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "before it was silent for too long: {why}");
     // The new ranks have nothing to do with it.
     assert!(new[1].counted().unknown > 0, "{:?}", new[1].counted());
     new[0].send(&message(5, 5.0), 1);
@@ -215,7 +215,7 @@ fn the_last_acknowledgment_may_be_lost() {
         ranks[0].receive(1).expect("a message");
         let begun = Instant::now();
         assert_eq!(ranks[1].comm.finish(&mut Patient), Ok(()));
-        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
         assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
         let counters = ranks[1].wire.counters(0).expect("a peer");
         assert!(counters.retransmitted > 0, "{counters:?}");
@@ -243,6 +243,30 @@ fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
         });
         assert_eq!(last.comm.finish(&mut Patient), Ok(()));
     });
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     assert!(!matches!(last.wire.peer(0), PeerState::Failed(_)), "{:?}", last.wire.peer(0));
+}
+
+/// From the last messages on nothing arrives: the sender's finish names what is not acknowledged.
+#[test]
+fn finish_names_messages_that_are_not_acknowledged() {
+    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let relay = Relay::between(&mut jobs, Box::new(|_, octets| vec![octets]));
+    let config = Config { finish_patience: Duration::from_millis(200), ..Config::default() };
+    let ranks = ranks_with(jobs, Pump::Runs, config);
+    ranks[0].send(&message(1, 1.0), 1);
+    assert!(ranks[1].receive(0).is_ok());
+    let begun = Instant::now();
+    while ranks[0].wire.leaving().is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(40), "the first message is not acknowledged");
+        for rank in &ranks {
+            rank.comm.leftovers();
+        }
+    }
+    relay.tamper(Box::new(|_, _| Vec::new()));
+    ranks[0].send(&message(1, 2.0), 1);
+    ranks[0].send(&message(1, 3.0), 1);
+    let lost = 2 * message(1, 2.0).first_len() as u64;
+    let error = ranks[0].comm.finish(&mut Patient).expect_err("two messages are lost");
+    assert_eq!(error, DeviceError::Unacked { rank: 1, ranks: 1, messages: Some(2), octets: lost });
 }

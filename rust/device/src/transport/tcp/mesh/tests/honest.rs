@@ -214,3 +214,35 @@ fn an_address_of_another_machine_cannot_be_listened_at() {
     assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
     assert!(error.to_string().starts_with("cannot listen at 192.0.2.1"), "{error}");
 }
+
+/// A port that is reserved before the connection is reserved for all destinations.
+#[test]
+fn bind_takes_no_port_before_the_connection() {
+    let socket = socket::open(&SocketAddr::new(v4(2), 0)).expect("a socket");
+    socket::bind_to(socket.as_fd(), v4(2)).expect("an address of this machine");
+    let name = rustix::net::getsockname(&socket).expect("a name");
+    assert_eq!(SocketAddr::try_from(name).expect("an address"), SocketAddr::new(v4(2), 0));
+}
+
+#[test]
+fn lack_of_ports_is_named_and_a_foreign_address_too() {
+    let address = SocketAddr::new(v4(3), 7);
+    let bind = |errno: Errno| MeshError::Bind { host: 1, address, bind: v4(2), error: errno.into() };
+    let connect = |errno: Errno| MeshError::Connect { host: 1, address, error: errno.into() };
+    for error in [bind(Errno::ADDRINUSE), connect(Errno::ADDRNOTAVAIL)] {
+        assert!(error.to_string().contains("net.ipv4.ip_local_port_range"), "{error}");
+    }
+    assert!(bind(Errno::ADDRNOTAVAIL).to_string().ends_with("this must be an address of this machine"));
+    assert!(connect(Errno::NETUNREACH).to_string().ends_with("must be one that this machine has a way to"));
+}
+
+/// Whatever the machine's default is.
+#[test]
+fn connections_within_the_machine_are_not_paced() {
+    for connected in connect_all(Job::ours(2), all) {
+        for socket in connected.sockets.iter().flatten() {
+            let control = rustix::net::sockopt::tcp_congestion(socket).expect("a name");
+            assert_eq!(control, socket::WITHIN_MACHINE);
+        }
+    }
+}

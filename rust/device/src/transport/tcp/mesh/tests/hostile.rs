@@ -294,14 +294,16 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     wait_until_closed(&somebody);
 }
 
-/// Each octet comes well within any time that one could wait for an octet.
+/// Each octet comes within the time that a stranger has for all of them, which are never complete.
 #[test]
 fn who_says_an_octet_now_and_then_is_not_waited_for() {
-    let limits = Limits { stranger_time: Duration::from_millis(100), ..Limits::default() };
+    const TIME: Duration = Duration::from_secs(1);
+    let limits = Limits { stranger_time: TIME, ..Limits::default() };
     let warnings = withstands(Job::ours(2), limits, |at| {
         let slow = stranger(v4(9), at);
-        slow.set_read_timeout(Some(Duration::from_millis(10))).expect("an option");
-        for octet in b"\0\0\0\x01mpjmesh\x010123456789abcdef".iter().chain([0; 1000].iter()) {
+        slow.set_read_timeout(Some(TIME / 2)).expect("an option");
+        let said = b"\0\0\0\x01mpjmesh\x010123456789abcdef".iter().chain([0; PROOF_LEN - 1].iter());
+        for octet in said {
             let mut stream = &slow;
             let sent = stream.write_all(&[*octet]);
             match stream.read(&mut [0; GREETING_LEN]) {
@@ -312,8 +314,10 @@ fn who_says_an_octet_now_and_then_is_not_waited_for() {
         }
         panic!("it may go on");
     });
+    // On a busy machine host 1 itself may have been slow, and tried again.
     let why = refusals(&warnings);
-    assert!(matches!(why[..], [Refusal::Slow { .. }]), "{why:?}");
+    assert!(!why.is_empty() && why.iter().all(|why| matches!(why, Refusal::Slow { .. })), "{why:?}");
+    assert!(warnings.iter().any(|warning| warning.to_string().contains("127.0.0.9")), "{warnings:?}");
 }
 
 /// Their time is not over: room is made for others.

@@ -9,11 +9,21 @@ fn absence(error: MeshError) -> (u32, Absence, Vec<u32>) {
     }
 }
 
+/// What a host of a job says at the first deadline at which it gives this reason.
+fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<OwnedFd>)) -> MeshError {
+    let mut errors = SHORTS.into_iter().map(|time| {
+        let (mut job, _kept) = job();
+        connect(job.mesh(number, time), &mut Patient).expect_err("not all are there")
+    });
+    let is_it = |error: &MeshError| matches!(error, MeshError::Absent { why: said, .. } if *said == why);
+    errors.find(is_it).unwrap_or_else(|| panic!("not {why:?} within {SHORTS:?}"))
+}
+
 #[test]
 fn a_host_that_does_not_come_is_named_at_the_deadline() {
     let mut job = Job::ours(4);
     let at = job.hosts[1].address;
-    let error = connect(job.mesh(0, SHORT), &mut Patient).expect_err("nobody came");
+    let error = connect(job.mesh(0, SHORTS[0]), &mut Patient).expect_err("nobody came");
     let text = error.to_string();
     assert!(text.starts_with(&format!("host 1 at {at} did not connect within 0.")), "{text}");
     assert!(text.contains(" s; its site may not have started, or a firewall is between"), "{text}");
@@ -32,9 +42,11 @@ fn of_many_hosts_that_do_not_come_some_are_named() {
 #[test]
 fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
     for is_ours in [true, false] {
-        let mut job = Job::new(&[v4(61), v4(62), v4(63)], |_| is_ours);
-        drop((job.listener(0), job.listener(1)));
-        let error = connect(job.mesh(2, SHORT), &mut Patient).expect_err("nobody is there");
+        let error = at_the_deadline(2, Absence::Unreachable(Errno::CONNREFUSED), || {
+            let mut job = Job::new(&[v4(61), v4(62), v4(63)], |_| is_ours);
+            drop((job.listener(0), job.listener(1)));
+            (job, None)
+        });
         assert!(error.to_string().contains("could not be reached (Connection refused"), "{error}");
         assert_eq!(absence(error), (0, Absence::Unreachable(Errno::CONNREFUSED), vec![1]));
     }
@@ -43,12 +55,13 @@ fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
 /// The system takes the connection for a host that is slow, or for another program.
 #[test]
 fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
-    let mut job = Job::ours(2);
-    let silent = job.listener(0);
-    let error = connect(job.mesh(1, SHORT), &mut Patient).expect_err("no answer");
+    let error = at_the_deadline(1, Absence::Mute, || {
+        let mut job = Job::ours(2);
+        let silent = job.listener(0);
+        (job, Some(silent))
+    });
     assert!(error.to_string().contains("took the connection but did not answer"), "{error}");
     assert_eq!(absence(error), (0, Absence::Mute, vec![]));
-    drop(silent);
 }
 
 /// The first connections find nobody; patience is what tells that they did.

@@ -1,0 +1,111 @@
+package mpjdev.tools;
+
+import mpjdev.Buffer;
+import mpjdev.Comm;
+import mpjdev.ReadBuffer;
+import mpjdev.Request;
+import mpjdev.WriteBuffer;
+
+/**
+ * One way from or to rank 1, which computes behind its call without calling mpjdev. It has slept before. Only that way counts,
+ * which rank 0 measures.
+ */
+abstract class Computing extends Work.WithArray {
+    /** Longer than a progress thread sleeps. */
+    private static final long COMPUTING_NANOS = 100_000_000;
+    /** How much longer rank 0 rests, so that rank 1 waits asleep. */
+    private static final long ASLEEP_MILLIS = 20;
+
+    private final WriteBuffer begin = new WriteBuffer(Buffer.SECTION_OVERHEAD);
+    private final ReadBuffer begun = new ReadBuffer(Buffer.SECTION_OVERHEAD);
+
+    Computing(Comm world, int octets) {
+        super(world, octets);
+        write();
+    }
+
+    @Override
+    final void run(long times) throws Exception {
+        nanos = 0;
+        for (long i = 0; i < times && other >= 0; i++) {
+            if (me == 0) {
+                Thread.sleep(COMPUTING_NANOS / 1_000_000 + ASLEEP_MILLIS);
+                nanos += measured();
+            } else {
+                world.recv(begun, 0, TAG);
+                answer();
+            }
+        }
+    }
+
+    /** What rank 0 does once rank 1 is asleep; gives the nanoseconds that count. */
+    abstract long measured() throws Exception;
+
+    /** What rank 1 does then. */
+    abstract void answer();
+
+    final void begin() {
+        world.send(begin, 1, TAG);
+    }
+
+    static void compute() {
+        long from = System.nanoTime();
+        while (System.nanoTime() - from < COMPUTING_NANOS) {
+            Thread.onSpinWait();
+        }
+    }
+
+    @Override
+    public void close() {
+        begin.close();
+        begun.close();
+        super.close();
+    }
+
+    /** It sends: from the message that asks for it until it has come. */
+    static final class Sender extends Computing {
+        Sender(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        long measured() {
+            long from = System.nanoTime();
+            begin();
+            world.recv(in, 1, TAG);
+            return System.nanoTime() - from;
+        }
+
+        @Override
+        void answer() {
+            world.send(out, 0, TAG);
+            compute();
+        }
+    }
+
+    /** It has posted a receive: until a synchronous message for that is matched. */
+    static final class Receiver extends Computing {
+        /** Behind this it has posted it. */
+        private static final long POSTED_MILLIS = 5;
+
+        Receiver(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        long measured() throws Exception {
+            begin();
+            Thread.sleep(POSTED_MILLIS);
+            long from = System.nanoTime();
+            world.ssend(out, 1, TAG);
+            return System.nanoTime() - from;
+        }
+
+        @Override
+        void answer() {
+            Request request = world.irecv(in, 0, TAG);
+            compute();
+            request.iwait();
+        }
+    }
+}

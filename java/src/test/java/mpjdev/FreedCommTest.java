@@ -1,0 +1,53 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Messages left in freed communicators keep neither memory nor credit of their sender. */
+@Timeout(150)
+class FreedCommTest {
+    /** Rank 0 sends 400 messages of 100 KB, each in a communicator of its own, and rank 1 receives none of them. */
+    static final class Leaving {
+        private Leaving() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            Comm world = Comm.WORLD;
+            byte[] octets = new byte[100_000];
+            try (WriteBuffer out = new WriteBuffer(8 + 8 + octets.length); ReadBuffer in = new ReadBuffer(8)) {
+                for (int round = 0; round < 400; round++) {
+                    Comm made = world.dup();
+                    if (world.id() == 0) {
+                        out.clear();
+                        out.write(octets, 0, octets.length);
+                        Request sent = made.isend(out, 1, 1);
+                        out.clear();
+                        world.send(out, 1, round);
+                        world.recv(in, 1, round);
+                        sent.iwait();
+                    } else {
+                        world.recv(in, 0, round);
+                        made.free();
+                        out.clear();
+                        world.send(out, 0, round);
+                    }
+                    made.free();
+                }
+            }
+            System.out.println("rank " + world.id() + " is done");
+            Comm.finish();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    void shouldGiveBackWhatIsLeftInFreedCommunicators(String transport) throws Exception {
+        Mpjrun.Job job = new Mpjrun(2).with("--transport", transport).jvm("-Dmpjdev.memory=16m").run(Leaving.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("rank 0 is done", "rank 1 is done"), job.lines(), job::toString);
+    }
+}

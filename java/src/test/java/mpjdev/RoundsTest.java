@@ -1,0 +1,416 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
+import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** A process that is a rank again and again has no more open than one that is it for the first time, without any collection. */
+class RoundsTest {
+    private static final int LENGTH = 100_000;
+    private static final int CAPACITY = LENGTH + Buffer.SECTION_OVERHEAD;
+
+    /** What a process has of the system. */
+    private static final class Footprint {
+        final List<String> descriptors;
+        final long mappings;
+        final long threads;
+        /** KiB of address space. */
+        final long space;
+
+        private Footprint(List<String> descriptors, long mappings, long threads, long space) {
+            this.descriptors = descriptors;
+            this.mappings = mappings;
+            this.threads = threads;
+            this.space = space;
+        }
+
+        static Footprint now() {
+            try {
+                long mappings;
+                try (var lines = Files.lines(Path.of("/proc/self/maps"))) {
+                    mappings = lines.filter(line -> line.contains("memfd:mpjdev-")).count();
+                }
+                long threads;
+                try (var tasks = Files.list(Path.of("/proc/self/task"))) {
+                    threads = tasks.filter(RoundsTest::isOurs).count();
+                }
+                String size = Files.readAllLines(Path.of("/proc/self/status")).stream()
+                        .filter(line -> line.startsWith("VmSize:")).findFirst().orElseThrow();
+                List<String> descriptors;
+                try (var links = Files.list(Path.of("/proc/self/fd"))) {
+                    descriptors = links.map(RoundsTest::target).filter(RoundsTest::isOfTheLibrary).toList();
+                }
+                return new Footprint(descriptors, mappings, threads, Long.parseLong(size.replaceAll("\\D", "")));
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        /** Fails when there is more than there was; the JVM may have mapped some memory of its own. */
+        void check(Footprint first, String when) {
+            assertTrue(descriptors.size() <= first.descriptors.size() && mappings <= first.mappings && threads <= first.threads
+                    && space <= first.space + (256 << 10), () -> when + ": " + this + ", at first " + first);
+        }
+
+        /** The same where the program has more threads of its own each time. */
+        void checkWithoutSpace(Footprint first, String when) {
+            new Footprint(descriptors, mappings, threads, 0).check(first, when);
+        }
+
+        @Override
+        public String toString() {
+            return descriptors.size() + " descriptors " + descriptors + ", " + mappings + " mappings, " + threads + " threads, " + space + " KiB";
+        }
+    }
+
+    /** Whether a thread of this process is the library's; one that has just ended is nobody's. */
+    private static boolean isOurs(Path task) {
+        try {
+            return Files.readString(task.resolve("comm")).startsWith("mpjdev-");
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
+    private static String target(Path link) {
+        try {
+            return Files.readSymbolicLink(link).toString();
+        } catch (IOException e) {
+            return "";
+        }
+    }
+
+    /** Whether it is of a kind that the library opens; files are the JVM's, which reads some now and then. */
+    private static boolean isOfTheLibrary(String target) {
+        return target.matches("(socket:|pipe:|anon_inode:|/memfd:).*");
+    }
+
+    /** Each sends to all others and receives from them. */
+    private static void exchange(Comm world, WriteBuffer out, ReadBuffer in) {
+        int size = world.size();
+        int me = world.id();
+        for (int k = 1; k < size; k++) {
+            Request sent = world.isend(out, (me + k) % size, 1);
+            world.recv(in, (me + size - k) % size, 1);
+            sent.iwait();
+        }
+    }
+
+    /** Joins, exchanges and finishes, and keeps what a careless program keeps. */
+    static final class Rounds {
+        private Rounds() {}
+
+        public static void main(String[] args) {
+            int rounds = Integer.parseInt(args[0]);
+            boolean careless = args.length > 1 && args[1].equals("careless");
+            byte[] data = new byte[LENGTH];
+            List<Object> kept = new ArrayList<>();
+            Footprint first = null;
+            WriteBuffer idle = new WriteBuffer(CAPACITY);
+            for (int round = 0; round < rounds; round++) {
+                Comm.init(args);
+                try (WriteBuffer out = new WriteBuffer(CAPACITY); ReadBuffer in = new ReadBuffer(CAPACITY)) {
+                    out.write(data, 0, LENGTH);
+                    exchange(Comm.WORLD, out, in);
+                    if (careless) {
+                        kept.add(Comm.WORLD.dup());
+                        ReadBuffer never = new ReadBuffer(CAPACITY);
+                        kept.add(Comm.WORLD.irecv(never, Comm.ANY_SOURCE, 99));
+                        kept.add(never);
+                        Comm.WORLD.irecv(new ReadBuffer(16), Comm.ANY_SOURCE, 99).free();
+                        if (round == 0) {
+                            idle.write(data, 0, LENGTH);
+                            idle.clear();
+                        }
+                    }
+                }
+                Comm.finish();
+                if (round == 1) {
+                    first = Footprint.now();
+                } else if (first != null) {
+                    Footprint.now().check(first, "after round " + round);
+                }
+            }
+            kept.forEach(Rounds::use);
+            System.out.println("level");
+            System.out.println(rounds + " rounds: " + Footprint.now());
+        }
+
+        /** What is kept of a rank that has gone answers as it did before. */
+        private static void use(Object kept) {
+            if (kept instanceof Comm) {
+                Comm comm = (Comm) kept;
+                assertTrue(comm.id() < comm.size());
+                assertThrows(NotInitializedException.class, comm::barrier);
+                assertThrows(NotInitializedException.class, comm::dup);
+                assertThrows(NotInitializedException.class, () -> comm.iprobe(0, 1));
+                try (WriteBuffer out = new WriteBuffer(16)) {
+                    assertThrows(NotInitializedException.class, () -> comm.send(out, 0, 1));
+                }
+            } else if (kept instanceof Request) {
+                assertThrows(NotInitializedException.class, ((Request) kept)::iwait);
+            } else {
+                ReadBuffer in = (ReadBuffer) kept;
+                assertEquals(CAPACITY, in.capacity());
+                in.close();
+            }
+        }
+    }
+
+    private static void run(int ranks, String transport, Class<?> main, String... args) throws Exception {
+        Mpjrun run = new Mpjrun(ranks).jvm("-Xmx1g").within(args[0].length() > 3 ? 840 : 120);
+        Job job = (transport.equals("shm") ? run : run.with("--transport", transport)).run(main, args);
+        assertEquals(0, job.status, job::toString);
+        List<String> level = job.lines().stream().filter("level"::equals).toList();
+        assertEquals(Collections.nCopies(ranks, "level"), level, job::toString);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    @Timeout(180)
+    void shouldHaveNothingMoreOpenFromTheSecondRoundOn(String transport) throws Exception {
+        run(3, transport, Rounds.class, "30");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    @Timeout(180)
+    void shouldHaveNothingMoreOpenWhateverTheProgramKeepsOfFormerRounds(String transport) throws Exception {
+        run(2, transport, Rounds.class, "20", "careless");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    @Tag("soak")
+    @Timeout(900)
+    void shouldHaveNothingMoreOpenAfterTenThousandRounds(String transport) throws Exception {
+        run(4, transport, Rounds.class, transport.equals("shm") ? "10000" : "2000");
+    }
+
+    @ParameterizedTest
+    @MethodSource("mpjdev.MpirunTest#launchers")
+    @Timeout(180)
+    void shouldHaveNothingMoreOpenFromTheSecondRoundOnUnderAnMpi(List<String> launcher) throws Exception {
+        Job job = MpirunTest.job(launcher, 2).run(Rounds.class, "20");
+        assertEquals(0, job.status, job::toString);
+        assertEquals(2, job.lines().stream().filter("level"::equals).count(), job::toString);
+    }
+
+    /** In each round another thread exchanges the messages, and idles from then on. */
+    static final class IdleThreads {
+        private IdleThreads() {}
+
+        public static void main(String[] args) throws Exception {
+            Footprint first = null;
+            byte[] data = new byte[LENGTH];
+            for (int round = 0; round < Integer.parseInt(args[0]); round++) {
+                Comm.init(args);
+                ExecutorService pool = Executors.newSingleThreadExecutor(task -> {
+                    Thread thread = new Thread(task);
+                    thread.setDaemon(true);
+                    return thread;
+                });
+                pool.submit(() -> {
+                    try (WriteBuffer out = new WriteBuffer(CAPACITY); ReadBuffer in = new ReadBuffer(CAPACITY)) {
+                        out.write(data, 0, LENGTH);
+                        exchange(Comm.WORLD, out, in);
+                    }
+                }).get();
+                Comm.finish();
+                if (round == 1) {
+                    first = Footprint.now();
+                } else if (first != null) {
+                    Footprint.now().checkWithoutSpace(first, "after round " + round);
+                }
+            }
+            System.out.println("level");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    @Timeout(180)
+    void shouldKeepNoRoundForThreadsThatIdle(String transport) throws Exception {
+        run(2, transport, IdleThreads.class, "15");
+    }
+
+    /** Jobs of threads in one process, one after the other. */
+    static final class Threads {
+        private Threads() {}
+
+        public static void main(String[] args) throws Exception {
+            int rounds = Integer.parseInt(args[0]);
+            byte[] data = new byte[LENGTH];
+            Footprint first = null;
+            for (int round = 0; round < rounds; round++) {
+                Comm.<Exception>runThreads(4, world -> {
+                    try (WriteBuffer out = new WriteBuffer(CAPACITY); ReadBuffer in = new ReadBuffer(CAPACITY)) {
+                        out.write(data, 0, LENGTH);
+                        exchange(world, out, in);
+                        world.dup().barrier();
+                    }
+                });
+                if (round == 1) {
+                    first = Footprint.now();
+                } else if (first != null) {
+                    Footprint.now().check(first, "after job " + round);
+                }
+            }
+            System.out.println("level");
+            System.out.println(rounds + " jobs: " + Footprint.now());
+        }
+    }
+
+    @Test
+    @Timeout(180)
+    void shouldHaveNothingMoreOpenAfterJobsOfThreads() throws Exception {
+        String output = new Fork().run(Threads.class, "40").ok();
+        assertTrue(output.startsWith("level"), output);
+    }
+
+    @Test
+    @Tag("soak")
+    @Timeout(900)
+    void shouldHaveNothingMoreOpenAfterTenThousandJobsOfThreads() throws Exception {
+        String output = new Fork().run(Threads.class, "10000").ok();
+        assertTrue(output.startsWith("level"), output);
+    }
+
+    /** Joins when the program has left no descriptor, but some that nobody uses. */
+    static final class Crowded {
+        private Crowded() {}
+
+        public static void main(String[] args) throws Exception {
+            int spare = Integer.parseInt(args[1]);
+            List<FileInputStream> files = new ArrayList<>();
+            // Whatever classes and libraries that takes.
+            Comm.init(args);
+            Comm.finish();
+            try {
+                while (true) {
+                    files.add(new FileInputStream("/dev/null"));
+                }
+            } catch (IOException e) {
+                // So many descriptors, and no more.
+            }
+            for (int i = 0; i < spare; i++) {
+                files.remove(files.size() - 1).close();
+            }
+            if (args[0].equals("dropped")) {
+                files = null;
+            }
+            try {
+                Comm.init(args);
+            } catch (IllegalStateException e) {
+                System.out.println(e.getMessage());
+                System.out.flush();
+                Runtime.getRuntime().halt(0);
+            }
+            Comm.WORLD.barrier();
+            Comm.finish();
+            System.out.println(files == null ? "joined" : "joined with " + files.size());
+        }
+    }
+
+    private static Job runCrowded(String how, int spare) throws Exception {
+        Mpjrun run = new Mpjrun(2).with("--keep-going").by("ulimit -n 120; exec \"$@\"");
+        return run.run(Crowded.class, how, "" + spare);
+    }
+
+    /** The JVM needs one to load a class; the ranks' segments, sockets and pages need some ten. */
+    @ParameterizedTest
+    @ValueSource(ints = {2, 6})
+    @Timeout(180)
+    void shouldCloseUnusedDescriptorsToJoin(int spare) throws Exception {
+        Job job = runCrowded("dropped", spare);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("joined", "joined"), job.lines(), job::toString);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {2, 6})
+    @Timeout(180)
+    void shouldSayHowManyDescriptorsThereAreWhenTooFewAreLeftToJoin(int spare) throws Exception {
+        Job job = runCrowded("kept", spare);
+        String line = ".*: this process has 1[0-9][0-9] descriptors open and may have 120 \\(ulimit -n\\): close files, or"
+                + " raise the limit; joining a job takes up to two for each rank, and 32";
+        assertEquals(2, job.lines().size(), job::toString);
+        job.lines().forEach(said -> assertTrue(said.matches(line), job::toString));
+    }
+
+    /** Before each init garbage holds nearly all descriptors. */
+    static final class CrowdedAgain {
+        private CrowdedAgain() {}
+
+        public static void main(String[] args) throws Exception {
+            Comm.init(args);
+            Comm.finish();
+            for (int round = 0; round < 6; round++) {
+                List<FileInputStream> files = new ArrayList<>();
+                try {
+                    while (true) {
+                        files.add(new FileInputStream("/dev/null"));
+                    }
+                } catch (IOException e) {
+                    // So many descriptors, and no more.
+                }
+                for (int i = 0; i < 4; i++) {
+                    files.remove(files.size() - 1).close();
+                }
+                files = null;
+                Comm.init(args);
+                Comm.WORLD.barrier();
+                Comm.finish();
+            }
+            System.out.println("joined");
+        }
+    }
+
+    @Test
+    @Timeout(180)
+    void shouldCloseUnusedDescriptorsEachTimeItJoins() throws Exception {
+        Job job = new Mpjrun(2).with("--keep-going").by("ulimit -n 120; exec \"$@\"").run(CrowdedAgain.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("joined", "joined"), job.lines(), job::toString);
+    }
+
+    /** A rank that ends goes through what the process holds; a thread that is no rank uses a buffer meanwhile. */
+    @Test
+    @Timeout(180)
+    void shouldLeaveBuffersOfOtherThreadsAloneWhenRanksEnd() throws Exception {
+        AtomicBoolean isOver = new AtomicBoolean();
+        CompletableFuture<Void> busy = CompletableFuture.runAsync(() -> {
+            try (WriteBuffer out = new WriteBuffer(64)) {
+                while (!isOver.get()) {
+                    out.clear();
+                    out.write(new int[2], 0, 2);
+                }
+            }
+        });
+        for (int job = 0; job < 300; job++) {
+            Comm.runThreads(4, Comm::barrier);
+        }
+        isOver.set(true);
+        busy.get();
+    }
+}

@@ -1,0 +1,92 @@
+package mpjdev;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Very many messages that no receive has matched: a barrier passes, and receives take them from the last tag to the first. */
+@Timeout(170)
+class UnmatchedTest {
+    @ParameterizedTest
+    @CsvSource({"isend, 450000", "issend, 270000"})
+    void shouldReceiveManyUnmatchedMessagesOfThreads(String mode, int count) throws Exception {
+        Comm.<Exception>runThreads(2, world -> Flood.run(world, count, mode));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"shm, isend, 450000", "shm, issend, 270000", "tcp, issend, 270000", "udp, isend, 210000", "udp, issend, 20000"})
+    void shouldReceiveManyUnmatchedMessagesOfProcesses(String transport, String mode, int count) throws Exception {
+        flood(new Mpjrun(2).with("--transport", transport), mode, count);
+    }
+
+    @ParameterizedTest
+    @Tag("soak")
+    @Timeout(1800)
+    @CsvSource({"shm, isend", "shm, issend", "tcp, isend", "tcp, issend", "udp, isend", "udp, issend"})
+    void shouldReceiveAMillionUnmatchedMessages(String transport, String mode) throws Exception {
+        flood(new Mpjrun(2).with("--transport", transport).within(900), mode, 1_000_000);
+    }
+
+    static void flood(Mpjrun mpjrun, String mode, int count) throws Exception {
+        Job job = mpjrun.run(Flood.class, mode, "" + count);
+        assertEquals(0, job.status, job::toString);
+        assertEquals(List.of("rank 0: " + count, "rank 1: " + count), job.lines(), job::toString);
+    }
+
+    /** Rank 0 starts to send so many messages of 8 octets with as many tags; both ranks pass a barrier; rank 1 receives. */
+    static final class Flood {
+        private Flood() {}
+
+        public static void main(String[] args) throws Exception {
+            Comm.init(args);
+            int count = Integer.parseInt(args[1]);
+            run(Comm.WORLD, count, args[0]);
+            System.out.println("rank " + Comm.WORLD.id() + ": " + count);
+            Comm.finish();
+        }
+
+        static void run(Comm world, int count, String mode) throws BufferReadException {
+            if (world.id() == 0) {
+                send(world, count, mode.equals("issend"));
+            } else {
+                world.barrier();
+                receive(world, count);
+            }
+        }
+
+        private static void send(Comm world, int count, boolean isSynchronous) {
+            long[] value = new long[1];
+            Request[] sends = new Request[count];
+            try (WriteBuffer out = new WriteBuffer(16)) {
+                for (int tag = 0; tag < count; tag++) {
+                    value[0] = tag;
+                    out.clear();
+                    out.write(value, 0, 1);
+                    sends[tag] = isSynchronous ? world.issend(out, 1, tag) : world.isend(out, 1, tag);
+                }
+            }
+            world.barrier();
+            Request.iwaitall(sends);
+        }
+
+        private static void receive(Comm world, int count) throws BufferReadException {
+            long[] value = new long[1];
+            try (ReadBuffer in = new ReadBuffer(16)) {
+                for (int tag = count - 1; tag >= 0; tag--) {
+                    if (tag % 1000 == 0) {
+                        assertTrue(world.iprobe(0, tag) != null, "message " + tag + " is not here");
+                    }
+                    world.recv(in, 0, tag);
+                    in.read(value, 0, 1);
+                    assertEquals(tag, value[0]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Ranks that say hello and give up waiting, in every order of what they send and what the monitor does.
+
+use super::*;
+
+/// What a rank sends, and a turn of the monitor behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    rank: usize,
+    is_cancel: bool,
+    is_heard: bool,
+}
+
+/// What a rank has been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    Joined,
+    Cancelled,
+    Refused(Refusal),
+}
+
+/// A rank's side of the sockets.
+#[derive(Debug)]
+struct Asker {
+    line: OwnedFd,
+    answers: Option<OwnedFd>,
+}
+
+impl Asker {
+    fn hello(&mut self, rank: usize) {
+        let (answers, theirs) = control::socket_pair().expect("sockets");
+        rustix::io::ioctl_fionbio(&answers, true).expect("a socket");
+        // The monitor only passes on what stands for the segment.
+        let hello = Packet::Hello { rank: rank as u32 };
+        control::send(self.line.as_fd(), hello, &[answers.as_fd(), theirs.as_fd()]).expect("sent");
+        self.answers = Some(answers);
+    }
+
+    fn cancel(&self, rank: usize) {
+        control::send(self.line.as_fd(), Packet::Cancel { rank: rank as u32 }, &[]).expect("sent");
+    }
+
+    /// All that has been answered, which is one thing.
+    fn answer(&self) -> Answer {
+        let mut found = Answer::Nothing;
+        let Some(answers) = &self.answers else { return found };
+        while let Ok(Some(received)) = control::receive(answers.as_fd()) {
+            let next = match received.packet {
+                Some(Packet::World | Packet::Welcome { .. }) => Answer::Joined,
+                Some(Packet::Segments { .. }) if found == Answer::Joined => continue,
+                Some(Packet::Cancelled) => Answer::Cancelled,
+                Some(Packet::Refused(why)) => Answer::Refused(why),
+                other => panic!("{other:?} behind {found:?}"),
+            };
+            assert_eq!(found, Answer::Nothing, "then {next:?}");
+            found = next;
+        }
+        found
+    }
+}
+
+/// A roster and its ranks.
+#[derive(Debug)]
+struct Scene {
+    roster: Roster,
+    askers: Vec<Asker>,
+    /// Turns of the monitor after which a site hands out; a launcher's own network does at once.
+    handout_after: usize,
+    turns: usize,
+}
+
+impl Scene {
+    fn new(ranks: usize, extent: Extent, handout_after: usize) -> Scene {
+        let mut roster = Roster::new(ranks as u32, extent);
+        let line = |rank| Asker { line: roster.line_to(rank).expect("a socket"), answers: None };
+        let askers = (0..ranks as u32).map(line).collect();
+        Scene { roster, askers, handout_after, turns: 0 }
+    }
+
+    fn send(&mut self, step: Step) {
+        match step.is_cancel {
+            true => self.askers[step.rank].cancel(step.rank),
+            false => self.askers[step.rank].hello(step.rank),
+        }
+        if step.is_heard {
+            self.turn();
+        }
+    }
+
+    /// One turn of the monitor's loop.
+    fn turn(&mut self) {
+        self.roster.listen();
+        if self.roster.undescribed().is_some() || self.turns > 0 {
+            self.turns += 1;
+        }
+        if self.turns == self.handout_after + 1 && self.roster.extent != Extent::Memory {
+            let file = || control::socket_pair().expect("sockets").0;
+            let listeners = self.askers.iter().map(|_| file()).collect();
+            self.roster.hand_out(Handout { description: file(), listeners, shares_memory: false });
+        }
+        self.roster.answer();
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        self.askers.iter().map(Asker::answer).collect()
+    }
+}
+
+/// All orders of the steps of the ranks, each rank's in its own order, with and without a turn of the monitor behind each.
+fn orders(left: &[Vec<bool>]) -> Vec<Vec<Step>> {
+    if left.iter().all(Vec::is_empty) {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for rank in (0..left.len()).filter(|rank| !left[*rank].is_empty()) {
+        let mut rest = left.to_vec();
+        let is_cancel = rest[rank].remove(0);
+        for order in orders(&rest) {
+            for is_heard in [false, true] {
+                let step = Step { rank, is_cancel, is_heard };
+                all.push([vec![step], order.clone()].concat());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
+    const HELLO: bool = false;
+    const CANCEL: bool = true;
+    let scripts = [
+        vec![vec![HELLO, CANCEL], vec![HELLO]],
+        vec![vec![HELLO, CANCEL], vec![HELLO, CANCEL]],
+        vec![vec![HELLO, CANCEL], vec![HELLO], vec![HELLO]],
+    ];
+    let extents = [(Extent::Memory, 0), (Extent::Connections, 0), (Extent::Site, 0), (Extent::Site, 2)];
+    let mut seen = [0; 2];
+    for script in &scripts {
+        for order in orders(script) {
+            for (extent, handout_after) in extents {
+                let what = format!("{extent:?}, handed out after {handout_after}: {order:?}");
+                let mut scene = Scene::new(script.len(), extent, handout_after);
+                order.iter().for_each(|step| scene.send(*step));
+                (0..=handout_after).for_each(|_| scene.turn());
+                let joined = check(&mut scene, script, &what);
+                seen[usize::from(joined)] += 1;
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 100), "{seen:?} orders without and with a job");
+}
+
+/// Whether all have joined; if not, none has, and all do when those that have given up say hello again.
+fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
+    let answers = scene.answers();
+    if answers.iter().all(|answer| *answer == Answer::Joined) {
+        return true;
+    }
+    for (rank, answer) in answers.iter().enumerate() {
+        let expected = if script[rank].len() > 1 { Answer::Cancelled } else { Answer::Nothing };
+        assert_eq!(*answer, expected, "rank {rank} of {what}");
+    }
+    let again = (0..answers.len()).filter(|rank| answers[*rank] == Answer::Cancelled);
+    again.for_each(|rank| scene.askers[rank].hello(rank));
+    (0..=scene.handout_after + 1).for_each(|_| scene.turn());
+    for (rank, before) in answers.iter().enumerate() {
+        assert_eq!(scene.askers[rank].answer(), Answer::Joined, "rank {rank}, {before:?} before, of {what}");
+    }
+    false
+}
+
+#[test]
+fn rank_that_has_given_up_keeps_others_waiting() {
+    let mut scene = Scene::new(3, Extent::Memory, 0);
+    for rank in [0, 1] {
+        scene.send(Step { rank, is_cancel: false, is_heard: true });
+    }
+    scene.send(Step { rank: 1, is_cancel: true, is_heard: true });
+    assert!(scene.roster.overdue_at(Duration::ZERO).is_some());
+    assert_eq!(scene.roster.overdue(), Some(vec![1, 2]));
+}
+
+#[test]
+fn cancel_of_another_time_or_process_changes_nothing() {
+    let mut scene = Scene::new(2, Extent::Memory, 0);
+    // Nobody has said hello.
+    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
+    scene.send(Step { rank: 0, is_cancel: false, is_heard: true });
+    scene.roster.handle_cancel(0, Pid::INIT);
+    assert!(!scene.roster.is_busy(), "another process has not said hello");
+    scene.send(Step { rank: 1, is_cancel: false, is_heard: true });
+    // Both have joined.
+    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
+    assert_eq!(scene.answers(), [Answer::Joined; 2]);
+}
+
+#[test]
+fn rank_that_gives_up_when_another_has_ended_is_refused_once() {
+    let mut scene = Scene::new(2, Extent::Memory, 0);
+    scene.send(Step { rank: 0, is_cancel: false, is_heard: true });
+    scene.roster.handle_program_end(1);
+    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
+    assert_eq!(scene.askers[0].answer(), Answer::Refused(Refusal::Ended(1)));
+}

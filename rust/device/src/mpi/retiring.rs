@@ -1,0 +1,271 @@
+//! Freed communicators: their messages are dropped, and the library gets them back once no more can come.
+//!
+//! A library gives the context id of a freed communicator to a new one. A message that arrives for the old one after that is the
+//! new one's. So members exchange two markers, which are empty messages; no other message is empty. "Retired" travels among the
+//! collective messages, where no receive takes any tag: its sender receives and sends no more. "Last" travels among the program's
+//! messages, to a member that is known to have retired: before that a wildcard receive might match it. Messages of one sender do
+//! not overtake each other. So a communicator with both markers of all members is empty, and is freed.
+//!
+//! A member that finishes without freeing a communicator sends no marker. Then the library's communicators are kept until the
+//! next round, or until the process ends. They are at most those that existed when it finished.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, TryLockError};
+
+use mpjdev_buffer::octets::copy_out;
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::collective::RETIRED_TAG;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_sys::mpi::{self, Matched, Mpi, MpiError, Operation};
+
+use super::group::Channel;
+use super::parts::Parts;
+use super::probing::{Spilled, What};
+use super::{Rank, lock, runtime};
+
+/// Messages that one visit takes from a communicator: a flood keeps no thread.
+const TAKEN: usize = 256;
+/// Communicators that are visited each time a rank makes progress.
+pub(super) const VISITS: usize = 4;
+
+/// Memory that the library uses for a marker or a dropped message.
+type Words = Vec<AtomicU64>;
+
+/// A communicator that was freed, as its group leaves it.
+#[derive(Debug)]
+pub(super) struct Freed {
+    pub(super) context: u64,
+    pub(super) members: Arc<[u32]>,
+    pub(super) comms: [mpi::Comm; 2],
+    /// Messages that probes have taken.
+    pub(super) spilled: Vec<Spilled>,
+    /// The last reference is gone: no receive is posted any more, and nothing will be sent.
+    pub(super) is_last: bool,
+}
+
+/// What was freed since the last visit.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    freed: Vec<Freed>,
+    /// This rank has finished: what is freed now is kept for the next round.
+    is_over: bool,
+}
+
+/// A communicator that the library does not have back yet.
+#[derive(Debug)]
+struct Retiring {
+    context: u64,
+    members: Arc<[u32]>,
+    comms: [mpi::Comm; 2],
+    is_last: bool,
+    /// Members that were sent "retired".
+    told: u32,
+    /// Members that have retired and were not sent "last".
+    due: Vec<u32>,
+    /// Markers that are not here.
+    awaited: usize,
+    sends: Vec<Operation<Words>>,
+    dropped: Vec<Dropped>,
+}
+
+/// All of them, in the order of their visits.
+#[derive(Debug, Default)]
+pub(super) struct Retirings(VecDeque<Retiring>);
+
+/// A message that is received to be dropped.
+#[derive(Debug)]
+enum Dropped {
+    /// The message, or what announces it.
+    Arriving(Operation<Words>, Envelope),
+    Announced(Box<Parts>, i32),
+}
+
+impl Dropped {
+    /// Goes on; whether it is over, with its memory.
+    fn advance(&mut self, rank: &Rank) -> bool {
+        loop {
+            match self {
+                Dropped::Announced(parts, tag) => return !matches!(parts.advance(rank, *tag), Ok(None)),
+                Dropped::Arriving(operation, envelope) => {
+                    let seen = match operation.test() {
+                        Ok(None) => return false,
+                        Ok(Some(mpi::Outcome::Done(seen))) => seen,
+                        Ok(Some(mpi::Outcome::Cancelled)) | Err(_) => return true,
+                    };
+                    if seen.len != ANNOUNCEMENT_LEN {
+                        return true;
+                    }
+                    let mut octets = [0; ANNOUNCEMENT_LEN];
+                    copy_out(operation.owner().as_ref(), 0, &mut octets);
+                    let Ok(announcement) = Announcement::parse(&octets) else { return true };
+                    *self = Dropped::announced(rank, *envelope, &announcement);
+                }
+            }
+        }
+    }
+
+    fn announced(rank: &Rank, envelope: Envelope, announcement: &Announcement) -> Dropped {
+        let tag = rank.part_tag(announcement.number);
+        Dropped::Announced(Box::new(Parts::new(rank, envelope, announcement, 0, None)), tag)
+    }
+}
+
+impl Retiring {
+    fn new(context: u64, members: Arc<[u32]>, comms: [mpi::Comm; 2]) -> Retiring {
+        let awaited = 2 * members.len();
+        let (due, sends, dropped) = (Vec::new(), Vec::new(), Vec::new());
+        Retiring { context, members, comms, is_last: false, told: 0, due, awaited, sends, dropped }
+    }
+
+    /// Goes on; true when nothing can come any more.
+    fn advance(&mut self, rank: &Rank) -> bool {
+        if self.is_last {
+            // What the library refuses is tried again at the next visit.
+            while self.told < self.members.len() as u32 && self.send(rank.mpi, self.told, Channel::Collective)
+            {
+                self.told += 1;
+            }
+            self.drain(rank, Channel::Collective);
+        }
+        while let Some(member) = self.due.last().copied()
+            && self.send(rank.mpi, member, Channel::Program)
+        {
+            self.due.pop();
+        }
+        self.drain(rank, Channel::Program);
+        self.sends.retain_mut(|send| matches!(send.test(), Ok(None)));
+        self.dropped.retain_mut(|message| !message.advance(rank));
+        let is_told = self.told == self.members.len() as u32 && self.due.is_empty() && self.sends.is_empty();
+        self.is_last && self.awaited == 0 && is_told && self.dropped.is_empty()
+    }
+
+    /// Sends a member the marker of a channel; whether the library has it.
+    fn send(&mut self, mpi: &'static Mpi, dest: u32, channel: Channel) -> bool {
+        let comm = self.comms[channel as usize];
+        let to = mpi::To { dest, tag: RETIRED_TAG, comm, mode: mpi::Mode::Standard };
+        Operation::send(mpi, Words::new(), 0, to).map(|send| self.sends.push(send)).is_ok()
+    }
+
+    /// Takes what is here and not matched by a receive.
+    fn drain(&mut self, rank: &Rank, channel: Channel) {
+        let any = mpi::From { source: None, tag: None };
+        for _ in 0..TAKEN {
+            let taken = rank.mpi.improbe(any, self.comms[channel as usize]);
+            let Ok(Some((matched, mpi::Envelope { source, tag, len }))) = taken else { return };
+            if len > 0 {
+                rank.note_received(self.members[source as usize]);
+            } else {
+                self.awaited = self.awaited.saturating_sub(1);
+                if channel == Channel::Collective {
+                    self.due.push(source);
+                }
+            }
+            self.take(rank, matched, source, tag, len);
+        }
+    }
+
+    fn take(&mut self, rank: &Rank, matched: Matched, source: u32, tag: i32, len: usize) {
+        let envelope = Envelope { context: self.context, source: self.members[source as usize], tag };
+        let taken = receive(rank.mpi, matched, len);
+        self.dropped.extend(taken.map(|operation| Dropped::Arriving(operation, envelope)));
+    }
+
+    /// Drops what probes have taken.
+    fn take_spilled(&mut self, rank: &Rank, spilled: Vec<Spilled>) {
+        for Spilled { source, tag, len, what } in spilled {
+            match what {
+                What::Message(matched) => self.take(rank, matched, source, tag, len),
+                What::Announced(announcement) => {
+                    let source = self.members[source as usize];
+                    let envelope = Envelope { context: self.context, source, tag };
+                    self.dropped.push(Dropped::announced(rank, envelope, &announcement));
+                }
+            }
+        }
+    }
+}
+
+impl Retirings {
+    fn take_in(&mut self, rank: &Rank, freed: Vec<Freed>) {
+        for Freed { context, members, comms, spilled, is_last } in freed {
+            let known = self.0.iter().position(|retiring| retiring.context == context);
+            let at = known.unwrap_or_else(|| {
+                self.0.push_back(Retiring::new(context, members, comms));
+                self.0.len() - 1
+            });
+            let retiring = &mut self.0[at];
+            retiring.is_last |= is_last;
+            retiring.take_spilled(rank, spilled);
+        }
+    }
+}
+
+impl Rank {
+    /// A communicator was freed, or its last reference is gone. Does not call the library: any lock may be held.
+    pub(super) fn retire(&self, freed: Freed) {
+        let mut queue = lock(&self.freed);
+        if !queue.is_over {
+            queue.freed.push(freed);
+            self.has_freed.store(true, Ordering::Release);
+        } else if freed.is_last {
+            runtime::keep(freed.comms);
+        }
+    }
+
+    /// Visits some communicators that were freed, another ones each time. Does not block.
+    pub(super) fn tend_freed(&self, visits: usize) {
+        if !self.has_freed.load(Ordering::Acquire) {
+            return;
+        }
+        let mut retirings = match self.retirings.try_lock() {
+            Ok(retirings) => retirings,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let freed = std::mem::take(&mut lock(&self.freed).freed);
+        retirings.take_in(self, freed);
+        for _ in 0..visits.min(retirings.0.len()) {
+            let Some(mut retiring) = retirings.0.pop_front() else { break };
+            if retiring.advance(self) {
+                // MPI has it that this is collective, and that it will normally be local (MPI 4.1, 7.4.3). What cannot be given
+                // back is not: no operation depends on it.
+                let _ = retiring.comms.map(|comm| self.mpi.free(comm));
+            } else {
+                retirings.0.push_back(retiring);
+            }
+        }
+        let queue = lock(&self.freed);
+        self.has_freed.store(!(queue.freed.is_empty() && retirings.0.is_empty()), Ordering::Release);
+    }
+
+    /// Keeps what is left for the next round: this rank has finished.
+    pub(super) fn end_freed(&self) {
+        self.tend_freed(usize::MAX);
+        let mut retirings = lock(&self.retirings);
+        let mut queue = lock(&self.freed);
+        queue.is_over = true;
+        let freed = std::mem::take(&mut queue.freed);
+        drop(queue);
+        retirings.take_in(self, freed);
+        let (last, held): (VecDeque<_>, _) = retirings.0.drain(..).partition(|retiring| retiring.is_last);
+        drop(held);
+        last.into_iter().for_each(|retiring| runtime::keep(retiring.comms));
+    }
+}
+
+/// Starts to receive a message that was taken, wherever its octets go.
+fn receive(mpi: &'static Mpi, matched: Matched, len: usize) -> Result<Operation<Words>, MpiError> {
+    let words: Words = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+    Operation::receive_matched(mpi, Box::new(words), len, matched)
+}
+
+/// Drops messages that nobody will receive, where no more can come: before a communicator of an earlier round is freed.
+pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
+    let any = mpi::From { source: None, tag: None };
+    while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {
+        if receive(mpi, matched, envelope.len).and_then(Operation::finish).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! When a peer that takes nothing is dead: when its system is silent, and not when its program does not read.
+//!
+//! The kernel's limit for unacknowledged octets (`TCP_USER_TIMEOUT`) counts the time, too, in which the peer's window is zero, though
+//! its system answers every probe. A foreign rank that computes, and one that is stopped, look like that. So the limit is off while
+//! octets are outstanding, and the progress thread asks when the peer's system was heard last.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use mpjdev_sys::stream;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_user_timeout, tcp_user_timeout};
+
+use super::channel::Channel;
+use super::wire::TcpWire;
+
+/// Checks within the time after which a peer is dead.
+const CHECKS: u32 = 8;
+
+/// The limit of all connections of a rank.
+#[derive(Debug)]
+pub(super) struct Silence {
+    /// After which a peer is dead; 0 where the system decides.
+    most: Duration,
+    start: Instant,
+    /// When the connections are checked next, in milliseconds.
+    next: AtomicU64,
+}
+
+impl Silence {
+    /// As the connections have it.
+    pub(super) fn of<'a>(mut sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Silence {
+        // A socket that knows no such limit needs none.
+        let millis = sockets.find_map(|socket| tcp_user_timeout(socket).ok()).unwrap_or(0);
+        let most = Duration::from_millis(millis.into());
+        Silence { most, start: Instant::now(), next: AtomicU64::new(0) }
+    }
+
+    /// Whether it is time to check.
+    fn is_due(&self, now: Instant) -> bool {
+        let millis = |time: Duration| time.as_millis() as u64;
+        let at = millis(now - self.start);
+        let is_due = !self.most.is_zero() && at >= self.next.load(Relaxed);
+        if is_due {
+            self.next.store(at + millis(self.most / CHECKS), Relaxed);
+        }
+        is_due
+    }
+
+    fn is_over(&self, outstanding: Duration, since_ack: Duration) -> bool {
+        // The last ack may be older than the oldest octet that waits for one.
+        outstanding.min(since_ack) > self.most
+    }
+}
+
+impl TcpWire {
+    /// Checks the connections when it is time.
+    pub(super) fn check_silence(&self) {
+        let now = Instant::now();
+        if self.silence.is_due(now) {
+            self.channels.iter().for_each(|channel| self.check_channel(channel, now));
+        }
+    }
+
+    pub(super) fn check_channel(&self, channel: &Channel, now: Instant) {
+        let socket = channel.socket.as_fd();
+        let mut writing = channel.writing();
+        if writing.is_closed || writing.is_broken {
+            return;
+        }
+        let is_outstanding = stream::untaken_len(socket).is_ok_and(|len| len > 0);
+        match writing.outstanding_since {
+            None if is_outstanding => {
+                let _ = set_tcp_user_timeout(socket, 0);
+                writing.outstanding_since = Some(now);
+            }
+            Some(_) if !is_outstanding => {
+                let _ = set_tcp_user_timeout(socket, self.silence.most.as_millis() as u32);
+                writing.outstanding_since = None;
+            }
+            Some(since) => {
+                let since_ack = stream::since_ack(socket).unwrap_or_default();
+                if self.silence.is_over(now - since, since_ack) {
+                    self.break_off(channel, &mut writing, &Errno::TIMEDOUT.into());
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peer_is_dead_when_neither_octets_nor_questions_are_acknowledged() {
+        let seconds = Duration::from_secs;
+        let silence = Silence { most: seconds(60), start: Instant::now(), next: AtomicU64::new(0) };
+        assert!(silence.is_over(seconds(61), seconds(61)));
+        assert!(!silence.is_over(seconds(600), seconds(5)), "its system answers");
+        assert!(!silence.is_over(seconds(5), seconds(600)), "nothing was outstanding for long");
+    }
+}

@@ -1,0 +1,218 @@
+//! Collective operations that a rank leaves unfinished: what that rank and the others get from then on.
+
+use std::time::{Duration, Instant};
+
+use mpjdev_device::collective::{Operation, Outcome};
+use mpjdev_device::{Comm, DeviceError, Mode, Patient};
+
+use crate::harness::{Job, Party, from};
+use crate::letter::Letter;
+use crate::worlds::{World, in_every_world};
+
+in_every_world![
+    barriers_after_an_interrupted_one_fail_on_every_rank,
+    creations_after_an_interrupted_one_fail_on_every_rank,
+    rank_that_waits_in_a_collective_hears_of_an_interrupted_one,
+    creation_that_is_left_after_the_verdict_leaves_nobody_waiting,
+    abandoned_collective_leaves_other_communicators_whole,
+    messages_go_on_where_a_collective_was_abandoned,
+    operation_that_was_not_begun_is_not_abandoned,
+    rank_with_an_abandoned_barrier_finishes,
+];
+
+const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+/// Many times what a notice takes, on a busy machine too.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Kinds of collective operations.
+const KINDS: usize = 4;
+
+fn start(comm: &Comm, kind: usize) -> Operation {
+    let ids: Vec<i32> = (0..comm.size() as i32).rev().collect();
+    match kind {
+        0 => comm.start_barrier(),
+        1 => comm.start_dup(),
+        2 => comm.start_create(&ids),
+        _ => comm.start_split(0, 0),
+    }
+}
+
+/// Begins an operation that the others have not begun, and gives it up.
+#[track_caller]
+fn interrupt(comm: &Comm, kind: usize) {
+    let ended = start(comm, kind).finish(&mut || false).map(drop);
+    assert_eq!(ended, Err(DeviceError::Interrupted), "kind {kind}");
+}
+
+/// Ends an operation, which takes no time to speak of when it fails.
+fn end(operation: Operation) -> Result<Outcome, DeviceError> {
+    let begun = Instant::now();
+    operation.finish(&mut || begun.elapsed() < SOON)
+}
+
+#[track_caller]
+fn assert_abandoned(ended: Result<Outcome, DeviceError>, by: u32) {
+    match ended {
+        Err(DeviceError::Abandoned { rank, .. }) => assert_eq!(rank, by),
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => panic!("no error"),
+    }
+}
+
+/// A dup that a member has left: it fails, or a barrier of what it has made does.
+#[track_caller]
+fn assert_dup_abandoned(operation: Operation, by: u32) {
+    match end(operation) {
+        Ok(Outcome::Created(Some(made))) => assert_abandoned(end(made.start_barrier()), by),
+        ended => assert_abandoned(ended, by),
+    }
+}
+
+#[track_caller]
+fn dup(party: &Party) -> Party {
+    match end(party.comm.start_dup()) {
+        Ok(Outcome::Created(Some(comm))) => party.on(comm),
+        ended => panic!("{:?}", ended.map(drop)),
+    }
+}
+
+/// Not paired with the one after it: the second barrier of rank 0 is the first one of the others.
+fn barriers_after_an_interrupted_one_fail_on_every_rank(world: &World) {
+    Job::new(world, 3).untidy().run(|party| {
+        if party.rank() == 0 {
+            interrupt(&party.comm, 0);
+            party.say("interrupted");
+            for kind in 0..KINDS {
+                let begun = Instant::now();
+                assert_abandoned(start(&party.comm, kind).finish(&mut Patient), 0);
+                assert!(begun.elapsed() < SOON);
+            }
+        } else {
+            party.hear("interrupted");
+            // Some may have got all that rank 0 had to send for the first.
+            let passed = (0..2).take_while(|_| end(party.comm.start_barrier()).is_ok()).count();
+            assert!(passed < 2, "rank 0 has entered one barrier");
+            for kind in 0..KINDS {
+                assert_abandoned(end(start(&party.comm, kind)), 0);
+            }
+        }
+    });
+}
+
+/// Nobody gets a communicator that another rank takes for the one made before.
+fn creations_after_an_interrupted_one_fail_on_every_rank(world: &World) {
+    for kind in 1..KINDS {
+        for leaver in 0..3 {
+            Job::new(world, 3).untidy().run(|party| {
+                if party.rank() == leaver {
+                    interrupt(&party.comm, kind);
+                    party.say("interrupted");
+                } else {
+                    party.hear("interrupted");
+                }
+                assert_abandoned(end(start(&party.comm, kind)), leaver);
+                assert_abandoned(end(party.comm.start_barrier()), leaver);
+            });
+        }
+    }
+}
+
+fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(world: &World) {
+    for kind in 0..KINDS {
+        Job::new(world, 3).untidy().run(|party| match party.rank() {
+            2 => {
+                party.hear("0 waits");
+                party.hear("1 waits");
+                interrupt(&party.comm, (kind + 1) % KINDS);
+            }
+            rank => {
+                let mut operation = start(&party.comm, kind);
+                assert!(operation.advance().expect("advance").is_none());
+                party.say(&format!("{rank} waits"));
+                assert_abandoned(end(operation), 2);
+            }
+        });
+    }
+}
+
+/// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less far.
+fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(world: &World) {
+    Job::new(world, 3).untidy().run(|party| match party.rank() {
+        0 => {
+            let mut operation = party.comm.start_dup();
+            assert!(operation.advance().expect("advance").is_none());
+            party.say("the verdicts have left");
+            assert_dup_abandoned(operation, 1);
+        }
+        1 => {
+            party.hear("the verdicts have left");
+            let mut operation = party.comm.start_dup();
+            for _ in 0..1000 {
+                assert!(operation.advance().expect("advance").is_none(), "rank 2 has not confirmed");
+            }
+            drop(operation);
+            party.say("left");
+        }
+        _ => {
+            party.hear("left");
+            assert_dup_abandoned(party.comm.start_dup(), 1);
+        }
+    });
+}
+
+fn abandoned_collective_leaves_other_communicators_whole(world: &World) {
+    Job::new(world, 3).untidy().run(|party| {
+        let (other, left) = (dup(party), dup(party));
+        if party.rank() == 1 {
+            interrupt(&left.comm, 0);
+            party.say("interrupted");
+        } else {
+            party.hear("interrupted");
+            let passed = (0..2).take_while(|_| end(left.comm.start_barrier()).is_ok()).count();
+            assert!(passed < 2);
+        }
+        assert_abandoned(end(left.comm.start_dup()), 1);
+        for party in [party, &other] {
+            party.barrier();
+            dup(party).barrier();
+        }
+    });
+}
+
+fn messages_go_on_where_a_collective_was_abandoned(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 0 {
+            interrupt(&party.comm, 3);
+            party.say("interrupted");
+        } else {
+            party.hear("interrupted");
+            assert_abandoned(end(party.comm.start_split(0, 0)), 0);
+        }
+        let other = 1 - party.rank();
+        let sent = party.isend(Mode::Synchronous, &SMALL, other, 1);
+        party.expect(from(other, 1), &SMALL);
+        party.wait_all([sent]);
+    });
+}
+
+fn operation_that_was_not_begun_is_not_abandoned(world: &World) {
+    Job::new(world, 2).run(|party| {
+        drop(party.comm.start_barrier());
+        party.barrier();
+    });
+}
+
+fn rank_with_an_abandoned_barrier_finishes(world: &World) {
+    Job::new(world, 2).untidy().run(|party| {
+        if party.rank() == 0 {
+            interrupt(&party.comm, 0);
+            party.say("interrupted");
+        }
+        party.hear("interrupted");
+        let begun = Instant::now();
+        let mut patience = || begun.elapsed() < 3 * SOON;
+        let finished = party.comm.finish(&mut patience);
+        // The messages of the barrier are delivered to nobody, which is noticed where they need an answer.
+        assert!(matches!(finished, Ok(()) | Err(DeviceError::Undelivered { .. })), "{finished:?}");
+    });
+}
