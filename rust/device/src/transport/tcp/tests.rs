@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, Type, WriteBuffer};
 use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_proto::impi::packet::{Packet, PacketType};
+use mpjdev_proto::impi::sending::Send;
 
 use super::*;
 use crate::Endpoint;
@@ -24,12 +26,15 @@ fn pair() -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
     pair_over(Terms::default(), one.into(), other.into())
 }
 
-fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
-    let member = |rank: u32| Member {
+fn member(rank: u32) -> Member {
+    Member {
         proc: Proc { host_id: Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), pid: i64::from(rank) + 1 },
         host: rank,
         is_ours: true,
-    };
+    }
+}
+
+fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
     let connect = |rank: u32, sockets| {
         let job = Job { rank, members: vec![member(0), member(1)], terms, sockets };
         connect(job, &Config::default(), HeapPool::new(1 << 30))
@@ -185,6 +190,32 @@ fn fini_waits_for_room_behind_a_full_stage() {
             inbox.receive(100, &mut |_, _, _| Ok(()));
         }
     });
+}
+
+/// The progress thread has handled a packet while the rank finishes, and has not written the answer yet.
+#[test]
+fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { dialect: Dialect::Draft, maxdatalen: 4096, ackmark: 1, hiwater: 1 };
+    let [(ended, _answers), (peer, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    let channel = &ended.channels[0];
+    let mut packet = Packet::new(PacketType::Data, member(1).proc, member(0).proc);
+    packet.seqnum = 1;
+    let mut header = [0; HEADER_LEN];
+    packet.emit(Dialect::Draft, &mut header);
+    // The peer has sent it, as far as its own machine knows.
+    let sent = peer.channels[0].writing().talks[0].pair.try_send_now(&Send::default());
+    assert!(sent.is_some());
+    assert!(ended.handle(channel, &header).is_ok());
+    assert!(ended.leaving().is_some(), "the answer waits");
+    ended.end_stream(channel);
+    let begun = Instant::now();
+    while peer.peer(0) != PeerState::Finished {
+        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        peer.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    }
 }
 
 #[test]

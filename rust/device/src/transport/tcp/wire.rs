@@ -225,6 +225,18 @@ impl TcpWire {
         }
     }
 
+    /// Ends the stream behind all that was put. The progress thread may have put an answer since the last write: it must not keep
+    /// the peer from learning of the end.
+    pub(super) fn end_stream(&self, channel: &Channel) {
+        let mut writing = channel.writing();
+        if !writing.is_closed && !writing.is_broken {
+            self.write(channel, &mut writing);
+        }
+        if writing.leaving().is_none() {
+            let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
+        }
+    }
+
     /// What the other side's system has not acknowledged of the octets that a channel was given. One that is closed or whose ranks
     /// have finished takes nothing more.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
@@ -427,9 +439,7 @@ impl Wire for TcpWire {
         let unacked = channels.filter_map(|(channel, given)| self.unacked(channel, given)).collect();
         if self.terms.dialect == Dialect::Draft {
             // The end of the stream is all that says so.
-            for channel in self.channels.iter().filter(|channel| channel.writing().leaving().is_none()) {
-                let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
-            }
+            self.channels.iter().for_each(|channel| self.end_stream(channel));
         }
         self.known.finish(self.rank);
         self.note_change();
