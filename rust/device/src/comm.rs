@@ -250,7 +250,7 @@ impl Comm {
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::around);
-        match (self.recv_directly(from, capacity, &mut place)?, place) {
+        match (self.recv_directly(from, capacity, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(direct), place) => {
@@ -259,28 +259,28 @@ impl Comm {
         }
     }
 
-    /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place; none when it has not come
-    /// yet, and what is to be told to [`recv_after`](Self::recv_after). What is at the place before is memory that nobody else
-    /// refers to; after an error it is of no use.
+    /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place. What is at the place
+    /// before is memory that nobody else refers to; after an error it is of no use.
     ///
     /// # Errors
-    /// A bad rank or tag: then nothing has changed. The message is too large or damaged: it is gone.
+    /// [`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or damaged, and it is gone.
+    /// Else what [`recv_after`](Self::recv_after) receives the message with, which has not come yet.
     #[inline(always)]
     pub fn recv_directly(
         &self,
         from: From,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> Result<Result<Status, Direct>, DeviceError> {
+    ) -> Result<Status, Direct> {
         let direct = match &self.engine {
             Engine::Packets(endpoint) => endpoint.receive_directly(self.selector(from)?, capacity, place),
             #[cfg(not(loom))]
             Engine::Library(group) => group.receive_directly(self.wanted(from)?, capacity, place),
         };
         match (direct, place) {
-            (Direct::Taken(taken), Some(message)) => Ok(Ok(self.status(&taken?, message))),
-            (Direct::Taken(taken), None) => Err(taken.err().unwrap_or(DeviceError::NoSuchRequest)),
-            (direct, _) => Ok(Err(direct)),
+            (Direct::Taken(envelope), Some(message)) => Ok(self.status(&envelope, message)),
+            (Direct::Taken(_), None) => Err(DeviceError::NoSuchRequest.into()),
+            (direct, _) => Err(direct),
         }
     }
 
@@ -296,6 +296,9 @@ impl Comm {
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
+        if let Direct::Failed(error) = direct {
+            return Err(*error);
+        }
         let (envelope, message) = match &self.engine {
             Engine::Packets(endpoint) => {
                 endpoint.receive_after(&direct, self.receive_args(from, capacity, spare)?, patience)?

@@ -15,8 +15,10 @@ const OTHERS: usize = 16;
 /// How far the short way has led.
 #[derive(Debug)]
 pub enum Direct {
-    /// To the message, or to what is wrong with it: it is gone then.
-    Taken(Result<Envelope, DeviceError>),
+    /// To the message.
+    Taken(Envelope),
+    /// To what is wrong: with the message, which is gone then, or with what was asked for.
+    Failed(Box<DeviceError>),
     /// To the end of polling: nothing has come.
     Nothing,
     /// Nowhere: it is not open.
@@ -24,6 +26,19 @@ pub enum Direct {
     /// To the end of polling, with a receive that is posted.
     #[cfg(not(loom))]
     Posted(Box<crate::mpi::Receive>),
+}
+
+impl From<Result<Envelope, DeviceError>> for Direct {
+    fn from(taken: Result<Envelope, DeviceError>) -> Self {
+        taken.map_or_else(|error| error.into(), Direct::Taken)
+    }
+}
+
+impl From<DeviceError> for Direct {
+    #[cold]
+    fn from(error: DeviceError) -> Self {
+        Direct::Failed(Box::new(error))
+    }
 }
 
 impl Endpoint {
@@ -90,7 +105,7 @@ impl Endpoint {
         }
         for _ in 0..OTHERS {
             if let Some(taken) = taker.taken.take() {
-                return Direct::Taken(taken);
+                return taken;
             }
             let received = inbox.receive(1, &mut |source, header, body| {
                 self.arrive(state, source, header, body, Some(&mut *taker))
@@ -102,6 +117,6 @@ impl Endpoint {
                 break;
             }
         }
-        taker.taken.take().map_or(Direct::Nothing, Direct::Taken)
+        taker.taken.take().unwrap_or(Direct::Nothing)
     }
 }

@@ -12,6 +12,7 @@ use mpjdev_proto::send_policy::check_first;
 
 use crate::accounts::Charge;
 use crate::begun::{Begun, Then};
+use crate::direct::Direct;
 use crate::endpoint::{Endpoint, State};
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId, Work};
@@ -86,7 +87,7 @@ pub(crate) struct Taker<'a> {
     pub(crate) capacity: usize,
     /// Where the message goes. What is there before is memory that nobody else refers to.
     pub(crate) place: &'a mut Option<Message>,
-    pub(crate) taken: Option<Result<Envelope, DeviceError>>,
+    pub(crate) taken: Option<Direct>,
     /// A message has come that is the first to fit and that only a posted receive can take.
     pub(crate) is_passed: Cell<bool>,
 }
@@ -106,10 +107,11 @@ impl Taker<'_> {
     /// Takes a message that is in memory of its own.
     pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
         let message = arrived_whole(payload, self.capacity, &envelope);
-        self.taken = Some(message.map(|message| {
+        let taken = message.map(|message| {
             *self.place = Some(message);
             envelope
-        }));
+        });
+        self.taken = Some(taken.into());
     }
 
     /// Takes a message that is inline into the memory that is there; false when there is none that it fits.
@@ -119,9 +121,12 @@ impl Taker<'_> {
         self.taken = Some(match check_first(len, self.capacity) {
             Ok(()) => {
                 copy_words(words, 0, message.first_words(), 0, len);
-                message.receive(len, self.capacity).map(|()| envelope).map_err(damaged(&envelope))
+                match message.receive(len, self.capacity) {
+                    Ok(()) => Direct::Taken(envelope),
+                    Err(error) => damaged(&envelope)(error).into(),
+                }
             }
-            Err(error) => Err(lengths(error, &envelope)),
+            Err(error) => lengths(error, &envelope).into(),
         });
         true
     }

@@ -19,7 +19,7 @@ use mpjdev_buffer::patch::{Block, Patch};
 use mpjdev_buffer::{Place, Type};
 
 use crate::boundary::Env;
-use crate::error::{Failure, zeroed};
+use crate::error::{Failure, Fault, zeroed};
 
 /// Up to this many elements the region functions are faster than the critical pair (tooling.md 2.3 measured it).
 const REGION_MAX: usize = 128;
@@ -68,11 +68,11 @@ impl Array {
     #[inline(always)]
     pub(crate) unsafe fn new(raw: jobject, length: i32, element: i32) -> Result<Array, Failure> {
         if raw.is_null() || length < 0 {
-            return Err(Failure::Null { name: "array" });
+            return Err(Fault::Null { name: "array" }.into());
         }
         match u8::try_from(element).ok().and_then(Type::from_code) {
             Some(element) if element != Type::Object => Ok(Array { raw, len: length as usize, element }),
-            _ => Err(Failure::Unusable { what: "array", why: "it is not primitive" }),
+            _ => Err(Fault::Unusable { what: "array", why: "it is not primitive" }.into()),
         }
     }
 
@@ -361,7 +361,7 @@ impl Direct {
     /// Null, or not direct.
     pub(crate) unsafe fn new(env: &mut Env, raw: jobject) -> Result<Direct, Failure> {
         if raw.is_null() {
-            return Err(Failure::Null { name: "direct buffer" });
+            return Err(Fault::Null { name: "direct buffer" }.into());
         }
         // SAFETY: the environment is this thread's, `raw` is a buffer.
         let (start, elements) = unsafe {
@@ -372,7 +372,7 @@ impl Direct {
             )
         };
         if start.is_null() || elements < 0 {
-            return Err(Failure::Unusable { what: "buffer", why: "it is not direct" });
+            return Err(Fault::Unusable { what: "buffer", why: "it is not direct" }.into());
         }
         Ok(Direct { start: start.cast(), len: elements as usize })
     }
@@ -429,7 +429,7 @@ impl IntArray {
     #[inline(always)]
     pub(crate) unsafe fn new(raw: jobject, length: i32) -> Result<IntArray, Failure> {
         if raw.is_null() || length < 0 {
-            return Err(Failure::Null { name: "index array" });
+            return Err(Fault::Null { name: "index array" }.into());
         }
         Ok(IntArray { raw, len: length as usize })
     }

@@ -22,7 +22,7 @@ use jni::sys::{self, jclass, jint, jlong, jobject, jstring};
 use mpjdev_buffer::Place;
 
 use crate::array::{Array, Direct, IntArray};
-use crate::error::{Failure, JavaClass};
+use crate::error::{Failure, Fault, JavaClass};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
 const ABI: i32 = 3;
@@ -74,14 +74,14 @@ fn find_fields(env: &mut Env) -> Result<(), Failure> {
         let functions = &(**env.raw).v1_1;
         let class = (functions.FindClass)(env.raw, c"mpjdev/core/Received".as_ptr());
         if class.is_null() {
-            return Err(Failure::Pending);
+            return Err(Fault::Pending.into());
         }
         let field = (functions.GetFieldID)(env.raw, class, c"detail".as_ptr(), c"J".as_ptr());
         (functions.DeleteLocalRef)(env.raw, class);
         field
     };
     if field.is_null() {
-        return Err(Failure::Pending);
+        return Err(Fault::Pending.into());
     }
     DETAIL.store(field, Ordering::Release);
     Ok(())
@@ -90,7 +90,7 @@ fn find_fields(env: &mut Env) -> Result<(), Failure> {
 /// A text argument.
 fn text(env: &mut Env, raw: jstring) -> Result<String, Failure> {
     if raw.is_null() {
-        return Err(Failure::Null { name: "text" });
+        return Err(Fault::Null { name: "text" }.into());
     }
     // SAFETY: the environment is the calling thread's; `raw` is a string of this call.
     let mut unowned = unsafe { EnvUnowned::from_raw(env.raw) };
@@ -101,7 +101,7 @@ fn text(env: &mut Env, raw: jstring) -> Result<String, Failure> {
     });
     match read.into_outcome() {
         jni::Outcome::Ok(text) => Ok(text),
-        _ => Err(Failure::Pending),
+        _ => Err(Fault::Pending.into()),
     }
 }
 
@@ -178,7 +178,7 @@ impl Env {
         let made = unsafe {
             ((**self.raw).v1_4.NewDirectByteBuffer)(self.raw, place.as_ptr().cast(), place.len() as jlong)
         };
-        if made.is_null() { Err(Failure::Pending) } else { Ok(DirectView(made)) }
+        if made.is_null() { Err(Fault::Pending.into()) } else { Ok(DirectView(made)) }
     }
 }
 

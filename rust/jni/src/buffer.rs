@@ -6,7 +6,7 @@ use mpjdev_buffer::{BufferError, Encoding, Message, Place, ReadBuffer, Type, Wri
 
 use crate::array::{Array, Direct, IntArray, Picked};
 use crate::boundary::Env;
-use crate::error::{Failure, reserved, zeroed};
+use crate::error::{Failure, Fault, reserved, zeroed};
 use crate::handle::{self, Kind};
 
 /// Flag of a call: empty the buffer first (Java's `clear()`).
@@ -64,7 +64,7 @@ pub(crate) fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer
 
 #[cold]
 fn wrong(what: &'static str, why: &'static str) -> Failure {
-    Failure::WrongKind { what, why }
+    Fault::WrongKind { what, why }.into()
 }
 
 pub(crate) fn new_writer(_: &mut Env, capacity: i32, order: i32) -> Done<i64> {
@@ -273,7 +273,7 @@ pub(crate) fn read_direct(
 
 fn check_apart(direct: &Direct, place: &Place<'_>) -> Done {
     if direct.meets(place) {
-        return Err(Failure::Unusable { what: "buffer", why: "it is a view of the same message" });
+        return Err(Fault::Unusable { what: "buffer", why: "it is a view of the same message" }.into());
     }
     Ok(())
 }
@@ -291,7 +291,7 @@ fn direct_range(direct: &Direct, off: i64, element: i32, count: i32) -> Done<(Ty
 pub(crate) fn primitive(element: i32) -> Done<Type> {
     match u8::try_from(element).ok().and_then(Type::from_code) {
         Some(element) if element != Type::Object => Ok(element),
-        _ => Err(Failure::Unusable { what: "type", why: "it is not primitive" }),
+        _ => Err(Fault::Unusable { what: "type", why: "it is not primitive" }.into()),
     }
 }
 

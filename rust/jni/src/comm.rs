@@ -12,7 +12,7 @@ use mpjdev_device::{
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, Received};
-use crate::error::{Failure, reserved, zeroed};
+use crate::error::{Failure, Fault, reserved, zeroed};
 use crate::handle::{self, Kind, Pending, Request};
 
 /// Nothing yet: not done, or nothing found.
@@ -213,7 +213,8 @@ fn start_send(
     crate::buffer::with_message(buffer, flags, |message| match message {
         Some(message) => Ok(comm.isend(message, dest, tag, mode(synchronous))?),
         None => {
-            Err(Failure::WrongKind { what: "buffer", why: "it is empty: receive or load a message first" })
+            Err(Fault::WrongKind { what: "buffer", why: "it is empty: receive or load a message first" }
+                .into())
         }
     })
 }
@@ -250,15 +251,14 @@ fn receive(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answ
 #[inline(always)]
 fn recv_in_place(comm: &Comm, buffer: i64, from: From) -> Answer<Result<Status, Direct>> {
     handle::with_idle_buffer(buffer, |b| {
-        let Kind::Read(reader) = &mut b.kind else { return Ok(Err(Direct::Closed)) };
+        let Kind::Read(reader) = &mut b.kind else { return Err(Direct::Closed) };
         let capacity = reader.capacity();
         let received = comm.recv_directly(from, capacity, reader.landing(handle::round()));
-        if received.is_err() {
+        if let Err(Direct::Failed(_)) = received {
             reader.clear();
         }
         received
-    })?
-    .map_err(Failure::from)
+    })
 }
 
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {

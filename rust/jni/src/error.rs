@@ -7,14 +7,21 @@ use mpjdev_device::job::JoinError;
 use thiserror::Error;
 
 /// A native method that could not do its work.
+///
+/// Boxed, so that results fit registers: with the fault inside they were copied from frame to frame, 25 ns a message.
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+#[error(transparent)]
+pub(crate) struct Failure(Box<Fault>);
+
+/// The ways to fail.
+#[derive(Debug, Error)]
+pub(crate) enum Fault {
     #[error(transparent)]
-    Buffer(#[from] BufferError),
+    Buffer(BufferError),
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(DeviceError),
     #[error(transparent)]
-    Join(#[from] JoinError),
+    Join(JoinError),
     #[error("the buffer is in use: a receive into it is pending")]
     InUse,
     #[error("the {what} is closed")]
@@ -43,7 +50,7 @@ pub(crate) enum Failure {
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     let mut elements = Vec::new();
     let asked = (len as u64).saturating_mul(size_of::<T>() as u64);
-    elements.try_reserve_exact(len).map_err(|_| Failure::Memory { asked })?;
+    elements.try_reserve_exact(len).map_err(|_| Fault::Memory { asked })?;
     Ok(elements)
 }
 
@@ -60,10 +67,12 @@ pub(crate) fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>, Failure> 
 impl Failure {
     /// A handle of something that was refused.
     pub(crate) fn handle(what: &'static str) -> impl Fn(Refused) -> Failure {
-        move |refused| match refused {
-            Refused::Stale => Failure::Closed { what },
-            Refused::Busy => Failure::Shared { what },
-            Refused::Full => Failure::TableFull { what },
+        move |refused| {
+            Failure::from(match refused {
+                Refused::Stale => Fault::Closed { what },
+                Refused::Busy => Fault::Shared { what },
+                Refused::Full => Fault::TableFull { what },
+            })
         }
     }
 }
@@ -71,13 +80,42 @@ impl Failure {
 impl Failure {
     /// Whether a wait was given up because the [environment](crate::boundary::Env::may_wait) said so.
     pub(crate) fn is_interruption(&self) -> bool {
-        matches!(self, Failure::Device(DeviceError::Interrupted) | Failure::Join(JoinError::Interrupted))
+        matches!(*self.0, Fault::Device(DeviceError::Interrupted) | Fault::Join(JoinError::Interrupted))
+    }
+}
+
+impl From<Fault> for Failure {
+    #[cold]
+    fn from(fault: Fault) -> Self {
+        Failure(Box::new(fault))
+    }
+}
+
+impl From<BufferError> for Failure {
+    #[cold]
+    fn from(error: BufferError) -> Self {
+        Fault::Buffer(error).into()
+    }
+}
+
+impl From<DeviceError> for Failure {
+    #[cold]
+    fn from(error: DeviceError) -> Self {
+        Fault::Device(error).into()
+    }
+}
+
+impl From<JoinError> for Failure {
+    #[cold]
+    fn from(error: JoinError) -> Self {
+        Fault::Join(error).into()
     }
 }
 
 impl From<SlabError> for Failure {
+    #[cold]
     fn from(error: SlabError) -> Self {
-        Failure::Buffer(BufferError::Slab(error))
+        BufferError::Slab(error).into()
     }
 }
 
@@ -133,16 +171,16 @@ pub(crate) mod code {
 impl Failure {
     /// The Java exception for this failure. No wildcard: a new variant must be placed.
     pub(crate) fn java_class(&self) -> JavaClass {
-        match self {
-            Failure::Buffer(error) => buffer_class(error),
-            Failure::Device(error) => device_class(error),
-            Failure::Join(error) => join_class(error),
-            Failure::Closed { .. } | Failure::Shared { .. } | Failure::WrongKind { .. } | Failure::InUse => {
+        match &*self.0 {
+            Fault::Buffer(error) => buffer_class(error),
+            Fault::Device(error) => device_class(error),
+            Fault::Join(error) => join_class(error),
+            Fault::Closed { .. } | Fault::Shared { .. } | Fault::WrongKind { .. } | Fault::InUse => {
                 JavaClass::IllegalState
             }
-            Failure::Unusable { .. } => JavaClass::IllegalArgument,
-            Failure::TableFull { .. } | Failure::Memory { .. } | Failure::Pending => JavaClass::OutOfMemory,
-            Failure::Null { .. } => JavaClass::NullPointer,
+            Fault::Unusable { .. } => JavaClass::IllegalArgument,
+            Fault::TableFull { .. } | Fault::Memory { .. } | Fault::Pending => JavaClass::OutOfMemory,
+            Fault::Null { .. } => JavaClass::NullPointer,
         }
     }
 }
@@ -253,6 +291,6 @@ mod tests {
     /// Where the JVM gives nothing and throws nothing, Java sees an error all the same.
     #[test]
     fn failure_without_a_pending_exception_is_an_out_of_memory_error() {
-        assert_eq!(Failure::Pending.java_class(), JavaClass::OutOfMemory);
+        assert_eq!(Failure::from(Fault::Pending).java_class(), JavaClass::OutOfMemory);
     }
 }

@@ -13,7 +13,7 @@ use mpjdev_device::keepsake::{Keepsake, Keepsakes};
 use mpjdev_device::pool::HeapPool;
 use mpjdev_device::{Comm, Endpoint, MatchedMessage, RequestId, Status};
 
-use crate::error::Failure;
+use crate::error::{Failure, Fault};
 use crate::view::Hold;
 
 /// A buffer that Java holds.
@@ -106,7 +106,7 @@ pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) 
 fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
     if let Some(Pending::Detached(comm, id)) = &buffer.pending {
         match comm.test(*id) {
-            Ok(None) => return Err(Failure::InUse),
+            Ok(None) => return Err(Fault::InUse.into()),
             Ok(Some(done)) => {
                 if let Some(message) = done.message {
                     buffer.adopt(message);
@@ -119,7 +119,7 @@ fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
         detached().remove(&handle);
         return Ok(());
     }
-    Err(Failure::InUse)
+    Err(Fault::InUse.into())
 }
 
 /// Buffers with a receive that nobody waits for, so that a rank's end finds them without a look at all buffers, which other

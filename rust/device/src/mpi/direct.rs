@@ -41,7 +41,7 @@ impl Group {
             Ok(Post::Taken(taken)) => {
                 return Direct::Posted(Box::new(Receive::taken(self, taken, capacity, None)));
             }
-            Err(error) => return Direct::Taken(Err(error)),
+            Err(error) => return error.into(),
         };
         let mut looks = rank.config.spins;
         while looks > 0 {
@@ -49,7 +49,7 @@ impl Group {
                 // No pause: a look into the library takes as long as one.
                 Ok(None) => {}
                 Ok(Some(Outcome::Done(seen))) if fits(seen, place) => {
-                    return Direct::Taken(self.put(posted, seen, capacity, place));
+                    return self.put(posted, seen, capacity, place).into();
                 }
                 Ok(Some(outcome)) => {
                     // What is announced goes straight to the place, too.
@@ -57,7 +57,7 @@ impl Group {
                     let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
                     return receive.go_on(outcome, looks, place);
                 }
-                Err(error) => return Direct::Taken(Err(error.into())),
+                Err(error) => return DeviceError::from(error).into(),
             }
             looks -= 1;
         }
@@ -139,9 +139,9 @@ impl Receive {
             Ok(None) => Direct::Posted(Box::new(self)),
             Ok(Some(Completed { envelope, message })) => {
                 *place = message;
-                Direct::Taken(envelope.ok_or(DeviceError::NoSuchRequest))
+                envelope.ok_or(DeviceError::NoSuchRequest).into()
             }
-            Err(error) => Direct::Taken(Err(error)),
+            Err(error) => error.into(),
         }
     }
 }

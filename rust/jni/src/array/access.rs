@@ -4,7 +4,7 @@ use jni::sys::{self, JNI_ABORT, jobject};
 use mpjdev_buffer::Type;
 
 use crate::boundary::Env;
-use crate::error::Failure;
+use crate::error::{Failure, Fault};
 
 /// What is done to an array while it is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,14 @@ impl<'a> Critical<'a> {
     ) -> Result<Self, Failure> {
         let start = pin(env, raw);
         if start.is_null() {
-            return Err(Failure::Pending);
+            return Err(Fault::Pending.into());
         }
         let mut held =
             Critical { env, raw, index_raw: std::ptr::null_mut(), start, indices: std::ptr::null(), access };
         if !index_raw.is_null() {
             let indices = pin(held.env, index_raw);
             if indices.is_null() {
-                return Err(Failure::Pending);
+                return Err(Fault::Pending.into());
             }
             held.index_raw = index_raw;
             held.indices = indices.cast_const().cast();

@@ -7,7 +7,7 @@ use super::access::{Access, Critical};
 use super::kernels::{self, Inside};
 use super::{Array, Fix, IntArray, copy_fixed, fix};
 use crate::boundary::Env;
-use crate::error::{Failure, zeroed};
+use crate::error::{Failure, Fault, zeroed};
 
 /// Elements that are moved while arrays are held.
 const INDEX_CHUNK: usize = 16384;
@@ -159,7 +159,8 @@ impl Array {
             Err(error) => error.into(),
             // Another thread has put a good one there meanwhile; the one that was seen was bad all the same.
             Ok(()) => {
-                Failure::WrongKind { what: "index array", why: "another thread changes it during the call" }
+                Fault::WrongKind { what: "index array", why: "another thread changes it during the call" }
+                    .into()
             }
         }
     }
