@@ -4,6 +4,7 @@
 //! hold; nothing in this crate knows what a message is.
 
 pub mod bell;
+pub mod call;
 #[cfg(not(loom))]
 pub mod datagram;
 #[cfg(not(loom))]

@@ -15,6 +15,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use mpjdev_sys::bell::Bell;
+use mpjdev_sys::call::Call;
 use mpjdev_sys::keepsake::{Keepsake, Keepsakes};
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::slots::{Refused, Slots};
@@ -366,6 +367,37 @@ fn two_ringers_and_one_sleeper_lose_nothing() {
         sleep_until(&shared.0, &shared.1[0]);
         sleep_until(&shared.0, &shared.1[1]);
         ringers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+// ---- The call
+
+/// An earlier call is not answered yet while the caller leaves one thing more: it is called again, or the thread finds that
+/// thing when it answers. What was left is as weak as can be; the call's own fences must make up for it.
+#[test]
+fn what_was_left_before_a_call_is_found_though_an_earlier_call_stands() {
+    explore(|| {
+        let shared = Arc::new((Call::default(), Bell::new(), AtomicBool::new(false)));
+        assert!(shared.0.make());
+        let answerer = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (call, bell, has_ended) = &*shared;
+                loop {
+                    call.take();
+                    if has_ended.load(Relaxed) {
+                        break;
+                    }
+                    bell.sleep(NEVER, || call.is_made());
+                }
+            })
+        };
+        let (call, bell, has_ended) = &*shared;
+        has_ended.store(true, Relaxed);
+        if call.make() {
+            bell.ring();
+        }
+        answerer.join().unwrap();
     });
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use mpjdev_sys::bell::Bell;
+use mpjdev_sys::call::Call;
 
 use super::poller::Poller;
 use super::sentry::Sentry;
@@ -82,7 +83,7 @@ pub(crate) trait Pumped: Send + Sync + 'static {
 pub(crate) struct Watch {
     pub(in super::super) poller: Poller,
     bell: Bell,
-    is_called: AtomicBool,
+    call: Call,
     /// Something was left to be done, and may not be done yet.
     is_open: AtomicBool,
     /// The thread sleeps for longer than a tick at least has.
@@ -102,7 +103,7 @@ impl Watch {
         Ok(Watch {
             poller: Poller::new(channels)?,
             bell: Bell::new(),
-            is_called: AtomicBool::new(false),
+            call: Call::default(),
             is_open: AtomicBool::new(false),
             is_far: AtomicBool::new(false),
             is_polling: AtomicBool::new(false),
@@ -119,7 +120,7 @@ impl Watch {
 
     /// There is something to do, should the program go on computing.
     pub(in super::super) fn call(&self) {
-        if !self.is_called.load(Relaxed) && !self.is_called.swap(true, SeqCst) {
+        if self.call.make() {
             self.is_open.store(true, SeqCst);
             let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
             match self.sentry.get() {
@@ -133,7 +134,7 @@ impl Watch {
     }
 
     fn take_call(&self) -> bool {
-        self.is_called.swap(false, SeqCst)
+        self.call.take()
     }
 
     /// A thread of the program is about to sleep on the channels, or elsewhere until they have something.
@@ -152,7 +153,7 @@ impl Watch {
     /// Whether the thread sleeps until somebody calls it, and nobody has.
     #[cfg(test)]
     pub(in super::super) fn is_resting(&self) -> bool {
-        self.is_far.load(SeqCst) && !self.is_called.load(SeqCst)
+        self.is_far.load(SeqCst) && !self.call.is_made()
     }
 
     /// Sleeps for so long, or, when somebody calls meanwhile or has called, for a short tick: what is held back may leave with
@@ -162,7 +163,7 @@ impl Watch {
             self.is_far.store(true, SeqCst);
             match self.sentry.get() {
                 Some(sentry) => self.watch_until(sentry, most - TICK_MIN, true, for_sleeper),
-                None => self.bell.sleep(most - TICK_MIN, || self.is_called.load(SeqCst)),
+                None => self.bell.sleep(most - TICK_MIN, || self.call.is_made()),
             }
             self.is_far.store(false, SeqCst);
         }
@@ -175,7 +176,7 @@ impl Watch {
     /// Sleeps for so long, or until somebody calls if that is to be heard; goes on meanwhile for whoever sleeps elsewhere.
     fn watch_until(&self, sentry: &Sentry, most: Duration, hears: bool, for_sleeper: &dyn Fn()) {
         let begun = Instant::now();
-        while !(hears && self.is_called.load(SeqCst))
+        while !(hears && self.call.is_made())
             && let Some(left) = most.checked_sub(begun.elapsed())
         {
             if sentry.wait(left) {
@@ -188,7 +189,7 @@ impl Watch {
     fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
         self.is_polling.store(true, SeqCst);
-        if !self.is_called.load(SeqCst) {
+        if !self.call.is_made() {
             match self.sentry.get() {
                 Some(sentry) => {
                     sentry.arm_for_itself(&self.poller);
