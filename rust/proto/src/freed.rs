@@ -11,14 +11,25 @@ use crate::context::{communicator, is_communicator};
 ///
 /// Consecutive ids of one allocating rank are one range, so a program that makes and frees communicators of all ranks
 /// needs one range however many it makes. Where other ranks' communicators lie between, each needs its own; past
-/// [`RANGES_MAX`] the lowest range is forgotten, and its contexts count as unknown.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// [`RANGES_MAX`] the range that has been as it is for the longest time is forgotten, and its contexts count as unknown: what
+/// was under way there has most likely come.
+#[derive(Debug, Clone, Default)]
 pub struct FreedContexts {
-    /// First and last communicator's context of each range.
-    ranges: BTreeMap<u64, u64>,
+    /// By the first communicator's context of each range.
+    ranges: BTreeMap<u64, Range>,
+    /// First contexts by age.
+    ages: BTreeMap<u64, u64>,
+    next_age: u64,
 }
 
-/// Ranges that are kept, some 100 KiB.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    /// The last communicator's context.
+    last: u64,
+    age: u64,
+}
+
+/// Ranges that are kept, some 200 KiB.
 pub const RANGES_MAX: usize = 4096;
 
 /// From a communicator's context to the next.
@@ -34,17 +45,30 @@ impl FreedContexts {
         if self.covers(context) {
             return;
         }
-        let mut range = (context, context);
-        if let Some(last) = self.ranges.remove(&(context + STEP)) {
-            range.1 = last;
+        let last = self.take(context + STEP).unwrap_or(context);
+        let before = self.ranges.range(..context).next_back();
+        let before = before.filter(|(_, range)| range.last + STEP == context).map(|(first, _)| *first);
+        let first = before.unwrap_or(context);
+        self.take(first);
+        self.put(first, last);
+        if self.ranges.len() > RANGES_MAX
+            && let Some((_, oldest)) = self.ages.pop_first()
+        {
+            self.ranges.remove(&oldest);
         }
-        match self.ranges.range_mut(..context).next_back() {
-            Some((_, last)) if *last + STEP == context => *last = range.1,
-            _ => drop(self.ranges.insert(range.0, range.1)),
-        }
-        if self.ranges.len() > RANGES_MAX {
-            self.ranges.pop_first();
-        }
+    }
+
+    /// Takes the range that begins here; gives its last context.
+    fn take(&mut self, first: u64) -> Option<u64> {
+        let range = self.ranges.remove(&first)?;
+        self.ages.remove(&range.age);
+        Some(range.last)
+    }
+
+    fn put(&mut self, first: u64, last: u64) {
+        self.ranges.insert(first, Range { last, age: self.next_age });
+        self.ages.insert(self.next_age, first);
+        self.next_age += 1;
     }
 
     /// Whether the context, or the communicator that it belongs to, is recorded as freed.
@@ -55,7 +79,7 @@ impl FreedContexts {
     }
 
     fn covers(&self, context: u64) -> bool {
-        self.ranges.range(..=context).next_back().is_some_and(|(_, last)| context <= *last)
+        self.ranges.range(..=context).next_back().is_some_and(|(_, range)| context <= range.last)
     }
 }
 
@@ -95,12 +119,26 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_range_is_forgotten_past_the_bound() {
+    fn the_oldest_range_is_forgotten_past_the_bound() {
         let mut freed = FreedContexts::default();
-        let context = |i: usize| id(0, 2 + 4 * i as u64);
+        // The later a communicator is freed here, the lower is its context.
+        let context = |i: usize| id(0, 2 + 4 * (2 * RANGES_MAX - i) as u64);
         (0..RANGES_MAX + 10).for_each(|i| freed.insert(context(i)));
-        assert_eq!(freed.ranges.len(), RANGES_MAX);
+        assert_eq!((freed.ranges.len(), freed.ages.len()), (RANGES_MAX, RANGES_MAX));
         assert!((0..10).all(|i| !freed.contains(context(i))));
         assert!((10..RANGES_MAX + 10).all(|i| freed.contains(context(i))));
+    }
+
+    #[test]
+    fn a_range_that_grows_is_not_old() {
+        let mut freed = FreedContexts::default();
+        let alone = |i: usize| id(1, 2 + 4 * i as u64);
+        let grown = |i: usize| id(0, 2 + 2 * i as u64);
+        for i in 0..3 * RANGES_MAX {
+            freed.insert(grown(i));
+            freed.insert(alone(i));
+        }
+        assert_eq!((freed.ranges.len(), freed.ages.len()), (RANGES_MAX, RANGES_MAX));
+        assert!((0..3 * RANGES_MAX).all(|i| freed.contains(grown(i))));
     }
 }
