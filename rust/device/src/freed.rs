@@ -5,10 +5,11 @@
 //!
 //! A rank may get messages of a communicator that it is still being told of. Only contexts that were freed here are dropped.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
-use mpjdev_proto::context::{WORLD, communicator, is_internal, is_shadow, shadow};
+use mpjdev_proto::context::{WORLD, communicator, is_internal, is_shadow, kinds, shadow};
 use mpjdev_proto::envelope::Envelope;
 
 use crate::accounts::Charge;
@@ -26,8 +27,8 @@ pub(crate) struct Freed {
     /// Messages that were taken out of matching and not received, each a possible first half: its source, and the context
     /// of its second half.
     probed: Vec<(u32, u64)>,
-    /// A second half was kept though its communicator is freed.
-    keeps_halves: bool,
+    /// Contexts of which second halves were kept though their communicators are freed.
+    kept: BTreeSet<u64>,
 }
 
 impl Freed {
@@ -67,7 +68,9 @@ impl State {
             return false;
         }
         let keeps = is_shadow(envelope.context) && self.awaits_second(envelope);
-        self.freed.keeps_halves |= keeps;
+        if keeps {
+            self.freed.kept.insert(envelope.context);
+        }
         !keeps
     }
 
@@ -108,30 +111,27 @@ impl Endpoint {
             self.take_in(&mut core);
         }
         core.state.freed.insert(context, is_last);
-        self.drop_freed(&mut core.state);
+        for kind in kinds(context) {
+            self.drop_freed(&mut core.state, kind);
+        }
         // A thread that probes the communicator has nothing to wait for.
         self.note_unexpected(&mut core.state);
     }
 
-    /// Drops the messages of freed communicators that are here.
-    fn drop_freed(&self, state: &mut State) {
-        state.freed.keeps_halves = false;
-        if state.matcher.unexpected_len() == 0 {
+    /// Drops the messages in a context that are here, if it is a freed one.
+    fn drop_freed(&self, state: &mut State, context: u64) {
+        if !state.freed.contains(context) {
             return;
         }
-        let picked: Vec<Envelope> = {
-            let State { matcher, freed, .. } = &*state;
-            matcher.unexpected().map(|(envelope, _)| envelope).filter(|e| freed.contains(e.context)).collect()
-        };
-        if picked.is_empty() {
-            return;
+        let mut kept = Vec::new();
+        if is_shadow(context) {
+            let here = state.matcher.unexpected_in(context).map(|(envelope, _)| envelope);
+            kept.extend(here.filter(|envelope| state.awaits_second(envelope)));
         }
-        let kept: Vec<Envelope> =
-            picked.into_iter().filter(|e| is_shadow(e.context) && state.awaits_second(e)).collect();
-        state.freed.keeps_halves = !kept.is_empty();
-        let State { matcher, freed, .. } = state;
-        let dropped = matcher
-            .remove_unexpected(|envelope, _| freed.contains(envelope.context) && !kept.contains(envelope));
+        if !kept.is_empty() {
+            state.freed.kept.insert(context);
+        }
+        let dropped = state.matcher.remove_unexpected_in(context, |envelope, _| !kept.contains(envelope));
         for (envelope, message) in dropped {
             self.drop_unexpected(state, envelope, *message);
         }
@@ -167,8 +167,10 @@ impl Endpoint {
     /// A first half is whole, was given up or is received: second halves that were kept for it are kept no longer.
     #[inline]
     pub(crate) fn drop_kept_halves(&self, state: &mut State) {
-        if state.freed.keeps_halves {
-            self.drop_freed(state);
+        if !state.freed.kept.is_empty() {
+            for context in std::mem::take(&mut state.freed.kept) {
+                self.drop_freed(state, context);
+            }
         }
     }
 

@@ -54,6 +54,15 @@ pub const fn communicator(context: u64) -> u64 {
     context & !(COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT)
 }
 
+/// All contexts of a communicator, given its own one.
+#[must_use]
+pub fn kinds(context: u64) -> [u64; 8] {
+    let bit = |kind: usize, place: usize, bit: u64| if kind & 1 << place != 0 { bit } else { 0 };
+    std::array::from_fn(|kind| {
+        context | bit(kind, 0, COLLECTIVE_BIT) | bit(kind, 1, SHADOW_BIT) | bit(kind, 2, CONTROL_BIT)
+    })
+}
+
 /// Whether the second messages of split messages travel in this context, see [`shadow`].
 #[inline]
 #[must_use]
@@ -194,6 +203,16 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), made);
         assert_eq!(all.iter().filter(|c| is_communicator(**c)).count(), 5);
+    }
+
+    #[test]
+    fn a_communicator_has_eight_kinds_of_contexts() {
+        let context = 7 << 32 | 2;
+        let all = kinds(context);
+        assert!(all.iter().all(|kind| communicator(*kind) == context));
+        let others = [context, collective(context), shadow(collective(context)), control(shadow(context))];
+        assert!(others.iter().all(|kind| all.contains(kind)));
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 8);
     }
 
     /// The id is world rank << 32 | even counter, and the collective context is the next number.

@@ -24,9 +24,10 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 ///
 /// Cost: while a queue has at most 16 entries it is searched in order; beyond that post, arrive, probe, take and withdraw
 /// take constant time, with and without wildcards, whatever is queued. [`fail_posted`](Self::fail_posted) and
-/// [`remove_unexpected`](Self::remove_unexpected) go through the whole queue. Storage is reused, so in a steady state
-/// nothing is allocated; a queue that was long gives its storage back when it is empty, and a context or tag without
-/// entries has none.
+/// [`remove_unexpected`](Self::remove_unexpected) go through the whole queue, and
+/// [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of one context. Storage is reused, so in a
+/// steady state nothing is allocated; a queue that was long gives its storage back when it is empty, and a context or tag
+/// without entries has none.
 ///
 /// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages, and posted
 /// receives are as many as the program has requests for.
@@ -156,9 +157,18 @@ impl<R, M> Matcher<R, M> {
         self.posted.extract(picks)
     }
 
-    /// Takes the unexpected messages that `picks` picks, in arrival order; for communicators that are freed.
+    /// Takes the unexpected messages that `picks` picks, in arrival order.
     pub fn remove_unexpected(&mut self, picks: impl FnMut(&Envelope, &M) -> bool) -> Vec<(Envelope, M)> {
         self.unexpected.extract(picks)
+    }
+
+    /// Takes the unexpected messages of a context that `picks` picks, in arrival order; for communicators that are freed.
+    pub fn remove_unexpected_in(
+        &mut self,
+        context: u64,
+        picks: impl FnMut(&Envelope, &M) -> bool,
+    ) -> Vec<(Envelope, M)> {
+        self.unexpected.extract_in(context, picks)
     }
 
     /// The number of receives waiting.
@@ -178,6 +188,11 @@ impl<R, M> Matcher<R, M> {
     /// The waiting receives in posting order.
     pub fn posted(&self) -> impl Iterator<Item = (Selector, &R)> {
         self.posted.iter()
+    }
+
+    /// The unexpected messages of a context in arrival order.
+    pub fn unexpected_in(&self, context: u64) -> impl Iterator<Item = (Envelope, &M)> {
+        self.unexpected.iter_in(context)
     }
 
     /// The unexpected messages in arrival order; for a report of what was never received.
@@ -342,6 +357,29 @@ mod tests {
         assert!(removed.iter().map(|(_, number)| *number).eq((0..40).filter(|n| n % 3 != 1)));
         assert!(matcher.posted().map(|(_, n)| *n).eq((0..40).filter(|n| n % 3 != 1)));
         assert!(matcher.unexpected().map(|(_, n)| *n).eq((0..40).filter(|n| n % 3 == 1)));
+    }
+
+    /// The messages of one context come out in order, in short and in long queues; the others stay, and stay in order.
+    #[test]
+    fn messages_of_one_context_are_found_and_removed_in_order() {
+        for count in [10, 100u32] {
+            let mut matcher = Numbers::new();
+            for number in 0..count {
+                let context = 2 * u64::from(number % 5);
+                matcher.add_unexpected(Envelope { context, source: number % 3, tag: 1 }, number);
+            }
+            let own = |context: u32| (0..count).filter(move |n| n % 5 == context);
+            assert!(matcher.unexpected_in(4).map(|(_, n)| *n).eq(own(2)), "{count}");
+            let removed = matcher.remove_unexpected_in(4, |_, number| number % 2 == 0);
+            assert!(removed.iter().map(|(_, n)| *n).eq(own(2).filter(|n| n % 2 == 0)), "{count}");
+            assert!(matcher.unexpected_in(4).map(|(_, n)| *n).eq(own(2).filter(|n| n % 2 == 1)), "{count}");
+            let left = (0..count).filter(|n| n % 5 != 2 || n % 2 == 1);
+            assert!(matcher.unexpected().map(|(_, n)| *n).eq(left), "{count}");
+            matcher.remove_unexpected_in(4, |_, _| true);
+            assert_eq!(matcher.unexpected_in(4).count(), 0);
+            assert_eq!(matcher.remove_unexpected_in(20, |_, _| true), []);
+            assert_eq!(matcher.unexpected_len(), own(0).count() * 4);
+        }
     }
 
     /// Long queues taken from the far end: counts stay right, and an empty queue gives its storage back.

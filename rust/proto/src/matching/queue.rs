@@ -231,6 +231,42 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
 }
 
 impl<T> Queue<Envelope, T, MESSAGE_LISTS> {
+    /// The messages of a context in order.
+    pub(super) fn iter_in(&self, context: u64) -> impl Iterator<Item = (Envelope, &T)> {
+        self.slots_in(context).filter_map(|slot| self.get_slot(slot))
+    }
+
+    /// Takes out, in order, the messages of a context that `picks` picks.
+    pub(super) fn extract_in(
+        &mut self,
+        context: u64,
+        mut picks: impl FnMut(&Envelope, &T) -> bool,
+    ) -> Vec<(Envelope, T)> {
+        let is_picked = |slot: &u32| self.get_slot(*slot).is_some_and(|(key, value)| picks(&key, value));
+        let picked: Vec<u32> = self.slots_in(context).filter(is_picked).collect();
+        picked.into_iter().filter_map(|slot| self.remove_slot(slot)).collect()
+    }
+
+    /// The slots of a context's messages in order.
+    fn slots_in(&self, context: u64) -> impl Iterator<Item = u32> {
+        // Both wildcards: the last list of an indexed message.
+        let list = if self.indexed { MESSAGE_LISTS - 1 } else { ORDER };
+        let mut at = match self.indexed {
+            true => self.look_up((ANY_SOURCE | ANY_TAG, Key::new(context, 0, 0))).unwrap_or(NIL),
+            false => self.order.first,
+        };
+        std::iter::from_fn(move || {
+            loop {
+                let here = at;
+                let slot = self.slots.get(here as usize)?;
+                at = slot.links[list].next;
+                if slot.key.context == context {
+                    return Some(here);
+                }
+            }
+        })
+    }
+
     /// The earliest message that fits the selector.
     #[inline]
     pub(super) fn find(&self, selector: &Selector) -> Option<u32> {
