@@ -57,6 +57,8 @@ struct Free {
     returned: Vec<u32>,
     fresh: u32,
     live: usize,
+    /// Values in each chunk that has had any.
+    live_in: Vec<u32>,
 }
 
 // SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes it
@@ -75,7 +77,7 @@ impl<T> Slots<T> {
     pub const fn new() -> Self {
         Slots {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0 }),
+            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
         }
     }
 
@@ -84,7 +86,7 @@ impl<T> Slots<T> {
     pub fn new() -> Self {
         Slots {
             chunks: std::array::from_fn(|_| OnceLock::new()),
-            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0 }),
+            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
         }
     }
 
@@ -103,6 +105,11 @@ impl<T> Slots<T> {
             None => return Err((value, Refused::Full)),
         };
         free.live += 1;
+        match free.live_in.get_mut(index as usize / CHUNK) {
+            Some(live) => *live += 1,
+            // Fresh slots follow one another, so this is the next chunk.
+            None => free.live_in.push(1),
+        }
         drop(free);
         let chunk =
             self.chunks[index as usize / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::empty()).collect());
@@ -169,6 +176,7 @@ impl<T> Slots<T> {
         slot.state.store(generation << 32, Release);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.live -= 1;
+        free.live_in[handle as u32 as usize / CHUNK] -= 1;
         // A slot whose generations are used up is never used again, so that no old handle comes back to life.
         if generation < GENERATION_MAX - 1 {
             free.returned.push(handle as u32);
@@ -176,17 +184,37 @@ impl<T> Slots<T> {
         value.expect("an odd generation has a value")
     }
 
-    /// Uses every value that is there, with its handle; one that another thread uses right now is waited for.
-    pub fn for_each(&self, mut f: impl FnMut(i64, &mut T)) {
-        let fresh = self.free.lock().unwrap_or_else(PoisonError::into_inner).fresh;
-        let chunks = self.chunks.iter().map_while(OnceLock::get);
-        for (index, slot) in (0..u64::from(fresh)).zip(chunks.flat_map(|chunk| chunk.iter())) {
-            let generation = slot.state.load(Relaxed) >> 32;
-            let handle = (generation << 32 | index) as i64;
-            if let Ok(mut held) = self.hold_patiently(handle) {
-                held.with(|value| f(handle, value));
+    /// Uses every value that is there, with its handle; one that another thread uses right now is waited for. Costs by the
+    /// chunks that have values, however many there were.
+    pub fn for_each(&self, f: impl FnMut(i64, &mut T)) {
+        self.walk(|handle| self.hold_patiently(handle), f);
+    }
+
+    /// As [`for_each`](Self::for_each), without those that other threads use right now.
+    pub fn for_each_idle(&self, f: impl FnMut(i64, &mut T)) {
+        self.walk(|handle| self.hold(handle), f);
+    }
+
+    fn walk<'a>(
+        &'a self,
+        hold: impl Fn(i64) -> Result<Held<'a, T>, Refused>,
+        mut f: impl FnMut(i64, &mut T),
+    ) {
+        for at in self.used_chunks() {
+            let Some(chunk) = self.chunks[at].get() else { continue };
+            for (index, slot) in ((at * CHUNK) as u64..).zip(chunk) {
+                let generation = slot.state.load(Relaxed) >> 32;
+                let handle = (generation << 32 | index) as i64;
+                if let Ok(mut held) = hold(handle) {
+                    held.with(|value| f(handle, value));
+                }
             }
         }
+    }
+
+    fn used_chunks(&self) -> Vec<usize> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..).zip(&free.live_in).filter(|(_, live)| **live > 0).map(|(at, _)| at).collect()
     }
 
     /// Number of values in the table.
@@ -297,6 +325,38 @@ mod tests {
         slots.for_each(|handle, value| met.push((handle, *value)));
         let expected: Vec<_> = handles.iter().copied().zip(0..).skip(1).step_by(2).collect();
         assert_eq!(met, expected);
+    }
+
+    #[test]
+    fn walk_of_the_idle_leaves_out_what_somebody_uses() {
+        let slots = Slots::new();
+        let handles: Vec<i64> = (0..3).map(|i| slots.insert(i).unwrap()).collect();
+        let held = slots.hold(handles[1]).unwrap();
+        let mut met = Vec::new();
+        slots.for_each_idle(|_, value| met.push(*value));
+        drop(held);
+        assert_eq!(met, [0, 2]);
+    }
+
+    #[test]
+    fn walk_looks_only_where_values_are() {
+        let slots = Slots::new();
+        let handles: Vec<i64> = (0..10 * CHUNK).map(|i| slots.insert(i).unwrap()).collect();
+        assert_eq!(slots.used_chunks(), (0..10).collect::<Vec<_>>());
+        for handle in
+            handles.iter().filter(|handle| ![1, 3 * CHUNK + 7].contains(&(**handle as u32 as usize)))
+        {
+            slots.remove(*handle).unwrap();
+        }
+        assert_eq!(slots.used_chunks(), [0, 3]);
+        let mut met = Vec::new();
+        slots.for_each(|_, value| met.push(*value));
+        assert_eq!(met, [1, 3 * CHUNK + 7]);
+        // Slots that were given back are used again, wherever they are.
+        let again: Vec<i64> = (0..10 * CHUNK - 2).map(|i| slots.insert(i).unwrap()).collect();
+        assert_eq!(slots.used_chunks().len(), 10);
+        again.into_iter().for_each(|handle| assert!(slots.remove(handle).is_ok()));
+        assert_eq!(slots.used_chunks(), [0, 3]);
     }
 
     #[test]
