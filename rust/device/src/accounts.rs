@@ -6,7 +6,7 @@ use crate::outbox::Queued;
 use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
 /// What a message counts for until it is matched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Charge {
     /// Octets against its sender's credit; none when the sender waits.
     credit: u64,

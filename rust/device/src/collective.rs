@@ -5,10 +5,13 @@ mod over_clients;
 mod running;
 mod traffic;
 
+use std::sync::Arc;
+
 use mpjdev_proto::collective::{Barrier, Creation};
 use mpjdev_proto::context::WORLD;
 
 use crate::comm::Comm;
+use crate::endpoint::Endpoint;
 use crate::error::DeviceError;
 use crate::waiting::Patience;
 pub(crate) use abandonment::Abandonment;
@@ -155,6 +158,20 @@ impl Operation {
         }
         self.stage = Stage::UnderWay;
         Ok(())
+    }
+
+    /// Whether it is one of that rank's.
+    #[cfg(not(loom))]
+    pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
+        self.comm.is_of(endpoint)
+    }
+
+    /// Is over, since its rank has gone, of which this is [left](Endpoint::remains).
+    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
+        self.stage = Stage::Over;
+        self.comm = self.comm.on(remains);
+        let gone = DeviceError::Finished { rank: remains.rank() };
+        self.way = Way::Refused(self.comm.check_going(false).err().unwrap_or(gone));
     }
 
     /// Whether this rank has done its part, or has none.

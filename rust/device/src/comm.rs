@@ -527,6 +527,15 @@ impl MatchedMessage {
             MatchedMessage::Library(matched) => matched.needs_capacity(),
         }
     }
+
+    /// Goes on to what is [left](Endpoint::remains) of its rank: it can be received there if all of it is here.
+    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
+        match self {
+            MatchedMessage::Packets(matched) => matched.retire(remains),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(_) => {}
+        }
+    }
 }
 
 /// What a finished request gives.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 
+use crate::accounts::Charge;
 use crate::begun::Then;
 use crate::endpoint::{Core, Endpoint, State};
 use crate::error::DeviceError;
@@ -52,6 +53,14 @@ impl MatchedMessage {
     /// Capacity that the receiving buffer needs.
     pub fn needs_capacity(&self) -> usize {
         self.needs_capacity
+    }
+
+    /// Goes on to what is left of its rank, which accounts for nothing.
+    pub(crate) fn retire(&mut self, remains: &Arc<Endpoint>) {
+        self.owner = Some(remains.clone());
+        if let Some(Taken::Message { message, .. }) = &mut self.message {
+            message.charge = Charge::default();
+        }
     }
 }
 

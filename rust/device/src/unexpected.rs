@@ -22,7 +22,7 @@ use crate::transport::{Header, Incoming, Kind, NotAllowed, Payload};
 #[derive(Debug)]
 pub(crate) struct Unexpected {
     payload: Result<Payload, SlabError>,
-    charge: Charge,
+    pub(crate) charge: Charge,
 }
 
 impl Unexpected {

@@ -248,6 +248,22 @@ fn retire(rank: &Arc<Endpoint>) {
             }
         });
     }
+    if !MATCHED.is_empty() {
+        MATCHED.for_each(|_, (comm, _, message)| {
+            if comm.is_of(rank) {
+                on_remains(comm);
+                message.retire(comm.endpoint().expect("its rank is one of ours"));
+            }
+        });
+    }
+    if !OPERATIONS.is_empty() {
+        // One that another thread goes on with fails there, and goes then; those of other ranks may wait in it for long.
+        OPERATIONS.for_each_idle(|_, operation| {
+            if operation.is_of(rank) {
+                operation.retire(remains.get_or_init(|| rank.remains(&private())));
+            }
+        });
+    }
     let buffers: Vec<i64> = detached().iter().copied().collect();
     for handle in buffers {
         // A buffer that was closed meanwhile has let go of it.
@@ -465,4 +481,54 @@ impl SlabSource for Current {
 /// The source of a buffer's slabs.
 pub(crate) fn source() -> Arc<dyn SlabSource> {
     Arc::new(Current::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use mpjdev_device::{Config, DeviceError, From, Mode, Patient, job};
+
+    use super::*;
+    use mpjdev_buffer::Encoding;
+
+    const CAPACITY: i64 = 64;
+
+    fn numbers(values: &[i32]) -> Message {
+        let mut writer = WriteBuffer::new(private(), CAPACITY, Encoding::NATIVE).expect("memory");
+        writer.write(values).expect("room");
+        writer.finish().expect("a message").clone()
+    }
+
+    /// What Java holds of a rank is neither received nor over when the rank finishes.
+    #[test]
+    fn a_rank_that_has_finished_goes_though_handles_of_it_are_kept() {
+        let world = job::local(2, Config::default(), &private()).remove(0);
+        let rank = world.endpoint().expect("a rank of ours").clone();
+        let gone = Arc::downgrade(&rank);
+        let handle = keep_comm(world).expect("room");
+        let comm = super::comm(handle).expect("a communicator");
+        let from = From { source: Some(0), tag: Some(1) };
+        comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Patient).expect("sent");
+        let (status, message) = comm.improbe(from).expect("this rank is here").expect("a message");
+        let matched = keep_matched(comm.clone(), status, message).expect("room");
+        let mut barrier = comm.start_barrier();
+        assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
+        let operation = keep_operation(barrier).expect("room");
+
+        rank.finish(&mut Patient).expect("nothing is left to be sent");
+        drop((rank, comm));
+        free_comm(handle);
+        assert!(gone.upgrade().is_none(), "something keeps the rank");
+
+        let over = with_operation(operation, |operation| operation.advance().map(drop));
+        assert!(matches!(over, Ok(Err(DeviceError::Finished { rank: 0 }))), "{over:?}");
+        drop_operation(operation);
+        let (comm, _, message) = take_matched(matched).expect("it is kept");
+        let id = comm.imrecv(message, CAPACITY as usize);
+        let done = comm.test(id).expect("it is here").expect("it is whole");
+        let mut reader = ReadBuffer::new(private(), CAPACITY).expect("memory");
+        reader.adopt(done.message.expect("a receive has one"));
+        let mut values = [0; 3];
+        reader.read(&mut values).expect("three numbers");
+        assert_eq!(values, [1, 2, 3]);
+    }
 }
