@@ -271,7 +271,7 @@ impl Endpoint {
     /// Whether requests are not done, or packets wait; also when a thread of the program is at it.
     pub(crate) fn has_pending(&self) -> bool {
         self.queued_count.load(Ordering::Acquire) > 0
-            || self.core.try_lock().map_or(true, |core| core.state.requests.pending().next().is_some())
+            || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())
     }
 
     fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {

@@ -122,11 +122,14 @@ struct Entry {
 pub(crate) struct Requests {
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// Requests without an outcome.
+    pending: usize,
 }
 
 impl Requests {
     pub(crate) fn add(&mut self, work: Work) -> RequestId {
         let request = Request { work, outcome: None, waiters: Vec::new(), detached: false };
+        self.pending += 1;
         match self.free.pop() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
@@ -153,6 +156,7 @@ impl Requests {
         let request = entry.request.take()?;
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(id.index);
+        self.pending -= usize::from(request.outcome.is_none());
         Some(request)
     }
 
@@ -167,8 +171,10 @@ impl Requests {
             self.remove(id);
             return Vec::new();
         }
-        request.outcome = Some(outcome);
-        std::mem::take(&mut request.waiters)
+        let is_first = request.outcome.replace(outcome).is_none();
+        let waiters = std::mem::take(&mut request.waiters);
+        self.pending -= usize::from(is_first);
+        waiters
     }
 
     /// Takes the outcome of a finished request, which is gone afterwards; none while it is pending.
@@ -192,9 +198,15 @@ impl Requests {
         }
     }
 
-    /// Requests that are still under way.
+    /// Whether requests are still under way.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Requests that are still under way. Goes through the table, which is as long as it has ever been, unless there are none.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        self.entries.iter().enumerate().filter_map(|(index, entry)| {
+        let entries = if self.has_pending() { &self.entries[..] } else { &[] };
+        entries.iter().enumerate().filter_map(|(index, entry)| {
             let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
             Some((RequestId { index: index as u32, generation: entry.generation }, request))
         })
@@ -234,7 +246,7 @@ impl Requests {
         let entry = |entry: &Entry| Entry { generation: entry.generation, request: outcome(entry) };
         let entries: Vec<Entry> = self.entries.iter().map(entry).collect();
         let free = (0..).zip(&entries).filter(|(_, entry)| entry.request.is_none());
-        Requests { free: free.map(|(index, _)| index).collect(), entries }
+        Requests { free: free.map(|(index, _)| index).collect(), entries, pending: 0 }
     }
 
     /// Number of requests whose outcome nobody has taken.
@@ -253,5 +265,35 @@ impl From<RequestId> for u64 {
 impl From<u64> for RequestId {
     fn from(token: u64) -> RequestId {
         RequestId { index: token as u32, generation: (token >> 32) as u32 }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn send() -> Work {
+        Work::Send { dest: 0, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard }
+    }
+
+    #[test]
+    fn pending_are_counted_however_they_end() {
+        let mut requests = Requests::default();
+        let ids: Vec<RequestId> = (0..5).map(|_| requests.add(send())).collect();
+        requests.complete(ids[0], Ok(Completed::SENT));
+        requests.complete(ids[0], Err(DeviceError::Cancelled));
+        requests.detach(ids[1]);
+        requests.complete(ids[1], Ok(Completed::SENT));
+        requests.detach(ids[0]);
+        requests.remove(ids[2]);
+        requests.complete(ids[2], Ok(Completed::SENT));
+        assert!(requests.has_pending() && requests.pending().count() == 2);
+        requests.complete(ids[3], Ok(Completed::SENT));
+        assert!(requests.take_outcome(ids[3]).is_ok_and(|outcome| outcome.is_some()));
+        assert!(requests.take_outcome(ids[4]).is_ok_and(|outcome| outcome.is_none()));
+        assert!(requests.has_pending() && requests.pending().count() == 1);
+        requests.complete(ids[4], Ok(Completed::SENT));
+        assert!(!requests.has_pending() && requests.pending().next().is_none());
+        assert!(!requests.outcomes(0).has_pending());
     }
 }
