@@ -438,9 +438,10 @@ fn settle(
 ) -> Result<Vec<Early>, MeetingError> {
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
+    let mut asked = Instant::now();
     loop {
         let now = Instant::now();
-        echo::drain(socket, &mut room, |from, octets| match echo::connection_of(octets) {
+        let is_all = echo::drain(socket, &mut room, |from, octets| match echo::connection_of(octets) {
             Some(id) => {
                 let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
                 heard.for_each(|other| other.echo.hear(from));
@@ -453,6 +454,9 @@ fn settle(
         let mut waiting: Vec<&mut Other<'_>> =
             others.iter_mut().filter(|other| !other.echo.is_done()).collect();
         for other in &mut waiting {
+            if is_all && other.echo.is_deaf(now) {
+                return Err(other.unheard(port, false));
+            }
             other.go_on(rank, socket, port, now)?;
         }
         let Some(first) = waiting.iter().find(|other| !other.echo.is_done()) else { return Ok(early) };
@@ -465,10 +469,17 @@ fn settle(
         let slice = Timespec::try_from(left.min(SLICE).min(next)).unwrap_or_default();
         let connections = waiting.iter().map(|other| PollFd::new(other.socket, PollFlags::IN));
         let mut fds: Vec<_> = connections.chain([PollFd::new(socket, PollFlags::IN)]).collect();
-        match poll(&mut fds, Some(&slice)) {
-            Ok(0) | Err(Errno::INTR) if !patience.goes_on() => return Err(MeetingError::Interrupted),
-            Ok(_) | Err(Errno::INTR) => {}
+        let is_idle = match poll(&mut fds, Some(&slice)) {
+            Ok(ready) => ready == 0,
+            Err(Errno::INTR) => true,
             Err(error) => return Err(system("connections")(error.into())),
+        };
+        // Strangers may keep this socket ready for ever.
+        if is_idle || asked.elapsed() >= SLICE {
+            asked = Instant::now();
+            if !patience.goes_on() {
+                return Err(MeetingError::Interrupted);
+            }
         }
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
@@ -483,9 +494,6 @@ impl Other<'_> {
         if self.len == LEN && !self.echo.has_begun() {
             let Member { address, theirs, .. } = self.member(rank)?;
             self.echo.begin(address, theirs);
-        }
-        if self.echo.is_deaf(now) {
-            return Err(self.unheard(port, false));
         }
         for word in self.echo.poll(now, socket) {
             match send(self.socket, &[word], SendFlags::NOSIGNAL) {

@@ -186,12 +186,13 @@ pub(super) fn connection_of(octets: &[u8]) -> Option<u64> {
     id.filter(|_| is_probe(*begin, octets.len()))
 }
 
-/// Takes what the socket has, up to a limit: strangers may send without end.
-pub(super) fn drain(socket: &UdpSocket, room: &mut [u8], mut take: impl FnMut(SocketAddr, &[u8])) {
+/// Takes what the socket has, up to a limit: strangers may send without end. Whether that was all.
+pub(super) fn drain(socket: &UdpSocket, room: &mut [u8], mut take: impl FnMut(SocketAddr, &[u8])) -> bool {
     for _ in 0..EARLY_MAX {
-        let Ok((len, from)) = socket.recv_from(room) else { return };
+        let Ok((len, from)) = socket.recv_from(room) else { return true };
         take(from, &room[..len]);
     }
+    false
 }
 
 /// Keeps a datagram for later, as long as there are not too many.
@@ -247,6 +248,23 @@ mod tests {
         heard.hear(to);
         assert_eq!(heard.poll(start, &socket), [HEARD, ENDED]);
         assert!(!heard.is_done() && heard.take_word(ENDED, start) && heard.is_done());
+    }
+
+    /// What is left when the limit is reached may be the probe that is waited for.
+    #[test]
+    fn a_flood_is_taken_in_pieces() {
+        let (socket, to) = socket();
+        socket.set_nonblocking(true).expect("a socket");
+        let mut room = [0; LEN];
+        assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
+        let mut taken = 0;
+        // Each datagram that is taken is followed by another one.
+        socket.send_to(&[1], to).expect("room");
+        let is_all = drain(&socket, &mut room, |from, _| {
+            taken += 1;
+            socket.send_to(&[1], from).expect("room");
+        });
+        assert!(!is_all && taken == EARLY_MAX);
     }
 
     /// A last probe may be slower than the word about it.
