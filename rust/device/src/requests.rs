@@ -1,5 +1,6 @@
 //! The request table of one rank: what is under way, and who waits for it.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use mpjdev_buffer::Message;
@@ -11,10 +12,23 @@ use crate::error::DeviceError;
 use crate::waiting::Waiter;
 
 /// Names one request of one rank; not used again before its place in the table was used 2³² times.
+///
+/// One more than the number that goes to peers, so that a result with an id, or none, fits registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId {
-    index: u32,
-    generation: u32,
+pub struct RequestId(NonZeroU64);
+
+impl RequestId {
+    fn new(index: u32, generation: u32) -> RequestId {
+        RequestId::from(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    fn index(self) -> usize {
+        u64::from(self) as u32 as usize
+    }
+
+    fn generation(self) -> u32 {
+        (u64::from(self) >> 32) as u32
+    }
 }
 
 /// What a finished operation gives.
@@ -134,28 +148,28 @@ impl Requests {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
                 entry.request = Some(request);
-                RequestId { index, generation: entry.generation }
+                RequestId::new(index, entry.generation)
             }
             None => {
                 self.entries.push(Entry { generation: 0, request: Some(request) });
-                RequestId { index: self.entries.len() as u32 - 1, generation: 0 }
+                RequestId::new(self.entries.len() as u32 - 1, 0)
             }
         }
     }
 
     pub(crate) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
-        let entry = self.entries.get_mut(id.index as usize)?;
-        if entry.generation == id.generation { entry.request.as_mut() } else { None }
+        let entry = self.entries.get_mut(id.index())?;
+        if entry.generation == id.generation() { entry.request.as_mut() } else { None }
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
-        let entry = self.entries.get_mut(id.index as usize)?;
-        if entry.generation != id.generation {
+        let entry = self.entries.get_mut(id.index())?;
+        if entry.generation != id.generation() {
             return None;
         }
         let request = entry.request.take()?;
         entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(id.index);
+        self.free.push(id.index() as u32);
         self.pending -= usize::from(request.outcome.is_none());
         Some(request)
     }
@@ -208,7 +222,7 @@ impl Requests {
         let entries = if self.has_pending() { &self.entries[..] } else { &[] };
         entries.iter().enumerate().filter_map(|(index, entry)| {
             let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
-            Some((RequestId { index: index as u32, generation: entry.generation }, request))
+            Some((RequestId::new(index as u32, entry.generation), request))
         })
     }
 
@@ -258,13 +272,14 @@ impl Requests {
 /// A request's id as a number, for the header of a packet.
 impl From<RequestId> for u64 {
     fn from(id: RequestId) -> u64 {
-        u64::from(id.generation) << 32 | u64::from(id.index)
+        id.0.get() - 1
     }
 }
 
 impl From<u64> for RequestId {
     fn from(token: u64) -> RequestId {
-        RequestId { index: token as u32, generation: (token >> 32) as u32 }
+        // A table never has as many places as the last number would need.
+        RequestId(NonZeroU64::new(token.wrapping_add(1)).unwrap_or(NonZeroU64::MAX))
     }
 }
 

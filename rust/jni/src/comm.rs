@@ -222,28 +222,35 @@ fn start_send(
 // ---- Receiving
 
 pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
-    let status = receive(env, comm, buffer, source, tag)?;
-    Ok(pack(env, &status, out))
+    receive(env, comm, buffer, source, tag, |env, status| pack(env, status, out))
 }
 
 /// As [`recv`], where source and tag are known: what else there is to tell fits what is given back.
 pub(crate) fn recv_from(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
-    Ok(detail(&receive(env, comm, buffer, source, tag)?))
+    receive(env, comm, buffer, source, tag, |_, status| detail(status))
 }
 
+/// Receives, and gives what `answer` makes of the status: a number, which layers hand on in a register.
 #[inline(always)]
-fn receive(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer<Status> {
+fn receive(
+    env: &mut Env,
+    comm: i64,
+    buffer: i64,
+    source: i32,
+    tag: i32,
+    answer: impl FnOnce(&mut Env, &Status) -> i64,
+) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
         let direct = match recv_in_place(comm, buffer, from)? {
-            Ok(status) => return Ok(status),
+            Ok(status) => return Ok(answer(env, &status)),
             Err(direct) => direct,
         };
         let (capacity, spare) = begin_receive(buffer)?;
         let result = comm.recv_after(direct, from, capacity, spare, &mut || env.may_wait());
         let (status, message) = end_receive(buffer, result)?;
         deliver(buffer, message);
-        Ok(status)
+        Ok(answer(env, &status))
     })
 }
 

@@ -76,23 +76,29 @@ pub(crate) fn with_buffer<R>(
     handle: i64,
     f: impl FnOnce(&mut Kind) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
-        if buffer.pending.is_some() {
-            settle(handle, buffer)?;
-        }
-        f(&mut buffer.kind)
-    })
+    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(
+        #[inline(always)]
+        |buffer| {
+            if buffer.pending.is_some() {
+                settle(handle, buffer)?;
+            }
+            f(&mut buffer.kind)
+        },
+    )
 }
 
 /// Takes a buffer for a receive that begins, none being under way.
 #[inline(always)]
 pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
-    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(|buffer| {
-        if buffer.pending.is_some() {
-            settle(handle, buffer)?;
-        }
-        Ok(f(buffer))
-    })
+    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(
+        #[inline(always)]
+        |buffer| {
+            if buffer.pending.is_some() {
+                settle(handle, buffer)?;
+            }
+            Ok(f(buffer))
+        },
+    )
 }
 
 /// Takes a buffer whatever is under way.

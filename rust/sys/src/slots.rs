@@ -259,12 +259,15 @@ impl<T> Held<'_, T> {
     /// Uses the value.
     #[inline(always)]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        self.slot.value.with_mut(|value| {
-            // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self` keeps
-            // this thread from taking a second reference. The value is there while the generation is odd.
-            let value = unsafe { (*value).as_mut() };
-            f(value.expect("an odd generation has a value"))
-        })
+        self.slot.value.with_mut(
+            #[inline(always)]
+            |value| {
+                // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self` keeps
+                // this thread from taking a second reference. The value is there while the generation is odd.
+                let value = unsafe { (*value).as_mut() };
+                f(value.expect("an odd generation has a value"))
+            },
+        )
     }
 }
 
