@@ -153,6 +153,11 @@ impl Machines {
         run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
     }
 
+    /// Both ways again.
+    fn join(&self, site: usize) {
+        run("ip", &["-n", &self.hub(), "link", "set", &port(site), "up"]).expect("it is there");
+    }
+
     /// A job whose ranks all end well.
     fn runs(&self, dialect: &str, part: &str) {
         let (server, address) = self.server(dialect);
@@ -242,6 +247,30 @@ fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
+/// The peers are given up before finish gives up, and behind that.
+fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
+    let machines = Machines::new();
+    for (carrier, silence) in [("tcp", "3"), ("tcp", "40"), ("udp", "8"), ("udp", "40")] {
+        let (_server, address) = machines.server("final");
+        let options = ["--transport", carrier, "--silence", silence, "--keep-going"];
+        let mut sites = machines.sites(&address, &options, "finishes-behind-a-cut");
+        for site in &mut sites {
+            assert_eq!([site.line(), site.line()], ["met", "met"]);
+        }
+        machines.cut(0);
+        // The other one waits for what does not come, and is killed.
+        let [first, _other] = sites;
+        let (status, out, err) = first.ended();
+        assert_eq!(status, 3, "{carrier}, {silence} s: {out}{err}");
+        let octets = out.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+        let is_named = octets.is_some_and(|octets| octets >= 1000) && out.contains(" to rank 2");
+        // A rank that was held up for as long has not even sent.
+        let is_late = out.starts_with("not sent: rank 2 has failed: ");
+        assert!(is_named || is_late, "{carrier}, {silence} s: {out}{err}");
+        machines.join(0);
+    }
+}
+
 /// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less: also those that were
 /// cut before come, and nobody waits for a time-out.
 fn datagrams_become_as_short_as_the_way_does() {
@@ -314,6 +343,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     (
         "datagrams_fit_a_path_whose_router_drops_long_ones_silently",
         datagrams_fit_a_path_whose_router_drops_long_ones_silently,
+    ),
+    (
+        "finish_behind_a_cut_link_names_the_rank_and_the_octets",
+        finish_behind_a_cut_link_names_the_rank_and_the_octets,
     ),
     (
         "a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost",

@@ -83,6 +83,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "rank-1-leaves-barriers" => return party.barriers(Some(1)),
         "rank-2-leaves-barriers" => return party.barriers(Some(2)),
         "needs-the-other-site" => return party.needs_the_other_site(),
+        "finishes-behind-a-cut" => return party.finishes_behind_a_cut(),
         "needs-rank-1" => return party.needs_rank_1(),
         "hears-of-rank-1" => party.hears_of_rank_1(),
         "joins-again" => return party.joins_again(),

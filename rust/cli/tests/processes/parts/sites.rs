@@ -60,6 +60,28 @@ impl Party {
         ExitCode::from(3)
     }
 
+    /// Rank 0 sends to the other site behind a link that is cut, and finishes. The others wait for more of it.
+    pub(super) fn finishes_behind_a_cut(&self) -> ExitCode {
+        self.world.barrier(&mut Patient).expect("barrier");
+        println!("met");
+        if self.world.rank() == 0 {
+            let carrier = || std::fs::read_to_string("/sys/class/net/eth/carrier");
+            until("the link is cut", || carrier().expect("an interface").trim() == "0");
+            let sent = self.world.send(&self.write(1000, 0), 2, 1, Mode::Standard, &mut Patient);
+            match (sent, self.world.finish(&mut Patient)) {
+                (Ok(()), Ok(())) => println!("all is delivered"),
+                (Ok(()), Err(error)) => println!("{error}"),
+                (Err(error), _) => println!("not sent: {error}"),
+            }
+            return ExitCode::from(3);
+        }
+        let from = From { source: Some(0), tag: Some(2) };
+        self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
+        // What this rank has sent in the barrier may be unacknowledged as well.
+        let _ = self.world.finish(&mut Patient);
+        ExitCode::SUCCESS
+    }
+
     /// Rank 1 is killed while all others wait for it.
     pub(super) fn hears_of_rank_1(&self) {
         self.world.barrier(&mut Patient).expect("barrier");

@@ -28,6 +28,8 @@ pub(super) struct Channel {
     pub(super) has_finished: AtomicBool,
     /// What the system has said of it that is no end of a stream.
     pub(super) fault: OnceLock<String>,
+    /// The system has given the other machine up: what that has not acknowledged is lost.
+    pub(super) is_cut: AtomicBool,
     /// It is gone.
     pub(super) is_closed: AtomicBool,
 }
@@ -46,6 +48,7 @@ impl Channel {
             has_refused: no(),
             has_finished: no(),
             fault: OnceLock::new(),
+            is_cut: no(),
             is_closed: no(),
         }
     }

@@ -282,6 +282,26 @@ fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
 }
 
 #[test]
+fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
+    use rustix::io::Errno;
+    let unacked_after = |error: Errno| {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let [(sender, _answers), (_receiver, _inbox)] =
+            pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+        let message = message(100_000);
+        while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+        let channel = &sender.channels[0];
+        let given = channel.writing().given();
+        sender.break_off(channel, &mut channel.writing(), &error.into());
+        assert_eq!(channel.writing().given(), given);
+        sender.finish()
+    };
+    let unacked = unacked_after(Errno::TIMEDOUT);
+    assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 100_000.., .. }]), "{unacked:?}");
+    assert_eq!(unacked_after(Errno::CONNRESET), [], "its process has ended, and its machine says so");
+}
+
+#[test]
 fn finish_gives_nothing_when_everything_is_acknowledged() {
     let [(sender, _answers), (_receiver, _inbox)] = pair().expect("connections");
     assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message(8))));

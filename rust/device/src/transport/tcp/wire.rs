@@ -133,7 +133,7 @@ impl TcpWire {
         if writing.is_closed {
             return;
         }
-        writing.close();
+        writing.close(untaken(channel));
         channel.is_closed.store(true, SeqCst);
         channel.is_full.store(false, SeqCst);
         self.note_waiting(channel, writing);
@@ -150,7 +150,7 @@ impl TcpWire {
     /// finished, and left answers unread. Reading comes to an end, and that decides.
     pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
         self.note_fault(channel, error);
-        writing.break_off();
+        writing.break_off(untaken(channel));
         self.note_waiting(channel, writing);
         self.note_room(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
@@ -159,6 +159,9 @@ impl TcpWire {
     /// The system says that a channel is broken.
     pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
         let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+        if !is_reset {
+            channel.is_cut.store(true, SeqCst);
+        }
         // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
         if self.terms.dialect == Dialect::Final || !is_reset {
             let _ = channel.fault.set(format!("its connection is broken: {error}"));
@@ -237,17 +240,16 @@ impl TcpWire {
         }
     }
 
-    /// What the other side's system has not acknowledged of the octets that a channel was given. One that is closed or whose ranks
-    /// have finished takes nothing more.
+    /// What the other side's system has not acknowledged of the octets that a channel was given. Ranks that have finished take
+    /// nothing more, and neither do those whose end has closed the channel.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
-        if self.has_left(channel) || channel.has_finished.load(Relaxed) {
+        let has_left = self.has_left(channel) && !channel.is_cut.load(SeqCst);
+        if has_left || channel.has_finished.load(Relaxed) {
             return None;
         }
         let writing = channel.writing();
-        let untaken = mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0);
         // That this rank has finished is no message.
-        let acked = writing.given().saturating_sub((writing.waiting_len() + untaken) as u64);
-        let octets = given.saturating_sub(acked);
+        let octets = given.saturating_sub(writing.acked(untaken(channel)));
         (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
     }
 
@@ -263,9 +265,13 @@ impl TcpWire {
         }
         writing.pump();
         self.write_fini(channel, &mut writing);
-        writing.waiting_len() == 0
-            && mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) == 0
+        writing.waiting_len() == 0 && untaken(channel) == 0
     }
+}
+
+/// Octets that the other side's system has not taken of those that were written.
+fn untaken(channel: &Channel) -> u64 {
+    mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
 }
 
 impl Pumped for TcpWire {

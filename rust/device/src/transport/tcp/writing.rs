@@ -137,6 +137,9 @@ pub(super) struct Writing {
     waiting: usize,
     /// Octets that the socket has taken.
     written: u64,
+    /// When writing ended: octets that waited, and octets that the other side's system had not taken.
+    dropped: u64,
+    untaken: u64,
     /// The rank's turn in which packets were put last, and how many.
     burst: (u32, u32),
     /// Since when octets were outstanding at every check.
@@ -161,6 +164,8 @@ impl Writing {
             pieces,
             waiting: 0,
             written: 0,
+            dropped: 0,
+            untaken: 0,
             burst: (0, 0),
             outstanding_since: None,
             ending: Ending::new(dialect),
@@ -174,9 +179,15 @@ impl Writing {
         self.waiting
     }
 
-    /// Octets that were put to leave, those that wait included.
+    /// Octets that were put to leave, those that wait included, and those that will not leave any more.
     pub(super) fn given(&self) -> u64 {
-        self.written + self.waiting as u64
+        self.written + self.waiting as u64 + self.dropped
+    }
+
+    /// Octets that the other side's system has taken, where it has not taken `untaken` of those that were written; that counts no
+    /// more once writing has ended.
+    pub(super) fn acked(&self, untaken: u64) -> u64 {
+        self.written.saturating_sub(if self.is_broken { self.untaken } else { untaken })
     }
 
     /// None when everything has left; else the octets that have.
@@ -333,16 +344,19 @@ impl Writing {
     }
 
     /// Nothing that waits will leave. The conversations go on, as far as something of the other end is still to be taken.
-    pub(super) fn break_off(&mut self) {
+    pub(super) fn break_off(&mut self, untaken: u64) {
+        if !self.is_broken {
+            (self.dropped, self.untaken) = (self.waiting as u64, untaken);
+        }
         self.is_broken = true;
         self.pieces.clear();
         (self.waiting, self.start, self.end) = (0, 0, 0);
     }
 
     /// Nothing that waits will leave, and nothing more is taken.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, untaken: u64) {
         self.is_closed = true;
-        self.break_off();
+        self.break_off(untaken);
         for talk in &mut self.talks {
             let _ = talk.pair.abandon();
             talk.sends.clear();

@@ -82,7 +82,7 @@ impl Reader {
         match take_packet(wire, peer, stage, staged, head_len, &packet, now, each) {
             Ok(true) => {}
             Ok(false) => self.answer(wire, staged, now, &packet),
-            Err(why) => wire.close(peer, &format!("it sends what it must not: {why}")),
+            Err(why) => wire.close(peer, &format!("it sends what it must not: {why}"), false),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Ended {
     pub(super) rank: u32,
     /// What that says of it, unless it had finished.
     pub(super) why: String,
+    /// Whether the system has given the other machine up.
+    pub(super) is_cut: bool,
     /// When it was seen.
     at: Instant,
 }
@@ -129,17 +131,21 @@ impl State {
     fn look_at(&mut self, rank: usize, epoll: &OwnedFd) {
         let Some(place) = self.sockets.get_mut(rank) else { return };
         let Some(socket) = place else { return };
+        let mut is_cut = false;
         let why = match recv(&*socket, &mut [0; 1], RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok((0, _)) | Err(Errno::CONNRESET) => {
                 "its connection has ended before it had finished".to_owned()
             }
             Ok(_) => "it sends what it must not: octets beside its datagrams".to_owned(),
-            Err(error) => format!("its connection is broken: {}", io::Error::from(error)),
+            Err(error) => {
+                is_cut = true;
+                format!("its connection is broken: {}", io::Error::from(error))
+            }
         };
         let _ = epoll::delete(epoll, &*socket);
         *place = None;
-        self.ended.push(Ended { rank: rank as u32, why, at: Instant::now() });
+        self.ended.push(Ended { rank: rank as u32, why, is_cut, at: Instant::now() });
     }
 }
 
@@ -171,7 +177,7 @@ mod tests {
         assert!(!lines.have_ended() && !lines.look(), "it is told once");
         lines.put_back(ended.clone());
         assert_eq!((lines.have_ended(), lines.take_ended()), (true, ended.clone()));
-        let [Ended { rank: 2, why, .. }] = &ended[..] else { panic!("{ended:?}") };
+        let [Ended { rank: 2, why, is_cut: false, .. }] = &ended[..] else { panic!("{ended:?}") };
         why.clone()
     }
 

@@ -20,7 +20,8 @@ pub(super) struct Told {
     /// Messages that were taken back.
     withdrawn: Vec<u64>,
     has_finished: bool,
-    failure: Option<String>,
+    /// Why its connection has failed, and whether that is because its machine was given up.
+    failure: Option<(String, bool)>,
 }
 
 impl UdpWire {
@@ -58,7 +59,7 @@ impl UdpWire {
             // Nothing comes any more from anybody.
             if self.fault.set(error.to_string()).is_ok() {
                 let why = format!("this rank's socket is broken: {error}");
-                self.peers().for_each(|peer| self.close(peer, &why));
+                self.peers().for_each(|peer| self.close(peer, &why, true));
             }
             false
         })
@@ -121,10 +122,10 @@ impl UdpWire {
             self.known.set(peer.rank, PeerState::Finished);
             self.note_change();
         }
-        if let Some(why) = told.failure.take()
+        if let Some((why, is_cut)) = told.failure.take()
             && !peer.has_finished.load(Relaxed)
         {
-            self.close(peer, &why);
+            self.close(peer, &why, is_cut);
         }
         n
     }
@@ -149,7 +150,7 @@ impl Side {
 
     /// Takes what the machine has to tell.
     fn take_events(&mut self, told: &mut Told) {
-        told.failure = self.fault.take();
+        told.failure = self.fault.take().map(|why| (why, true));
         while let Some(event) = self.connection.poll_event() {
             match event {
                 Event::Released { token } => {
@@ -163,7 +164,10 @@ impl Side {
                     told.withdrawn.push(token);
                 }
                 Event::PeerFinished => told.has_finished = true,
-                Event::Failed(failure) if !self.is_gone => told.failure = Some(self.words(&failure)),
+                Event::Failed(failure) if !self.is_gone => {
+                    let is_cut = matches!(failure.cause, Cause::Silence | Cause::Deadline);
+                    told.failure = Some((self.words(&failure), is_cut));
+                }
                 Event::Failed(_) | Event::Closed => {}
                 Event::Cancelled { token } => {
                     self.outgoing.forget(token);

@@ -78,6 +78,8 @@ pub(super) struct Side {
     pub(super) fault: Option<String>,
     /// Nothing leaves to it any more, whatever is sent.
     pub(super) is_gone: bool,
+    /// Messages, and their octets, that its machine had not acknowledged when it was given up.
+    pub(super) lost: (usize, u64),
     pub(super) tally: Tally,
 }
 
@@ -137,6 +139,7 @@ impl Peer {
             has_fin_left: false,
             fault: None,
             is_gone: false,
+            lost: (0, 0),
             tally: Tally::default(),
         };
         Peer {
@@ -207,8 +210,12 @@ impl Side {
         self.connection.close(deadline);
     }
 
-    /// Nothing leaves any more, and nothing is kept.
-    pub(super) fn close(&mut self) {
+    /// Nothing leaves any more, and nothing is kept. `is_cut`: the peer's machine was given up, so what it has not acknowledged is
+    /// lost; else the peer itself has ended, and takes nothing more.
+    pub(super) fn close(&mut self, is_cut: bool) {
+        if is_cut && !self.is_gone {
+            self.lost = self.store.held_messages();
+        }
         self.is_gone = true;
         self.connection.abort();
         self.store.clear();

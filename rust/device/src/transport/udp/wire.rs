@@ -164,10 +164,10 @@ impl UdpWire {
     }
 
     /// Gives a peer up.
-    pub(super) fn close(&self, peer: &Peer, why: &str) {
+    pub(super) fn close(&self, peer: &Peer, why: &str, is_cut: bool) {
         let mut side = peer.side();
         let now = self.timers.now();
-        side.close();
+        side.close(is_cut);
         self.transmit(peer, &mut side, now);
         drop(side);
         self.lines.end(peer.rank);
@@ -180,15 +180,15 @@ impl UdpWire {
 
     /// These lines have ended, and everything that had come before was taken.
     pub(super) fn judge(&self, ended: Vec<Ended>) {
-        for Ended { rank, why, .. } in ended {
+        for Ended { rank, why, is_cut, .. } in ended {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
                 // Nothing is expected of it, and nobody is there to take anything.
                 let mut side = peer.side();
-                side.close();
+                side.close(is_cut);
                 self.transmit(peer, &mut side, self.timers.now());
             } else {
-                self.close(peer, &why);
+                self.close(peer, &why, is_cut);
             }
         }
     }
@@ -226,13 +226,13 @@ impl UdpWire {
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
     }
 
-    /// What a peer, which is there, has not acknowledged. One that has finished takes nothing more.
+    /// What a peer has not acknowledged. One that has finished takes nothing more.
     fn unacked(peer: &Peer) -> Option<Unacked> {
         let side = peer.side();
-        if side.is_gone || peer.has_finished.load(Relaxed) {
+        if peer.has_finished.load(Relaxed) {
             return None;
         }
-        let (messages, octets) = side.store.held_messages();
+        let (messages, octets) = if side.is_gone { side.lost } else { side.store.held_messages() };
         (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
     }
 
@@ -286,7 +286,7 @@ impl Drop for UdpWire {
             // Nobody goes on for this rank: the others are told, as the end of a stream would tell them.
             for peer in self.peers.iter().flatten() {
                 let mut side = peer.side();
-                side.close();
+                side.close(false);
                 self.transmit(peer, &mut side, self.timers.now());
             }
         }

@@ -171,7 +171,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
 #[test]
 fn a_peer_that_is_given_up_sees_its_line_end() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
-    ranks[0].wire.close(ranks[0].wire.peer_of(1).expect("a peer"), "a test gives it up");
+    ranks[0].wire.close(ranks[0].wire.peer_of(1).expect("a peer"), "a test gives it up", false);
     let error = ranks[1].receive(0).expect_err("nobody is there");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }
