@@ -56,6 +56,10 @@ counted! {
     Grows acks,
     /// Packets that left for nothing but an acknowledgment or a question.
     Grows pure_acks,
+    /// Of those, acknowledgments that left because the socket was drained, and nobody answered.
+    Grows acks_drained,
+    /// Of those, acknowledgments that had waited for as long as they may.
+    Grows acks_late,
     /// Of those, questions for the peer's window.
     Grows window_probes,
     /// Packets that left again.

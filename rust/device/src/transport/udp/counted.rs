@@ -37,6 +37,8 @@ impl Side {
             octets_sent: left.octets,
             acks: counters.piggy_backed,
             pure_acks: counters.pure_acks,
+            acks_drained: counters.acks_drained,
+            acks_late: counters.acks_late,
             window_probes: counters.window_probes,
             retransmitted: counters.retransmitted,
             spurious: counters.spurious,

@@ -40,7 +40,7 @@ use mpjdev_proto::datagram::extension::Sack;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
 use mpjdev_proto::datagram::modern::rtt::Timing;
 use mpjdev_proto::datagram::modern::settings::{self, DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
 use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::sequence::FullSequence;
@@ -76,9 +76,14 @@ pub struct Terms {
 
 /// Within this machine nothing is to be spread over time: the windows alone keep the sockets from being full. An estimate of the
 /// round trip is as long as somebody has waited for a processor, and a pace by it would make everybody wait for longer.
-/// For the same reason nothing is sent again soon: where windows keep sockets from being full, nothing is lost.
-pub const LOOPBACK: Path =
-    Path { rate: Some(1_000_000_000_000), timing: Timing::NO_PROGRESS, ..Path::PRIVATE };
+/// For the same reason nothing is sent again soon: where windows keep sockets from being full, nothing is lost. And an answer, which
+/// takes the acknowledgment along, may be as late as a thread gets a processor again.
+pub const LOOPBACK: Path = Path {
+    rate: Some(1_000_000_000_000),
+    timing: Timing::NO_PROGRESS,
+    max_ack_delay: 25 * MILLISECOND,
+    ..Path::PRIVATE
+};
 
 impl Default for Terms {
     fn default() -> Self {

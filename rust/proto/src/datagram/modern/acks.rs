@@ -6,12 +6,16 @@
 //! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ, with a mark of congestion | now | 5.6 |
 //! | a quarter of the window has come since the last one | now | 5.6 |
 //! | every n packets, where the driver wants that | now | 5.6, eager mode |
-//! | the socket is drained, and the oldest has waited for 50 us, and as long as between two questions, twice | now | 5.6; the latter a choice of ours |
+//! | the socket is drained, the peer is not being answered, and the oldest has waited for 50 us, and as long as between two questions, twice | now | 5.6; but for the 50 us choices of ours |
 //! | the oldest has waited for max_ack_delay | now | 5.6 |
 //! | the window has opened again that was closed | now | 5.4 |
 //!
 //! On a link that is slower than one packet in 50 us the socket is drained behind each packet of a stream. Its sender asks four times
 //! in a window, so it need not be told in between; one that has not asked for twice as long as before has stopped.
+//!
+//! A program that answers takes longer than 50 us now and then, and a thread that computes before each answer does so always. The peer is
+//! being answered from the first message that carries an acknowledgment, or would have carried one that had left within max_ack_delay
+//! before, until an acknowledgment has waited for max_ack_delay in vain. The peer's timer allows for that wait.
 
 use super::time::{MICROSECOND, Nanos};
 
@@ -39,10 +43,26 @@ pub(super) struct Acks {
     count: u32,
     /// When the first of them came.
     oldest: Nanos,
-    is_urgent: bool,
+    /// Why one leaves now, if it does.
+    urgency: Option<Urgency>,
     /// When the peer asked last, and how long after the time before.
     asked_at: Option<Nanos>,
     between: Nanos,
+    /// Whether the program answers what comes.
+    is_answered: bool,
+    /// Since when an answer was waited for that an acknowledgment has left before, if it may still come.
+    given_up: Option<Nanos>,
+}
+
+/// Why an acknowledgment leaves now, alone if it has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// The peer has asked or has to know, or a quarter of the window has come.
+    Needed,
+    /// The socket is drained.
+    Drained,
+    /// The oldest has waited for max_ack_delay.
+    Late,
 }
 
 impl Acks {
@@ -50,7 +70,17 @@ impl Acks {
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
         let every = if every == 0 || every as u32 > quarter { quarter } else { every as u32 };
-        Self { max_delay, every, count: 0, oldest: 0, is_urgent: false, asked_at: None, between: 0 }
+        Self {
+            max_delay,
+            every,
+            count: 0,
+            oldest: 0,
+            urgency: None,
+            asked_at: None,
+            between: 0,
+            is_answered: false,
+            given_up: None,
+        }
     }
 
     /// A packet that is to be acknowledged has come; at once, if it is of those that may not wait.
@@ -60,13 +90,16 @@ impl Acks {
             self.oldest = now;
         }
         self.count += 1;
-        self.is_urgent = self.is_urgent || at_once || self.count >= self.every;
+        self.given_up = None;
+        if at_once || self.count >= self.every {
+            self.urge();
+        }
     }
 
     /// Whatever else there is: the peer has to know, or has asked.
     #[inline]
     pub(super) const fn urge(&mut self) {
-        self.is_urgent = true;
+        self.urgency = Some(Urgency::Needed);
     }
 
     /// The peer has asked: then it is told, and will ask again.
@@ -81,21 +114,31 @@ impl Acks {
     #[inline]
     pub(super) fn drained(&mut self, now: Nanos) {
         let wait = REPLY_WAIT.max(self.between.saturating_mul(2));
-        self.is_urgent |= self.count > 0 && now.saturating_sub(self.oldest) >= wait;
+        if !self.is_answered && self.count > 0 && now.saturating_sub(self.oldest) >= wait {
+            self.urgency.get_or_insert(Urgency::Drained);
+        }
     }
 
     /// Time has passed.
     #[inline]
-    pub(super) const fn expire(&mut self, now: Nanos) {
+    pub(super) fn expire(&mut self, now: Nanos) {
         if self.count > 0 && now.saturating_sub(self.oldest) >= self.max_delay {
-            self.is_urgent = true;
+            self.is_answered = false;
+            self.urgency.get_or_insert(Urgency::Late);
         }
     }
 
-    /// Whether one leaves now, alone if it has to.
+    /// A message leaves, and takes with it what is owed.
     #[inline]
-    pub(super) const fn is_urgent(&self) -> bool {
-        self.is_urgent
+    pub(super) fn answered(&mut self, now: Nanos) {
+        let since = if self.count > 0 { Some(self.oldest) } else { self.given_up.take() };
+        self.is_answered |= since.is_some_and(|since| now.saturating_sub(since) < self.max_delay);
+    }
+
+    /// Why one leaves now, alone if it has to.
+    #[inline]
+    pub(super) const fn urgency(&self) -> Option<Urgency> {
+        self.urgency
     }
 
     /// Whether anything has come that is not acknowledged.
@@ -107,14 +150,17 @@ impl Acks {
     /// When it leaves at the latest.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
-        (self.count > 0 && !self.is_urgent).then(|| self.oldest.saturating_add(self.max_delay))
+        (self.count > 0 && self.urgency.is_none()).then(|| self.oldest.saturating_add(self.max_delay))
     }
 
     /// It has left; everything about it was said.
     #[inline]
     pub(super) const fn left(&mut self) {
+        if self.count > 0 && matches!(self.urgency, Some(Urgency::Drained)) {
+            self.given_up = Some(self.oldest);
+        }
         self.count = 0;
-        self.is_urgent = false;
+        self.urgency = None;
     }
 
     /// The number has left, but there was no room for all that had to be said.
@@ -138,12 +184,12 @@ mod tests {
             let mut acks = Acks::new(MILLISECOND, window, every);
             for _ in 1..expected {
                 acks.came(0, false);
-                assert!(!acks.is_urgent());
+                assert!(acks.urgency().is_none());
             }
             acks.came(0, false);
-            assert!(acks.is_urgent() && acks.deadline().is_none());
+            assert!(acks.urgency().is_some() && acks.deadline().is_none());
             acks.left();
-            assert!(!acks.is_urgent() && !acks.is_owed());
+            assert!(acks.urgency().is_none() && !acks.is_owed());
         }
     }
 
@@ -153,16 +199,16 @@ mod tests {
         let mut acks = Acks::new(MILLISECOND, 64, 0);
         acks.drained(REPLY_WAIT);
         acks.expire(MILLISECOND);
-        assert!(!acks.is_urgent());
+        assert!(acks.urgency().is_none());
         acks.came(1, false);
         assert_eq!(acks.deadline(), Some(1 + MILLISECOND));
         acks.drained(REPLY_WAIT);
         acks.expire(MILLISECOND);
-        assert!(!acks.is_urgent());
+        assert!(acks.urgency().is_none());
         let mut spinning = acks;
         spinning.drained(1 + REPLY_WAIT);
         acks.expire(1 + MILLISECOND);
-        assert!(spinning.is_urgent() && acks.is_urgent());
+        assert!(spinning.urgency().is_some() && acks.urgency().is_some());
     }
 
     /// Who asks now and then is told then; who has asked before and does not any more is told soon all the same.
@@ -177,14 +223,14 @@ mod tests {
                 acks.asked(now);
             }
             acks.drained(now);
-            assert_eq!(acks.is_urgent(), asks || (packet < 20 && packet % 2 == 0), "packet {packet}");
-            if acks.is_urgent() {
+            assert_eq!(acks.urgency().is_some(), asks || (packet < 20 && packet % 2 == 0), "packet {packet}");
+            if acks.urgency().is_some() {
                 acks.left();
             }
         }
         acks.drained(91 * MILLISECOND + 20 * MILLISECOND - 1);
-        assert!(!acks.is_urgent());
+        assert!(acks.urgency().is_none());
         acks.drained(91 * MILLISECOND + 20 * MILLISECOND);
-        assert!(acks.is_urgent());
+        assert!(acks.urgency().is_some());
     }
 }

@@ -17,6 +17,10 @@ pub struct Counters {
     pub piggy_backed: u64,
     /// Packets without a sequence number that left.
     pub pure_acks: u64,
+    /// Of those, acknowledgments that left because the socket was drained, and nobody answered.
+    pub acks_drained: u64,
+    /// Of those, acknowledgments that had waited for max_ack_delay.
+    pub acks_late: u64,
     /// Of those, questions for the peer's window.
     pub window_probes: u64,
     /// Timers that expired in vain.

@@ -11,7 +11,7 @@ use super::super::extension::Extension;
 use super::super::layout::{DELAY_LEN, SACK_LEN, SACK_WORD_LEN};
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
-use super::acks::quarter;
+use super::acks::{Urgency, quarter};
 use super::connection::Connection;
 use super::content::{Body, Content};
 use super::loss::Cause;
@@ -41,7 +41,7 @@ impl Connection {
         {
             return Some(transmit);
         }
-        if self.acks.is_urgent() || self.asks_alone {
+        if self.acks.urgency().is_some() || self.asks_alone {
             return Some(self.transmit_pure(now));
         }
         None
@@ -148,6 +148,9 @@ impl Connection {
                 Content::fin()
             }
         };
+        if content.token != 0 {
+            self.acks.answered(now);
+        }
         let asks = self.asks(left) || content.is_fin;
         let number = self.sender.push(now, content);
         if asks {
@@ -190,6 +193,11 @@ impl Connection {
         packet.extension.ack_req = std::mem::replace(&mut self.asks_alone, false);
         if packet.extension.ack_req {
             self.asked = self.sender.next();
+        }
+        match self.acks.urgency() {
+            Some(Urgency::Drained) => self.counters.acks_drained += 1,
+            Some(Urgency::Late) => self.counters.acks_late += 1,
+            Some(Urgency::Needed) | None => {}
         }
         let room = self.settings.room();
         self.acknowledge(now, &mut packet, room);

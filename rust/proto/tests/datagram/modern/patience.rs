@@ -1,8 +1,10 @@
 //! What is not sent: acknowledgments that nobody needs, packets that are not lost (5.12, 4 to 6).
 
+use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::modern::counters::Counters;
 use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, SECOND};
+use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use super::world::{END_LIMIT, Program, short, world};
 
@@ -82,6 +84,99 @@ fn a_ping_pong_has_no_packet_but_its_messages() {
             assert_eq!(counters.received, 2000);
         }
     }
+}
+
+/// A ping-pong in which each end takes so long, in turns, to answer, and looks meanwhile every 20 us whether more has come. What left
+/// before the turns after the first few, and behind them.
+fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
+    const TURNS: usize = 400;
+    const FIRST: usize = 4;
+    let settings = Settings { path, peer_max_ack_delay: path.max_ack_delay, ..settings() };
+    let mut ends = [0, 1].map(|_| Connection::new(settings, 0).expect("settings"));
+    let (mut now, mut before) = (0, None);
+    for turn in 0..TURNS {
+        let (one, other) = (turn % 2, 1 - turn % 2);
+        ends[one].send(short(turn as u64)).expect("there is room");
+        let first = ends[one].poll_transmit(now).expect("a message");
+        now += 10 * MICROSECOND;
+        assert!(matches!(ends[other].handle_datagram(now, &first.packet), Verdict::Deliver(_)), "{turn}");
+        let answers_at = now + thinks[turn % thinks.len()];
+        while now < answers_at {
+            for k in [one, other] {
+                ends[k].handle_drained(now);
+                if ends[k].next_timeout().is_some_and(|at| at <= now) {
+                    ends[k].handle_timeout(now);
+                }
+                while let Some(transmit) = ends[k].poll_transmit(now) {
+                    let _ = ends[1 - k].handle_datagram(now, &transmit.packet);
+                }
+                while ends[k].poll_event().is_some() {}
+            }
+            now = answers_at.min(now + 20 * MICROSECOND);
+        }
+        let counters = [0, 1].map(|k| ends[k].counters());
+        if turn == FIRST {
+            before = Some(counters);
+        }
+    }
+    [before.expect("turns"), [0, 1].map(|k| ends[k].counters())]
+}
+
+/// Proves that a ping-pong has no packet but its messages either where its ends take longer than 50 us to answer, always or now and
+/// then, and look meanwhile whether more has come: but for the first turns, as long as they answer within max_ack_delay.
+#[test]
+fn a_slow_ping_pong_has_no_packet_but_its_messages() {
+    for (path, thinks) in [
+        (Path::PRIVATE, &[200 * MICROSECOND][..]),
+        (Path::PRIVATE, &[0, 30 * MICROSECOND, 0, 900 * MICROSECOND, 60 * MICROSECOND]),
+        (Path::UNKNOWN, &[20 * MILLISECOND, 0, MILLISECOND]),
+    ] {
+        let [before, behind] = slow_ping_pong(path, thinks);
+        for (before, behind) in before.iter().zip(&behind) {
+            assert_eq!(behind.pure_acks, before.pure_acks, "{thinks:?}: {behind:?}");
+            assert_eq!((behind.retransmitted, behind.timeouts), (0, 0), "{thinks:?}: {behind:?}");
+        }
+    }
+}
+
+/// Proves that an end that takes longer than max_ack_delay to answer is waited for no longer than that, and that each
+/// acknowledgment names its cause.
+#[test]
+fn who_answers_too_late_is_not_waited_for() {
+    let [_, behind] = slow_ping_pong(Path::PRIVATE, &[2 * MILLISECOND]);
+    for counters in behind {
+        let messages = counters.received - counters.received_pure;
+        assert_eq!(counters.pure_acks, messages, "one each: {counters:?}");
+        assert_eq!(counters.acks_drained + counters.acks_late, messages, "{counters:?}");
+    }
+}
+
+/// Proves that a stream whose receiver says something now and then is acknowledged as often as one without, and that its last packets
+/// are acknowledged within max_ack_delay.
+#[test]
+fn a_stream_that_is_answered_now_and_then_is_acknowledged_as_before() {
+    let settings = settings();
+    let count = 6400;
+    let run = |answers: u64| {
+        let mut world = world(8, settings, "delay=10us");
+        world.check_every = 100;
+        world.ends[0].streams(count);
+        for k in 1..=answers {
+            world.run_until(SECOND, |world| world.ends[1].complete >= k * count / (answers + 1));
+            world.ends[1].plan.count += 1;
+        }
+        world.run_until(SECOND, |world| world.ends[1].complete == count);
+        let complete = world.now;
+        world.run_until(SECOND, |world| world.ends[0].connection.is_flushed());
+        let late = world.now - complete;
+        assert!(late <= settings.path.max_ack_delay + 10 * MICROSECOND, "{late} ns");
+        let counters = [0, 1].map(|k| world.ends[k].connection.counters());
+        assert_eq!((counters[0].retransmitted, counters[0].timeouts), (0, 0), "{counters:?}");
+        counters[1].pure_acks
+    };
+    let (without, with) = (run(0), run(50));
+    assert!((400..=500).contains(&without), "{without}");
+    assert!((without - 50..=without).contains(&with), "{with} and not {without}");
 }
 
 /// Proves that a reply has 50 us when the driver finds its socket empty again and again, and no more.
