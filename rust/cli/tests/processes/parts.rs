@@ -54,7 +54,8 @@ pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "ring" => party.ring(&SIZES),
         "short-ring" => party.ring(&SIZES[..SIZES.len() - 1]),
-        "exchange" => party.exchange(),
+        "exchange" => party.exchange(300),
+        "short-exchange" => party.exchange(28),
         "gathers" => party.gathers(),
         "addresses" => party.says_addresses(),
         "keeps" => party.says_what_is_open(),
@@ -248,14 +249,13 @@ impl Party {
     }
 
     /// Two threads of each rank send to all, two take what comes.
-    fn exchange(&self) {
-        const COUNT: u64 = 300;
+    fn exchange(&self, count: u64) {
         let (me, all) = (self.world.rank(), self.world.size() as u32);
         let octets = |i: u64| [16, 264, 2048, 40_000][i as usize % 4];
         std::thread::scope(|scope| {
             for thread in 0..2 {
                 scope.spawn(move || {
-                    for i in 0..COUNT {
+                    for i in 0..count {
                         for dest in 0..all {
                             let seed = u64::from(me) << 32 | i;
                             let message = self.write(octets(i), seed);
@@ -266,7 +266,7 @@ impl Party {
                     }
                 });
                 scope.spawn(move || {
-                    for _ in 0..COUNT * u64::from(all) {
+                    for _ in 0..count * u64::from(all) {
                         let (status, message) =
                             self.world.recv(ANY, 40_000, None, &mut Patient).expect("recv");
                         let i = status.tag as u64 / 2;
