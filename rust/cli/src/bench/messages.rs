@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::udp::{self, INDEX_BITS, Member, Terms, UdpWire};
+use mpjdev_device::transport::udp::{self, Member, Terms, UdpWire};
 use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
@@ -82,7 +82,7 @@ impl End {
     ) -> Result<End, RankError> {
         let (rank, peer) = (order.rank, 1 - order.rank);
         // What is in the packets that this rank gets of another one.
-        let number_of = |rank: u32| u64::from(order.number << INDEX_BITS | rank);
+        let number_of = |rank: u32| u64::from(order.number) << 1 | u64::from(rank);
         let first = FullSequence::of(order.number.into());
         let member = Member {
             address: order.peer,

@@ -11,7 +11,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::remote::pump;
-use crate::transport::udp::{self, INDEX_BITS, Member, Terms, UdpWire, meeting};
+use crate::transport::udp::{self, Member, Terms, UdpWire, meeting};
 use crate::transport::{Inbox, Wire};
 
 /// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
@@ -20,7 +20,7 @@ use crate::transport::{Inbox, Wire};
 /// The system refuses; the terms contradict each other.
 ///
 /// # Panics
-/// With no rank, or more than 2¹².
+/// With no rank.
 pub fn udp(
     ranks: usize,
     config: Config,
@@ -41,7 +41,6 @@ pub fn udp(
 /// As [`udp()`].
 pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
     assert!(ranks > 0, "a job has at least one rank");
-    assert!(ranks <= 1 << INDEX_BITS, "a connection's number has no room for a rank of {ranks}");
     let sockets: Vec<UdpSocket> =
         (0..ranks).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
     for socket in &sockets {
@@ -55,7 +54,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
     // What is in the packets that a rank gets from another one.
     let mut numbers = Vec::new();
     for _ in 0..ranks {
-        numbers.push((0..ranks as u32).map(meeting::numbers).collect::<io::Result<Vec<_>>>()?);
+        numbers.push((0..ranks).map(|_| meeting::numbers()).collect::<io::Result<Vec<_>>>()?);
     }
     let member = |rank: usize, peer: usize| Member {
         address: addresses[peer],

@@ -17,7 +17,6 @@ use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
-use super::INDEX_BITS;
 use super::expected::Expected;
 use super::meeting::echo::is_probe;
 use super::peer::{Coming, Eager, Peer, Side};
@@ -108,8 +107,7 @@ impl UdpWire {
             // It has the number that this rank's packets have.
             return self.peers().find(is_from);
         }
-        let peer = self.peer_of((connection & ((1 << INDEX_BITS) - 1)) as u32)?;
-        Some(peer).filter(|peer| peer.ours == connection).filter(is_from)
+        self.peer_of(self.ids.rank(connection)?).filter(is_from)
     }
 }
 

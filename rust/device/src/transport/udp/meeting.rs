@@ -34,13 +34,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::echo::{Early, Echo};
 use self::relay::Relay;
-use super::{FAR_WINDOW_MAX, INDEX_BITS, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
+use super::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
 /// What it begins with.
 const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The layout above, and that of the packets.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Octets.
 pub(super) const LEN: usize = 40;
 /// The largest of the numbers that go round.
@@ -80,12 +80,6 @@ pub struct Meeting<'a> {
 /// Why ranks cannot send each other datagrams.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// More than the numbers of connections have room for.
-    #[error("{ranks} ranks are more than can send each other datagrams, which are {}", 1 << INDEX_BITS)]
-    Ranks {
-        /// How many there are.
-        ranks: usize,
-    },
     /// It has not said anything in time.
     #[error(
         "rank {peer} at {address} has not said where its datagrams are to go; --connect-timeout gives it more time"
@@ -210,8 +204,8 @@ impl Introduction {
         octets
     }
 
-    /// What `peer` says to `rank`.
-    pub(super) fn parse(octets: &[u8; LEN], rank: u32, peer: u32) -> Result<Introduction, MeetingError> {
+    /// What `peer` says.
+    pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Introduction, MeetingError> {
         let mut numbers = [0; LEN / 4];
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
             *number = u32::from_be_bytes(*octets);
@@ -224,10 +218,6 @@ impl Introduction {
         };
         within("its port", port, 1, u16::MAX.into())?;
         let connection = u64::from(high) << 32 | u64::from(low);
-        // Whoever gets packets finds the sender by these bits.
-        if low % (1 << INDEX_BITS) != rank {
-            return Err(MeetingError::Value { peer, field: "the rank in its connection id", value: low });
-        }
         within("the first sequence number", first, 0, SEQUENCE_MAX)?;
         within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
         within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
@@ -270,9 +260,6 @@ struct Other<'a> {
 /// Somebody does not say it in time, or says what cannot be; interrupted; the system refuses.
 pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, MeetingError> {
     let ranks = meeting.sockets.len();
-    if ranks > 1 << INDEX_BITS {
-        return Err(MeetingError::Ranks { ranks });
-    }
     let here = meeting.addresses().map_err(system("a connection"))?;
     let socket =
         socket::open(meeting.address, meeting.ports, &here).map_err(system("a socket for datagrams"))?;
@@ -296,10 +283,10 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
     }
     socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
-    let early = settle(&mut others, meeting.rank, &socket, meeting.deadline, patience)?;
+    let early = settle(&mut others, &socket, meeting.deadline, patience)?;
     let mut members = vec![None; ranks];
     for other in others {
-        members[other.rank as usize] = Some(other.member(meeting.rank)?);
+        members[other.rank as usize] = Some(other.member()?);
     }
     Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
 }
@@ -360,7 +347,7 @@ fn introduce<'a>(
     } else {
         longest(socket.as_fd()).map_err(system("a connection"))?.min(meeting.terms.datagram_len_max)
     };
-    let (connection, first) = numbers(rank).map_err(system("random numbers"))?;
+    let (connection, first) = numbers().map_err(system("random numbers"))?;
     let said = Introduction {
         port: own.port,
         connection,
@@ -415,23 +402,21 @@ pub(super) fn len_within(mtu: usize, address: IpAddr) -> usize {
     mtu.saturating_sub(headers) / 8 * 8
 }
 
-/// A connection id that nobody can guess for what comes from a peer, with its rank in it, and the number of the first packet to it.
-pub(crate) fn numbers(peer: u32) -> io::Result<(u64, FullSequence)> {
+/// A connection id that nobody can guess for what comes from a peer, and the number of the first packet to it.
+pub(crate) fn numbers() -> io::Result<(u64, FullSequence)> {
     let mut octets = [0; 16];
     let mut len = 0;
     while len < octets.len() {
         len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
     }
     let [id, first] = octets.as_chunks().0 else { unreachable!("two numbers of 8 octets") };
-    let (id, first) = (u64::from_ne_bytes(*id), u64::from_ne_bytes(*first));
-    Ok((id << INDEX_BITS | u64::from(peer), FullSequence::of(first)))
+    Ok((u64::from_ne_bytes(*id), FullSequence::of(u64::from_ne_bytes(*first))))
 }
 
 /// Reads what all others say, and finds out whether datagrams arrive. Gives the packets that have come meanwhile: some ranks are
 /// through before others.
 fn settle(
     others: &mut [Other<'_>],
-    rank: u32,
     socket: &UdpSocket,
     deadline: Instant,
     patience: &mut dyn Patience,
@@ -457,7 +442,7 @@ fn settle(
             if is_all && other.echo.is_deaf(now) {
                 return Err(other.unheard(port, false));
             }
-            other.go_on(rank, socket, port, now)?;
+            other.go_on(socket, port, now)?;
         }
         let Some(first) = waiting.iter().find(|other| !other.echo.is_done()) else { return Ok(early) };
         let left = deadline.saturating_duration_since(now);
@@ -490,9 +475,9 @@ fn settle(
 
 impl Other<'_> {
     /// Sends and says what it is time for.
-    fn go_on(&mut self, rank: u32, socket: &UdpSocket, port: u16, now: Instant) -> Result<(), MeetingError> {
+    fn go_on(&mut self, socket: &UdpSocket, port: u16, now: Instant) -> Result<(), MeetingError> {
         if self.len == LEN && !self.echo.has_begun() {
-            let Member { address, theirs, .. } = self.member(rank)?;
+            let Member { address, theirs, .. } = self.member()?;
             self.echo.begin(address, theirs);
         }
         for word in self.echo.poll(now, socket) {
@@ -563,9 +548,9 @@ impl Other<'_> {
         }
     }
 
-    /// What it is to `rank`, now that both have said everything.
-    fn member(&self, rank: u32) -> Result<Member, MeetingError> {
-        let told = Introduction::parse(&self.octets, rank, self.rank)?;
+    /// What it is to this rank, now that both have said everything.
+    fn member(&self) -> Result<Member, MeetingError> {
+        let told = Introduction::parse(&self.octets, self.rank)?;
         Ok(Member {
             address: self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port)),
             theirs: told.connection,

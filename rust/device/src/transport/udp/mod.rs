@@ -15,6 +15,7 @@
 mod counted;
 mod expected;
 mod handling;
+mod ids;
 mod inbox;
 mod lines;
 mod looking;
@@ -108,7 +109,7 @@ pub struct Member {
     pub address: SocketAddr,
     /// What stands in the packets that it gets of this rank.
     pub theirs: u64,
-    /// What stands in the packets that this rank gets of it: below 2^[`INDEX_BITS`] its rank, the rest nobody can guess.
+    /// What stands in the packets that this rank gets of it, which nobody can guess: all of its bits are random.
     pub ours: u64,
     /// The number of its first packet.
     pub first_theirs: FullSequence,
@@ -125,9 +126,6 @@ pub struct Member {
     /// What is known of the way to it.
     pub path: Path,
 }
-
-/// Bits of a connection id that are the sender's rank; the others, 52, are random.
-pub const INDEX_BITS: u32 = 12;
 
 /// What a rank has before the first packet.
 #[derive(Debug)]

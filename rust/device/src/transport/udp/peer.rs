@@ -9,7 +9,6 @@ use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::modern::connection::Connection;
 use mpjdev_proto::datagram::modern::receiving::ArrivalId;
 use mpjdev_proto::datagram::modern::sending::Cancel;
-use mpjdev_proto::datagram::modern::settings::Settings;
 use mpjdev_proto::datagram::modern::time::Nanos;
 
 use super::expected::{Expected, HEAD_LEN};
@@ -31,8 +30,6 @@ const TOGETHER: u32 = 16;
 pub(super) struct Peer {
     pub(super) rank: u32,
     pub(super) address: SocketAddr,
-    /// What stands in the packets that come from it.
-    pub(super) ours: u64,
     /// Whether its packets have a checksum.
     pub(super) is_checked: bool,
     /// Octets of a message to it that leave before it is matched.
@@ -123,7 +120,7 @@ impl Peer {
         connection: Connection,
         outgoing: Outgoing,
     ) -> Peer {
-        let Settings { ours, checked: is_checked, .. } = *connection.settings();
+        let is_checked = connection.settings().checked;
         let side = Side {
             connection,
             store: Store::default(),
@@ -145,7 +142,6 @@ impl Peer {
         Peer {
             rank,
             address,
-            ours,
             is_checked,
             eager_len,
             eager_max,

@@ -217,7 +217,7 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     let len = packet.emit(&[7; 8], &mut octets).expect("a packet");
     for number in 0..100 {
         // First that of rank 1, then such as nobody has.
-        packet.extension.connection = settings.ours ^ (number << INDEX_BITS);
+        packet.extension.connection = settings.ours ^ number;
         packet.emit(&[7; 8], &mut octets).expect("a packet");
         stranger.send_to(&octets[..len], to).expect("sent");
         stranger.send_to(&octets[..len - 1], to).expect("sent");

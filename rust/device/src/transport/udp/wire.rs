@@ -17,6 +17,7 @@ use mpjdev_proto::datagram::network::Network;
 use mpjdev_sys::datagram::offload::Offload;
 use mpjdev_sys::datagram::options;
 
+use super::ids::Ids;
 use super::lines::{Ended, Lines};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
@@ -49,6 +50,8 @@ pub struct UdpWire {
     pub(super) socket: UdpSocket,
     /// By rank; none of this rank, and of those that are reached otherwise.
     pub(super) peers: Vec<Option<Peer>>,
+    /// What stands in their packets.
+    pub(super) ids: Ids,
     pub(super) own: Own,
     pub(super) known: Known,
     pub(super) timers: Timers,
@@ -109,6 +112,8 @@ impl UdpWire {
             let limits = [terms.eager_len(&member), terms.eager_max as usize];
             Ok(Some(Peer::new(peer as u32, member.address, limits, connection, outgoing)))
         };
+        let ids: Vec<_> =
+            (0..).zip(&members).filter_map(|(rank, member)| Some((member.as_ref()?.ours, rank))).collect();
         let peers: Vec<_> = members.into_iter().enumerate().map(peer).collect::<io::Result<_>>()?;
         Ok(UdpWire {
             rank,
@@ -119,6 +124,7 @@ impl UdpWire {
             known: Known::new(peers.len()),
             stage: Mutex::new(Stage::new(peers.len(), early)?),
             peers,
+            ids: Ids::new(&ids),
             timers,
             is_staged: AtomicBool::new(false),
             has_room: AtomicBool::new(false),

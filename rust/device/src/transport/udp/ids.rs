@@ -1,0 +1,65 @@
+//! The peers of a rank by the connection ids of their packets.
+
+/// Ids and ranks, each id at the first free place from the one that its low bits name. All its bits are random, so no hash would
+/// spread ids better, and nobody but the peer knows one to aim with.
+#[derive(Debug)]
+pub(super) struct Ids {
+    /// At least half of them are free.
+    places: Vec<Option<(u64, u32)>>,
+}
+
+impl Ids {
+    /// Of these ids and ranks.
+    pub(super) fn new(ids: &[(u64, u32)]) -> Ids {
+        let mut this = Ids { places: vec![None; (2 * ids.len()).next_power_of_two()] };
+        for (id, rank) in ids {
+            let mut at = this.first(*id);
+            while this.places[at].is_some() {
+                at = this.behind(at);
+            }
+            this.places[at] = Some((*id, *rank));
+        }
+        this
+    }
+
+    /// The rank whose packets have this id.
+    #[inline]
+    pub(super) fn rank(&self, id: u64) -> Option<u32> {
+        let mut at = self.first(id);
+        while let Some((found, rank)) = self.places[at] {
+            if found == id {
+                return Some(rank);
+            }
+            at = self.behind(at);
+        }
+        None
+    }
+
+    const fn first(&self, id: u64) -> usize {
+        id as usize & (self.places.len() - 1)
+    }
+
+    const fn behind(&self, at: usize) -> usize {
+        (at + 1) & (self.places.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_id_leads_to_its_rank_and_no_other_id_does() {
+        assert_eq!(Ids::new(&[]).rank(7), None);
+        for count in [1, 2, 3, 100, 1000] {
+            // Many begin at the same place, the last one among them.
+            let id = |rank: u32| u64::from(rank) << 40 ^ u64::from(rank % 7).wrapping_sub(4);
+            let ids: Vec<(u64, u32)> = (0..count).map(|rank| (id(rank), rank)).collect();
+            let table = Ids::new(&ids);
+            for (id, rank) in &ids {
+                assert_eq!(table.rank(*id), Some(*rank), "{count}");
+                assert_eq!(table.rank(id ^ 1 << 63), None, "{count}");
+            }
+        }
+    }
+}
