@@ -16,11 +16,16 @@ use rustix::fs::{
     ftruncate,
 };
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap,
+};
 use rustix::thread::{Timespec, futex};
 
 /// The file system of reserved huge pages, as the system numbers them (`HUGETLBFS_MAGIC`).
 const HUGETLBFS: u64 = 0x9584_58f6;
+
+/// A multiple of any system's page size, and twice as long at least.
+const PAGE: usize = 128 << 10;
 
 /// Octets that one call takes memory for: some ten microseconds.
 const PIECE: usize = 256 << 10;
@@ -177,6 +182,29 @@ fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::
     }
 }
 
+/// Whether this process may map so many segments of such a length more: it has the address space for them, and the system has
+/// the mappings. Nothing is mapped behind that, so another thread may take the room.
+pub fn has_room(count: usize, len: usize) -> bool {
+    let len = len.checked_next_multiple_of(PAGE);
+    let Some((len, all)) = len.and_then(|len| Some((len, len.checked_mul(count)?))) else { return false };
+    if all == 0 {
+        return true;
+    }
+    // SAFETY: a mapping of its own, of which parts get another protection, nobody touches any, and all is gone at the end.
+    unsafe {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let Ok(start) = mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags) else {
+            return false;
+        };
+        // Neighbours of equal protection count as one mapping.
+        let has_mappings = (0..count).all(|at| {
+            let page = start.cast::<u8>().add(at * len).cast();
+            uninterrupted(|| mprotect(page, PAGE / 2, MprotectFlags::READ)).is_ok()
+        });
+        munmap(start, all).is_ok() && has_mappings
+    }
+}
+
 fn seals(writers: Writers) -> SealFlags {
     let fixed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     match writers {
@@ -260,6 +288,14 @@ impl SharedBell<'_> {
 mod tests {
     use super::*;
     use std::time::Instant;
+
+    #[test]
+    fn room_for_segments_is_there_or_not_and_is_not_taken() {
+        assert!(has_room(4, 64 << 20) && has_room(3, 1) && has_room(0, 1 << 20) && has_room(3, 0));
+        assert!(!has_room(1 << 10, 1 << 50) && !has_room(usize::MAX, 2));
+        // All together are more than an address space has.
+        assert!((0..8000).all(|_| has_room(1, 1 << 36)));
+    }
 
     #[test]
     fn what_the_owner_writes_the_others_see() {

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_sys::segment::has_room;
 
 use crate::comm::Comm;
 use crate::config::Config;
@@ -195,7 +196,7 @@ pub fn join(
     };
     let config = config.for_ranks(ranks as usize).bounded();
     let len = segment_len(private.limit());
-    make_room(ranks, private);
+    make_room(ranks, len, private);
     let create = || shm::create(rank, ranks as usize, len, &config, private.clone());
     let pool = private.reclaiming(create).map_err(system("shared memory"))?;
     let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
@@ -244,12 +245,17 @@ pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
     }
 }
 
-/// Has unused descriptors closed where those that are left may not do: what arrives without one is lost.
-fn make_room(ranks: u32, private: &HeapPool) {
+/// Has unused descriptors closed and unused segments unmapped where what is left may not do: what arrives without a descriptor is
+/// lost, and segments of such a length are mapped when ranks first meet, under locks.
+fn make_room(ranks: u32, len: usize, private: &HeapPool) {
     /// What joining takes beside two for each rank.
     const SPARE: u64 = 32;
+    /// Of more address space than that no process has enough for all ranks, whatever is unmapped.
+    const SPACE: usize = 1 << 46;
     let needed = 2 * u64::from(ranks) + SPARE;
-    if room::descriptors().is_some_and(|(open, limit)| open + needed > limit) {
+    let has_descriptors = room::descriptors().is_none_or(|(open, limit)| open + needed <= limit);
+    let segments = (ranks as usize).min(SPACE / len);
+    if !has_descriptors || !has_room(segments, len) {
         private.ask_for_room();
     }
 }

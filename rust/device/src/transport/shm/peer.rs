@@ -63,7 +63,8 @@ pub(super) fn why(words: &[AtomicU64]) -> String {
 }
 
 impl Peer {
-    /// Maps the segment of a rank for the rank `me`.
+    /// Maps the segment of a rank for the rank `me`. Collects nothing when there is no room, since the rank's lock may be held,
+    /// which those may need that let go of something: joining has made room.
     ///
     /// # Errors
     /// It is no segment of that rank; the system refuses.
@@ -74,8 +75,7 @@ impl Peer {
         file: BorrowedFd<'_>,
         own: Arc<SegmentPool>,
     ) -> Result<Peer, String> {
-        let map = || Segment::open(file, slabs_at(ranks), Writers::Owner);
-        let segment = own.reclaiming(map).map_err(|e| e.to_string())?;
+        let segment = Segment::open(file, slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
         segment.advise_huge(huge_at(ranks));
         let words = segment.words();
         let credit = own.segment.words()[CREDIT].load(Relaxed);

@@ -191,11 +191,6 @@ impl SegmentPool {
         drop(self.file().take());
     }
 
-    /// Does what may need descriptors or memory of the system; once more behind a collection.
-    pub(super) fn reclaiming<T>(&self, attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        self.private.reclaiming(attempt)
-    }
-
     /// Tells a rank that this one reads none of its slabs any more.
     pub(super) fn release(&self, rank: u32) {
         self.segment.words()[peer_at(rank) + RELEASED].store(1, Release);
