@@ -7,6 +7,9 @@
 //! +--------+-----------+------------+
 //! ```
 //!
+//! The highest bit of `first_len` is set for a synchronous message: its sender waits for the number of the announcement, which the
+//! receiver sends back when a receive takes it.
+//!
 //! A choice of ours. A receive that is posted with a C MPI learns nothing of a message that is longer than its memory: neither its
 //! length nor, on some fabrics, one of its octets. So only what fits every receive is sent to be matched: messages of up to
 //! [`DIRECT_MAX`] octets as they are, and for all others, and for split ones, an announcement. It is shorter than any message,
@@ -34,7 +37,12 @@ pub struct Announcement {
     pub first_len: u32,
     /// Octets of the second one; 0 when there is none.
     pub second_len: u32,
+    /// The sender waits until a receive takes it.
+    pub is_synchronous: bool,
 }
+
+/// Set in the field of the first length for a synchronous message.
+const SYNCHRONOUS: u32 = 1 << 31;
 
 /// Numbers that no sender puts into an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -57,7 +65,9 @@ impl Announcement {
     #[must_use]
     pub fn emit(&self) -> [u8; ANNOUNCEMENT_LEN] {
         let mut octets = [0; ANNOUNCEMENT_LEN];
-        for (field, value) in octets.chunks_exact_mut(4).zip([self.number, self.first_len, self.second_len]) {
+        let flag = if self.is_synchronous { SYNCHRONOUS } else { 0 };
+        let values = [self.number, self.first_len | flag, self.second_len];
+        for (field, value) in octets.chunks_exact_mut(4).zip(values) {
             field.copy_from_slice(&value.to_le_bytes());
         }
         octets
@@ -70,13 +80,12 @@ impl Announcement {
     pub fn parse(octets: &[u8; ANNOUNCEMENT_LEN]) -> Result<Announcement, BadAnnouncement> {
         let field =
             |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
-        let (number, first_len, second_len) = (field(0), field(4), field(8));
-        let is_sound = number > 0
-            && first_len as usize >= HEADERS_LEN
-            && first_len <= i32::MAX.cast_unsigned()
-            && second_len <= i32::MAX.cast_unsigned();
+        let (number, first_len, second_len) = (field(0), field(4) & !SYNCHRONOUS, field(8));
+        let is_synchronous = field(4) & SYNCHRONOUS != 0;
+        let is_sound =
+            number > 0 && first_len as usize >= HEADERS_LEN && second_len <= i32::MAX.cast_unsigned();
         match is_sound {
-            true => Ok(Announcement { number, first_len, second_len }),
+            true => Ok(Announcement { number, first_len, second_len, is_synchronous }),
             false => Err(BadAnnouncement { number, first_len, second_len }),
         }
     }
@@ -89,21 +98,27 @@ mod tests {
     /// The octets stand where the diagram says.
     #[test]
     fn has_its_fields_in_their_places() {
-        let announcement = Announcement { number: 0x0102_0304, first_len: 5000, second_len: 7 };
+        let announcement =
+            Announcement { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
         let octets = announcement.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0, 7, 0, 0, 0]);
         assert_eq!(Announcement::parse(&octets), Ok(announcement));
+        let synchronous = Announcement { is_synchronous: true, ..announcement };
+        let octets = synchronous.emit();
+        assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0x80, 7, 0, 0, 0]);
+        assert_eq!(Announcement::parse(&octets), Ok(synchronous));
     }
 
     /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no number, is not.
     #[test]
     fn knows_what_no_sender_says() {
         let parse = |number, first_len, second_len| {
-            Announcement::parse(&Announcement { number, first_len, second_len }.emit()).is_ok()
+            let announcement = Announcement { number, first_len, second_len, is_synchronous: false };
+            Announcement::parse(&announcement.emit()).is_ok()
         };
         let max = i32::MAX.cast_unsigned();
         assert!(parse(1, 16, 0) && parse(u32::MAX, max, max));
-        assert!(!parse(0, 16, 0) && !parse(1, 15, 0) && !parse(1, max + 1, 0) && !parse(1, 16, max + 1));
+        assert!(!parse(0, 16, 0) && !parse(1, 15, 0) && !parse(1, 16, max + 1));
     }
 
     /// Every length of a direct message is told from an announcement's.

@@ -1,6 +1,7 @@
 //! Matching: posted receives against arriving messages.
 //!
-//! Every transport that only moves packets shares this component; the C MPI matches by itself.
+//! Every transport that only moves packets shares this component. A C MPI matches by itself; what is taken over from it before a
+//! receive has asked for it is found here.
 
 mod queue;
 

@@ -16,6 +16,7 @@ in_every_world![
     any_source_of_a_part_fails_when_its_members_are_gone,
     a_send_to_a_finished_rank_fails,
     a_synchronous_send_that_a_finish_overtakes_fails,
+    synchronous_sends_that_were_received_succeed_after_the_receivers_finish,
     finish_waits_until_what_was_sent_is_matched,
     finish_names_what_nobody_receives_within_its_patience,
     finish_outlasts_its_patience_while_the_peer_shows_life,
@@ -154,6 +155,24 @@ fn a_synchronous_send_that_a_finish_overtakes_fails(world: &World) {
             }
         } else {
             party.hear("sent");
+            assert_eq!(finish(party), Ok(()));
+        }
+    });
+}
+
+/// The sender looks at them only when it knows that the receiver has finished.
+fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(world: &World) {
+    const COUNT: usize = 100;
+    run(world, 2, |party| {
+        if party.rank() == 0 {
+            let start = |_| party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            let ids: Vec<_> = (0..COUNT).map(start).collect();
+            party.knows_of(1);
+            for id in ids {
+                assert!(party.comm.wait(id, None, &mut Patient).is_ok());
+            }
+        } else {
+            (0..COUNT).for_each(|_| assert_eq!(party.expect(from(0, 1), &SMALL).tag, 1));
             assert_eq!(finish(party), Ok(()));
         }
     });

@@ -6,7 +6,6 @@ use mpjdev_device::{DeviceError, Mode, Patient, RequestId};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
-use crate::under_mpirun;
 use crate::worlds::{Ability, World, in_every_world};
 
 in_every_world![
@@ -33,11 +32,9 @@ fn dup(party: &Party) -> Party {
     }
 }
 
-/// So many messages; fewer where each of them waits for its turn, and where a library searches its list.
+/// So many messages; fewer where each of them waits for its turn.
 fn many(world: &World, count: usize) -> usize {
-    let is_slow = world.lack(Ability::Bulk).is_some()
-        || (world.config)().queue_cells < 8
-        || under_mpirun::directory().is_some();
+    let is_slow = world.lack(Ability::Bulk).is_some() || (world.config)().queue_cells < 8;
     amount(if is_slow { 500 } else { count }, if is_slow { 20_000 } else { 300_000 })
 }
 

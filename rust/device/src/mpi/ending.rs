@@ -35,8 +35,11 @@ impl Rank {
         self.end_receives(&DeviceError::Finished { rank: self.rank });
         self.state().peers.end();
         let told = told.and_then(|told| self.let_go(told, patience));
+        // A synchronous send that a receive has matched is told so before it is told of the end.
+        let told = told.and_then(|()| self.await_answers_left(patience));
         let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
         self.note_unreceived();
+        self.drop_firsts();
         self.end_freed();
         runtime::note_finished(self.round.number);
         result.and(told)
@@ -77,7 +80,7 @@ impl Rank {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(Some(soon), Backoff::new(&self.config), patience, || {
                 self.progress();
-                Ok(self.state().requests.sends().all(|sending| sending.dest == self.rank).then_some(()))
+                Ok(self.state().requests.dests().all(|dest| dest == self.rank).then_some(()))
             });
             match left {
                 Err(DeviceError::TimedOut { .. }) => {}
@@ -85,7 +88,7 @@ impl Rank {
             }
             let state = self.state();
             let may_be_received = |dest: u32| dest != self.rank && state.peers.is_running(dest);
-            if state.requests.sends().any(|sending| may_be_received(sending.dest)) {
+            if state.requests.dests().any(may_be_received) {
                 since = Instant::now();
             }
             if since.elapsed() > self.config.finish_patience {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use mpjdev_proto::context::WORLD;
 use mpjdev_sys::mpi;
 
-use super::probing::Spilled;
 use super::retiring::Freed;
+use super::spilled::Spills;
 use super::{Rank, lock};
 use crate::error::DeviceError;
 
@@ -21,8 +21,8 @@ pub struct Group {
     member: u32,
     /// For the program's messages, and for collective operations.
     pub(super) comms: [mpi::Comm; 2],
-    /// Messages that probes have taken from the library: all of them came before those that it still has.
-    pub(super) spilled: Mutex<Vec<Spilled>>,
+    /// Messages that were taken over from the library: all of them came before those that it still has.
+    pub(super) spilled: Mutex<Spills>,
     pub(super) spilled_len: AtomicUsize,
     is_freed: AtomicBool,
 }
@@ -113,8 +113,7 @@ impl Group {
     }
 
     fn retire(&self, is_last: bool) {
-        let spilled = std::mem::take(&mut *lock(&self.spilled));
-        self.spilled_len.store(0, Ordering::Relaxed);
+        let spilled = self.take_all_spilled();
         let (context, members, comms) = (self.context, self.members.clone(), self.comms);
         self.rank.retire(Freed { context, members, comms, spilled, is_last });
     }

@@ -8,9 +8,11 @@
 //! A C MPI tells nothing of ranks that finish. So each tells all others, with the number of messages that it has sent them: a
 //! receive is hopeless when so many have come.
 
+mod answers;
 mod direct;
 mod ending;
 mod group;
+mod lanes;
 mod making;
 mod octets;
 mod parts;
@@ -23,9 +25,11 @@ mod retiring;
 mod runtime;
 mod scratch;
 mod sending;
+mod spilled;
 mod waiting;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mpjdev_buffer::SlabSource;
@@ -44,12 +48,15 @@ pub use probing::Taken;
 pub use receiving::Receive;
 pub use runtime::{Unfit, check, end, is_asked_for, is_used, join};
 
+use answers::Answers;
+use lanes::Lane;
 use peers::Peers;
 use requests::Requests;
 use retiring::{Queue, Retirings};
 use runtime::Round;
 pub(crate) use runtime::TRANSPORT;
 use scratch::Scratch;
+use spilled::Spills;
 
 /// What a receive asks for, its source numbered in the communicator.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +68,6 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn from(self) -> mpi::From {
         mpi::From { source: self.source, tag: self.tag }
-    }
-
-    fn fits(self, source: u32, tag: i32) -> bool {
-        self.source.is_none_or(|wanted| wanted == source) && self.tag.is_none_or(|wanted| wanted == tag)
     }
 }
 
@@ -88,8 +91,17 @@ pub struct Rank {
     has_freed: AtomicBool,
     /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
     makers: AtomicU32,
+    /// Answers to synchronous sends; some have not left.
+    answers: Mutex<Answers>,
+    owes_answers: AtomicBool,
     /// The communicators that somebody refers to.
     groups: Mutex<Vec<Weak<Group>>>,
+    /// The one of them of which messages are taken over next.
+    spilling: AtomicUsize,
+    /// Announcements that were taken over and that no receive has got.
+    announced: AtomicUsize,
+    /// First physical messages of announced messages that were taken over.
+    firsts: Mutex<Spills>,
     /// This rank has begun to finish.
     finishing: AtomicBool,
     /// Some rank has finished: what is hopeless is to be looked for.
@@ -99,6 +111,8 @@ pub struct Rank {
     /// Messages that were sent to each rank, and received from it.
     sent: Box<[AtomicU64]>,
     received: Box<[AtomicU64]>,
+    /// Sends to that rank wait for others.
+    crowded: Box<[AtomicBool]>,
     /// Tests and probes that found nothing.
     fruitless: AtomicU32,
     crowd: Crowd,
@@ -109,6 +123,8 @@ pub struct Rank {
 #[derive(Debug)]
 struct State {
     requests: Requests,
+    /// Sends that wait for others to the same rank, by rank of the world.
+    lanes: BTreeMap<u32, Lane>,
     pairs: Pairs,
     peers: Peers,
     /// What this rank has finished with and no receive took.
@@ -126,6 +142,7 @@ impl Rank {
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             state: Mutex::new(State {
                 requests: Requests::default(),
+                lanes: BTreeMap::new(),
                 pairs: Pairs::new(round.tag_max),
                 peers: Peers::new(size, round.number),
                 unreceived: Unreceived::default(),
@@ -134,13 +151,19 @@ impl Rank {
             freed: Mutex::default(),
             retirings: Mutex::default(),
             has_freed: AtomicBool::new(false),
+            answers: Mutex::default(),
+            owes_answers: AtomicBool::new(false),
             groups: Mutex::default(),
+            spilling: AtomicUsize::new(0),
+            announced: AtomicUsize::new(0),
+            firsts: Mutex::default(),
             own: AtomicU64::new(0),
             makers: AtomicU32::new(0),
             finishing: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             sent: counts(),
             received: counts(),
+            crowded: (0..size).map(|_| AtomicBool::new(false)).collect(),
             fruitless: AtomicU32::new(0),
             crowd: Crowd::new(),
             scratch: Scratch::default(),

@@ -6,8 +6,9 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{check_first, check_second};
 use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
-use super::Rank;
 use super::octets::Octets;
+use super::spilled::{Physical, Spilled, What};
+use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::unexpected::{lengths, physical};
 
@@ -25,6 +26,8 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Part {
     comm: mpi::Comm,
+    /// It may have been taken over from the library before.
+    is_first: bool,
     len: usize,
     stage: Stage,
 }
@@ -41,7 +44,8 @@ enum Stage {
 }
 
 impl Parts {
-    /// Those of an announcement from a source in the world, for a receive of this capacity. Memory that it has may be used.
+    /// Those of an announcement from a source in the world, for a receive of this capacity, which has its message then. Memory
+    /// that it has may be used.
     pub(super) fn new(
         rank: &Rank,
         envelope: Envelope,
@@ -49,17 +53,21 @@ impl Parts {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Parts {
-        let part = |comm, len: u32, memory: Option<Slab>| {
+        if announcement.is_synchronous {
+            rank.answer(envelope.source, announcement.number);
+        }
+        let part = |comm, is_first, len: u32, memory: Option<Slab>| {
             let len = len as usize;
             // What does not fit has to be consumed, which needs a look at it first.
             let memory = memory.filter(|slab| slab.len() >= len);
-            Part { comm, len, stage: Stage::Announced(memory) }
+            Part { comm, is_first, len, stage: Stage::Announced(memory) }
         };
         let second = match announcement.second_len {
             0 => None,
-            len => Some(part(rank.round.seconds, len, None)),
+            len => Some(part(rank.round.seconds, false, len, None)),
         };
-        Parts { envelope, capacity, first: part(rank.round.firsts, announcement.first_len, spare), second }
+        let first = part(rank.round.firsts, true, announcement.first_len, spare);
+        Parts { envelope, capacity, first, second }
     }
 
     /// Goes on: the message when all of it is here.
@@ -87,19 +95,10 @@ impl Part {
         loop {
             let next = match &mut self.stage {
                 Stage::Here(..) | Stage::Failed(_) | Stage::Moving => return true,
-                Stage::Announced(spare) => {
-                    let from = mpi::From { source: Some(source), tag: Some(tag) };
-                    match spare.take() {
-                        Some(slab) => {
-                            begun(Operation::receive(rank.mpi, owned(slab), self.len, from, self.comm))
-                        }
-                        None => match rank.mpi.improbe(from, self.comm) {
-                            Ok(None) => return false,
-                            Ok(Some((matched, envelope))) => receive_matched(rank, matched, envelope.len),
-                            Err(error) => Stage::Failed(error.into()),
-                        },
-                    }
-                }
+                Stage::Announced(_) => match self.begin(rank, source, tag) {
+                    Some(stage) => stage,
+                    None => return false,
+                },
                 Stage::Arriving(operation) => match operation.test() {
                     Ok(None) => return false,
                     Ok(Some(Outcome::Cancelled)) => Stage::Failed(DeviceError::Cancelled),
@@ -108,6 +107,35 @@ impl Part {
                 },
             };
             self.stage = next;
+        }
+    }
+
+    /// Begins to receive it if that is possible.
+    fn begin(&mut self, rank: &Rank, source: u32, tag: i32) -> Option<Stage> {
+        let Stage::Announced(spare) = &mut self.stage else { return None };
+        let from = Wanted { source: Some(source), tag: Some(tag) };
+        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        let _firsts = if self.is_first {
+            let mut firsts = lock(&rank.firsts);
+            if let Some(Spilled { len, what: What::Physical(physical), .. }) = firsts.take(from) {
+                return Some(match physical {
+                    Physical::Here(slab) => Stage::Here(slab, len),
+                    Physical::Arriving(operation) => Stage::Arriving(operation),
+                    Physical::Matched(matched) => receive_matched(rank, matched, len, spare.take()),
+                });
+            }
+            Some(firsts)
+        } else {
+            None
+        };
+        if let Some(slab) = spare.take() {
+            let posted = Operation::receive(rank.mpi, owned(slab), self.len, from.from(), self.comm);
+            return Some(begun(posted));
+        }
+        match rank.mpi.improbe(from.from(), self.comm) {
+            Ok(None) => None,
+            Ok(Some((matched, envelope))) => Some(receive_matched(rank, matched, envelope.len, None)),
+            Err(error) => Some(Stage::Failed(error.into())),
         }
     }
 
@@ -135,8 +163,12 @@ impl Part {
 }
 
 /// Starts to receive what was taken from the library, whatever its length: what does not have the announced one is consumed too.
-fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize) -> Stage {
-    match rank.source.take_arrived(len) {
+fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize, spare: Option<Slab>) -> Stage {
+    let memory = match spare.filter(|spare| spare.len() >= len) {
+        Some(spare) => Ok(spare),
+        None => rank.source.take_arrived(len),
+    };
+    match memory {
         Ok(slab) => begun(Operation::receive_matched(rank.mpi, owned(slab), len, matched)),
         Err(error) => Stage::Failed(error.into()),
     }

@@ -19,6 +19,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Octets of a notice: the round, what it says, and how many messages the receiver was sent.
 const NOTICE_LEN: usize = 24;
 
+/// The word of a notice that carries [answers](super::answers) instead.
+pub(super) const ANSWERS: u64 = 2;
+
 /// What a rank says to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
@@ -99,7 +102,11 @@ impl Rank {
             let Ok(memory) = notice.and_then(Operation::finish) else { return };
             let Octets(slab) = *memory;
             let word = |at: usize| u64::from_le_bytes(load_word(slab.words(), 8 * at));
-            if envelope.len != NOTICE_LEN || word(0) != peers.round {
+            if envelope.len < NOTICE_LEN || word(0) != peers.round {
+                continue;
+            }
+            if word(1) == ANSWERS {
+                self.hear_answers(&slab, envelope.len);
                 continue;
             }
             peers.peers[envelope.source as usize] = match word(1) {

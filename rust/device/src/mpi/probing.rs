@@ -1,25 +1,24 @@
 //! Messages that are looked for before they are received.
 //!
-//! An announcement says in its octets, and not in its length, how long its message is. So a probe that meets one takes it out of the
-//! library, with all that came before: what was taken is looked at first from then on, and so nothing is overtaken.
+//! An announcement says in its octets, and not in its length, how long its message is. So a probe takes what the library has over, and
+//! looks at that.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Message;
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::collective::ABANDONED_TAG;
 use mpjdev_proto::envelope::Envelope;
-use mpjdev_proto::send_policy::{HEADERS_LEN, LengthError};
+use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Operation};
 
 use super::group::{Channel, Group};
 use super::octets;
 use super::receiving::Receive;
+use super::spilled::{Physical, Spilled, Spills, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::requests::RequestId;
-use crate::unexpected::lengths;
 use crate::unreceived::Unreceived;
 use crate::waiting::{Backoff, Patience};
 
@@ -27,26 +26,6 @@ use crate::waiting::{Backoff, Patience};
 const FRUITLESS: u32 = 64;
 /// Looks at the receives of a collective operation for each one for a notice, which is rare.
 const NOTICE_LOOKS: u32 = 8;
-
-/// A message that was taken from the library.
-#[derive(Debug)]
-pub(super) struct Spilled {
-    /// Its sender in the group.
-    pub(super) source: u32,
-    pub(super) tag: i32,
-    /// Octets of its first physical message.
-    pub(super) len: usize,
-    pub(super) what: What,
-}
-
-/// What was taken.
-#[derive(Debug)]
-pub(super) enum What {
-    /// The message.
-    Message(Matched),
-    /// What announces it.
-    Announced(Announcement),
-}
 
 /// A message that was taken out of matching and waits for its receive.
 #[derive(Debug)]
@@ -117,13 +96,12 @@ impl Group {
         let rank = self.owner();
         rank.check_unfinished()?;
         self.check_kept()?;
-        let mut spilled = lock(&self.spilled);
-        let message = match spilled.iter().position(|s| wanted.fits(s.source, s.tag)) {
-            Some(at) => Some(spilled.remove(at)),
-            None => self.take_from_library(wanted)?,
+        let message = {
+            let mut spills = lock(&self.spilled);
+            self.spill_until(&mut spills, wanted)?;
+            let taken = spills.take(wanted);
+            taken.inspect(|taken| self.note_taken(&spills, taken))
         };
-        self.spilled_len.store(spilled.len(), Ordering::Relaxed);
-        drop(spilled);
         let Some(message) = message else { return self.probe_now(wanted).map(|_| None) };
         let envelope = self.envelope(message.source, message.tag);
         let needs_capacity = message.len.saturating_sub(HEADERS_LEN);
@@ -131,26 +109,22 @@ impl Group {
     }
 
     fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let mpi = self.owner().mpi;
-        let seen = |source, tag, len: usize| (self.envelope(source, tag), len.saturating_sub(HEADERS_LEN));
-        let mut spilled = lock(&self.spilled);
-        loop {
-            if let Some(first) = spilled.iter().find(|s| wanted.fits(s.source, s.tag)) {
-                return Ok(Some(seen(first.source, first.tag, first.len)));
-            }
-            match mpi.iprobe(wanted.from(), self.comm(Channel::Program))? {
-                None => return Ok(None),
-                Some(found) if found.len != ANNOUNCEMENT_LEN => {
-                    return Ok(Some(seen(found.source, found.tag, found.len)));
-                }
-                Some(_) => {
-                    while let Some(next) = self.take_from_library(Wanted { source: None, tag: None })? {
-                        spilled.push(next);
-                        self.spilled_len.store(spilled.len(), Ordering::Relaxed);
-                    }
-                }
-            }
+        let mut spills = lock(&self.spilled);
+        self.spill_until(&mut spills, wanted)?;
+        let seen = |s: &Spilled| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
+        Ok(spills.find(wanted).map(seen))
+    }
+
+    /// Takes messages over until one of them fits, or the library has none that does.
+    fn spill_until(&self, spills: &mut Spills, wanted: Wanted) -> Result<(), DeviceError> {
+        let rank = self.owner();
+        // MPICH lets messages come in when it is probed, and not when it is asked for a message to be taken.
+        while spills.find(wanted).is_none()
+            && rank.mpi.iprobe(wanted.from(), self.comm(Channel::Program))?.is_some()
+        {
+            self.spill(spills)?;
         }
+        Ok(())
     }
 
     /// Takes a notice that a collective operation was abandoned: the world rank that has sent it, and the message.
@@ -165,7 +139,8 @@ impl Group {
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
         let world = self.members()[source as usize];
         rank.note_received(world);
-        let taken = Spilled { source, tag, len, what: What::Message(matched) };
+        let what = What::Physical(Physical::Matched(matched));
+        let taken = Spilled { source, tag, len, what };
         let mut receive = Receive::taken(self, taken, capacity, None);
         // It is here: it is shorter than any message that the library announces itself.
         let received = loop {
@@ -201,19 +176,15 @@ impl Group {
 
     /// Takes all messages that nobody has received, notes them, and drops them.
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
-        let mut left = std::mem::take(&mut *lock(&self.spilled));
-        self.spilled_len.store(0, Ordering::Relaxed);
         // What the library refuses is not counted: it says so where somebody waits for it.
-        while let Ok(Some(next)) = self.take_from_library(Wanted { source: None, tag: None }) {
-            left.push(next);
-        }
-        for Spilled { source, tag, len, what } in left {
+        while let Ok(true) = self.spill(&mut lock(&self.spilled)) {}
+        for Spilled { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
                 What::Announced(announcement) => announcement.second_len as usize,
-                What::Message(_) => 0,
+                What::Physical(_) => 0,
             };
             unreceived.add(&self.envelope(source, tag), len.saturating_sub(HEADERS_LEN) + second_len);
-            if let What::Message(matched) = what {
+            if let What::Physical(Physical::Matched(matched)) = what {
                 self.consume(matched, len);
             }
         }
@@ -226,26 +197,6 @@ impl Group {
         let memory = Box::new(octets::Octets(slab));
         let taken = Operation::receive_matched(rank.mpi, memory, len, matched);
         drop(taken.and_then(Operation::finish));
-    }
-
-    /// Takes the first message that fits.
-    fn take_from_library(&self, wanted: Wanted) -> Result<Option<Spilled>, DeviceError> {
-        let rank = self.owner();
-        let taken = rank.mpi.improbe(wanted.from(), self.comm(Channel::Program))?;
-        let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
-        rank.note_received(self.members()[source as usize]);
-        if len != ANNOUNCEMENT_LEN {
-            return Ok(Some(Spilled { source, tag, len, what: What::Message(matched) }));
-        }
-        let memory = rank.scratch.take(&*rank.source)?;
-        // It is here: it is shorter than any message that the library announces itself.
-        let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
-        let announcement = octets::read(&memory.0);
-        rank.scratch.give_back(memory);
-        let no_headers = LengthError::NoHeaders { first_len: len };
-        let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
-        let len = announcement.first_len as usize;
-        Ok(Some(Spilled { source, tag, len, what: What::Announced(announcement) }))
     }
 }
 

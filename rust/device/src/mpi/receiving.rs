@@ -13,8 +13,8 @@ use mpjdev_sys::mpi::{self, Operation, Outcome};
 use super::group::{Channel, Group};
 use super::octets::{self, Octets};
 use super::parts::Parts;
-use super::probing::{Spilled, What};
 use super::requests::Work;
+use super::spilled::{Physical, Spilled, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId};
@@ -40,6 +40,8 @@ pub(super) enum Stage {
     Posted(Operation<Octets>),
     /// Its message was taken from the library before.
     Matched(Operation<Octets>, Envelope),
+    /// Its message was taken from the library before, and is here, with so many octets.
+    Here(Slab, usize, Envelope),
     /// Its message is announced.
     Announced(Box<Parts>, i32),
     Over,
@@ -82,7 +84,9 @@ impl Receive {
                 let parts = Parts::new(rank, envelope, &announcement, capacity, None);
                 Ok(Stage::Announced(Box::new(parts), tag))
             }
-            What::Message(matched) => {
+            What::Physical(Physical::Here(slab)) => Ok(Stage::Here(slab, len, envelope)),
+            What::Physical(Physical::Arriving(operation)) => Ok(Stage::Matched(operation, envelope)),
+            What::Physical(Physical::Matched(matched)) => {
                 let begun = rank.scratch.take(&*rank.source).map_err(DeviceError::from);
                 begun
                     .and_then(|memory| Ok(Operation::receive_matched(rank.mpi, memory, len, matched)?))
@@ -107,6 +111,13 @@ impl Receive {
                     self.stage = Stage::Over;
                 }
                 return Ok(message?.map(|message| received(envelope, message)));
+            }
+            Stage::Here(..) => {
+                let Stage::Here(slab, len, envelope) = std::mem::replace(&mut self.stage, Stage::Over) else {
+                    return Err(DeviceError::NoSuchRequest);
+                };
+                let message = physical(slab, len, None, self.capacity, &envelope)?;
+                return Ok(Some(received(envelope, message)));
             }
             Stage::Over => return Err(DeviceError::NoSuchRequest),
         };
@@ -246,14 +257,11 @@ impl Group {
     #[inline]
     pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
         let rank = self.owner();
-        // What a probe takes meanwhile would pass by a receive that is not posted yet.
-        let mut spilled = lock(&self.spilled);
-        let fits = |s: &Spilled| wanted.fits(s.source, s.tag);
+        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        let mut spills = lock(&self.spilled);
         if channel == Channel::Program
-            && let Some(at) = spilled.iter().position(fits)
+            && let Some(taken) = self.take_spilled(&mut spills, wanted)?
         {
-            let taken = spilled.remove(at);
-            self.spilled_len.store(spilled.len(), Ordering::Relaxed);
             return Ok(Post::Taken(taken));
         }
         let memory = rank.scratch.take(&*rank.source)?;

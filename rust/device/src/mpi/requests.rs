@@ -12,6 +12,11 @@ use crate::error::DeviceError;
 use crate::requests::{Completed, RequestId};
 use crate::waiting::{Backoff, Patience};
 
+/// Requests that one look at all of them goes on with: a look takes no longer with a million of them.
+const ADVANCED: usize = 256;
+/// Entries that it passes by.
+const LOOKS: usize = 4096;
+
 /// What a request is for.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -41,10 +46,22 @@ struct Entry {
 pub(super) struct Requests {
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// The entry at which the next look at all of them goes on.
+    cursor: usize,
+    /// Sends that are not done, and those of them that count as unmatched, by rank of the world.
+    sends: Vec<(u32, u32)>,
 }
 
 impl Requests {
     pub(super) fn add(&mut self, work: Work) -> RequestId {
+        if let Work::Send(sending) = &work {
+            let dest = sending.dest as usize;
+            if self.sends.len() <= dest {
+                self.sends.resize(dest + 1, (0, 0));
+            }
+            self.sends[dest].0 += 1;
+            self.sends[dest].1 += u32::from(sending.is_counted);
+        }
         let request = Some(Request { work: Some(work), outcome: None, is_detached: false, lost: None });
         match self.free.pop() {
             Some(index) => {
@@ -89,13 +106,41 @@ impl Requests {
         self.entries.len() - self.free.len()
     }
 
-    /// Sends that are not done.
-    pub(super) fn sends(&self) -> impl Iterator<Item = &Sending> {
-        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
-        requests.filter_map(|request| match &request.work {
+    /// A send that is not done.
+    pub(super) fn sending(&mut self, id: RequestId) -> Option<&mut Sending> {
+        match &mut self.get(id)?.work {
             Some(Work::Send(sending)) => Some(sending),
             _ => None,
-        })
+        }
+    }
+
+    /// The ranks to which there are sends that are not done.
+    pub(super) fn dests(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.sends).filter(|(_, sends)| sends.0 > 0).map(|(dest, _)| dest)
+    }
+
+    /// Sends to a rank that count as unmatched.
+    pub(super) fn unmatched(&self, dest: u32) -> u32 {
+        self.sends.get(dest as usize).map_or(0, |sends| sends.1)
+    }
+
+    fn note_done(&mut self, sending: &Sending) {
+        let sends = &mut self.sends[sending.dest as usize];
+        sends.0 -= 1;
+        sends.1 -= u32::from(sending.is_counted);
+    }
+
+    /// The next entry with something that is not done, among so many from the cursor on.
+    fn next_undone(&mut self, looks: &mut usize) -> Option<u32> {
+        while *looks > 0 && !self.entries.is_empty() {
+            *looks -= 1;
+            let at = self.cursor % self.entries.len();
+            self.cursor = at + 1;
+            if self.entries[at].request.as_ref().is_some_and(|request| request.work.is_some()) {
+                return Some(at as u32);
+            }
+        }
+        None
     }
 }
 
@@ -142,37 +187,63 @@ impl Rank {
                 over => over.transpose(),
             },
             Work::Send(sending) => match sending.advance() {
-                Ok(false) => self.hopeless_send(peers, sending.dest).map(Err),
-                Ok(true) => Some(Ok(Completed::SENT)),
+                Ok(true) if !sending.answer().is_some_and(|number| self.awaits_answer(number)) => {
+                    Some(Ok(Completed::SENT))
+                }
+                Ok(_) => self.hopeless_send(peers, sending.dest).map(Err),
                 Err(error) => Some(Err(error)),
             },
         };
         let Some(outcome) = outcome else { return false };
+        let mut done = None;
         if let Some(Work::Send(sending)) = request.work.take() {
-            sending.number.map(|number| pairs.close(number));
+            self.close(pairs, &sending);
             self.own.fetch_sub(sending.charged, Ordering::Relaxed);
             let is_left_there = matches!(outcome, Err(DeviceError::PeerFinished { .. }));
             // A receiver that finishes names what it has not received of standard sends.
             if outcome.is_err() && !(is_left_there && sending.mode == Mode::Standard) {
                 request.lost = Some((sending.dest, sending.tag, sending.len));
             }
+            done = Some(sending);
         }
         request.outcome = Some(outcome);
         if request.is_detached {
             peers.note_lost(request.lost);
             requests.remove(index);
         }
+        if let Some(sending) = done {
+            requests.note_done(&sending);
+        }
         true
     }
 
-    /// Goes on with everything that somebody or nobody waits for, and hears of who has finished.
+    /// The same with a request that may be gone.
+    pub(super) fn advance_id(&self, state: &mut State, id: RequestId, hope: Hope) {
+        if state.requests.get(id).is_some() {
+            self.advance(state, parts(id).0, hope);
+        }
+    }
+
+    /// Goes on with what somebody or nobody waits for, another part of it each time when it is much, and hears of who has finished.
     pub(crate) fn progress(&self) {
+        self.progress_with(LOOKS, ADVANCED);
+    }
+
+    /// The same with all of it.
+    pub(super) fn progress_all(&self) {
+        self.progress_with(usize::MAX, usize::MAX);
+    }
+
+    fn progress_with(&self, looks: usize, advanced: usize) {
+        self.spill();
+        self.tend_answers();
         let mut state = self.state();
         self.hear(&mut state.peers);
-        for index in 0..state.requests.entries.len() as u32 {
-            if state.requests.entries[index as usize].request.is_some() {
-                self.advance(&mut state, index, Hope::Any);
-            }
+        self.pump_all(&mut state);
+        let mut looks = looks.min(state.requests.entries.len());
+        for _ in 0..advanced {
+            let Some(index) = state.requests.next_undone(&mut looks) else { break };
+            self.advance(&mut state, index, Hope::Any);
         }
         drop(state);
         let abandoned = std::mem::take(&mut *super::lock(&self.abandoned));
@@ -190,8 +261,20 @@ impl Rank {
 
     pub(super) fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
         let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
-        let is_done = request.outcome.is_some();
-        Ok(is_done || self.advance(state, parts(id).0, Hope::Asked))
+        if request.outcome.is_some() {
+            return Ok(true);
+        }
+        if let Some(Work::Send(sending)) = &request.work {
+            let (dest, is_held, is_answered) =
+                (sending.dest, sending.held.is_some(), sending.answer().is_some());
+            if is_held {
+                self.pump(state, dest);
+            }
+            if is_answered {
+                self.hear(&mut state.peers);
+            }
+        }
+        Ok(self.advance(state, parts(id).0, Hope::Asked))
     }
 
     /// The outcome of a request if it is done; the request is gone then.

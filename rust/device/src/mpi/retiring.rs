@@ -20,8 +20,9 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::mpi::{self, Matched, Mpi, MpiError, Operation};
 
 use super::group::Channel;
+use super::octets::Octets;
 use super::parts::Parts;
-use super::probing::{Spilled, What};
+use super::spilled::{Physical, Spilled, What};
 use super::{Rank, lock, runtime};
 
 /// Messages that one visit takes from a communicator: a flood keeps no thread.
@@ -38,7 +39,7 @@ pub(super) struct Freed {
     pub(super) context: u64,
     pub(super) members: Arc<[u32]>,
     pub(super) comms: [mpi::Comm; 2],
-    /// Messages that probes have taken.
+    /// Messages that were taken over from the library.
     pub(super) spilled: Vec<Spilled>,
     /// The last reference is gone: no receive is posted any more, and nothing will be sent.
     pub(super) is_last: bool,
@@ -79,6 +80,8 @@ enum Dropped {
     /// The message, or what announces it.
     Arriving(Operation<Words>, Envelope),
     Announced(Box<Parts>, i32),
+    /// One that was taken over before.
+    TakenOver(Operation<Octets>),
 }
 
 impl Dropped {
@@ -87,6 +90,7 @@ impl Dropped {
         loop {
             match self {
                 Dropped::Announced(parts, tag) => return !matches!(parts.advance(rank, *tag), Ok(None)),
+                Dropped::TakenOver(operation) => return !matches!(operation.test(), Ok(None)),
                 Dropped::Arriving(operation, envelope) => {
                     let seen = match operation.test() {
                         Ok(None) => return false,
@@ -171,11 +175,15 @@ impl Retiring {
         self.dropped.extend(taken.map(|operation| Dropped::Arriving(operation, envelope)));
     }
 
-    /// Drops what probes have taken.
+    /// Drops what was taken over from the library.
     fn take_spilled(&mut self, rank: &Rank, spilled: Vec<Spilled>) {
         for Spilled { source, tag, len, what } in spilled {
             match what {
-                What::Message(matched) => self.take(rank, matched, source, tag, len),
+                What::Physical(Physical::Matched(matched)) => self.take(rank, matched, source, tag, len),
+                What::Physical(Physical::Here(_)) => {}
+                What::Physical(Physical::Arriving(operation)) => {
+                    self.dropped.push(Dropped::TakenOver(operation));
+                }
                 What::Announced(announcement) => {
                     let source = self.members[source as usize];
                     let envelope = Envelope { context: self.context, source, tag };

@@ -45,6 +45,10 @@ impl Scratch {
 
     #[inline]
     pub(super) fn give_back(&self, memory: Box<Octets>) {
+        // What was taken over from the library has memory of its length.
+        if memory.0.len() < DIRECT_MAX {
+            return;
+        }
         if let Some(before) = self.last.swap(Some(memory)) {
             let mut others = lock(&self.others);
             if others.len() < KEPT {
