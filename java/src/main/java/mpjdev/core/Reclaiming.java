@@ -9,24 +9,29 @@ import java.util.function.LongSupplier;
  * that meets the limit again and again spends at most a tenth of its time on them.
  */
 final class Reclaiming {
-    /** How long to wait for buffers that the collector has found to give their memory back. */
-    private static final long WAIT_NANOS = 100_000_000;
+    /** How long to wait for what the collector has found to be given back, by a thread that may have to wait for a processor. */
+    private static final long WAIT_NANOS = 1_000_000_000;
     private static final long PAUSE = 10;
     private static final int FRUITLESS_MAX = 3;
 
     private final LongSupplier clock;
     private final LongSupplier used;
     private final Runnable collect;
+    private final long settleNanos;
 
     private int fruitless;
     private long ended;
     private long took;
 
-    /** {@code clock} gives nanoseconds, {@code used} what is to become less. */
-    Reclaiming(LongSupplier clock, LongSupplier used, Runnable collect) {
+    /**
+     * {@code clock} gives nanoseconds, {@code used} what is to become less. It counts as freed when it has become no less for
+     * {@code settleNanos}; with 0 at once, for what is asked for in small pieces.
+     */
+    Reclaiming(LongSupplier clock, LongSupplier used, Runnable collect, long settleNanos) {
         this.clock = clock;
         this.used = used;
         this.collect = collect;
+        this.settleNanos = settleNanos;
     }
 
     /** Collects and waits a little, unless that is not worth it; whether something was freed. */
@@ -37,13 +42,19 @@ final class Reclaiming {
         }
         long before = used.getAsLong();
         collect.run();
-        long end = clock.getAsLong() + WAIT_NANOS;
-        // A condition with a deadline: the Cleaner closes buffers in its own time.
-        while (used.getAsLong() >= before && clock.getAsLong() < end) {
+        long least = before;
+        long since = clock.getAsLong();
+        // A condition with a deadline: the Cleaner closes one after the other, in its own time.
+        while (clock.getAsLong() - since < (least < before ? settleNanos : WAIT_NANOS)) {
             Thread.onSpinWait();
             Thread.yield();
+            long now = used.getAsLong();
+            if (now < least) {
+                least = now;
+                since = clock.getAsLong();
+            }
         }
-        boolean freed = used.getAsLong() < before;
+        boolean freed = least < before;
         fruitless = freed ? 0 : fruitless + 1;
         ended = clock.getAsLong();
         took = ended - begun;

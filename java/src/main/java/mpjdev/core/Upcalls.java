@@ -2,9 +2,11 @@ package mpjdev.core;
 
 /** What native code asks of Java, all of it on threads that Java gave it and outside any hot path. */
 final class Upcalls {
-    private static final Reclaiming RECLAIMING = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc);
+    private static final Reclaiming RECLAIMING = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc, 0);
 
-    private static final Reclaiming ROOM = new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc);
+    /** Joining a job takes many descriptors, so it is worth waiting for the last one. */
+    private static final Reclaiming ROOM =
+            new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc, 100_000_000);
 
     private Upcalls() {}
 

@@ -20,7 +20,7 @@ class ReclaimingTest {
         collections++;
         now += 1000 * MILLI;
         used -= freed;
-    });
+    }, 0);
 
     @Test
     void shouldPauseAfterThreeCollectionsThatFreedNothing() {
@@ -36,7 +36,7 @@ class ReclaimingTest {
             reclaiming.run();
         }
         assertEquals(3, collections);
-        now += 9000 * MILLI;
+        now += 18_000 * MILLI;
         assertFalse(reclaiming.run());
         assertEquals(3, collections);
         now += 3000 * MILLI;
@@ -57,5 +57,18 @@ class ReclaimingTest {
             assertTrue(reclaiming.run());
             assertEquals(i, collections);
         }
+    }
+
+    /** Whoever closes what was found begins late, and closes one at each look; the last one counts as well. */
+    @Test
+    void shouldWaitUntilNothingMoreIsFreed() {
+        int late = 300;
+        int[] looks = {0};
+        Reclaiming room = new Reclaiming(() -> now += MILLI, () -> {
+            looks[0]++;
+            return used - Math.max(0, Math.min(50, looks[0] - late));
+        }, () -> collections++, 100 * MILLI);
+        assertTrue(room.run());
+        assertTrue(looks[0] >= late + 50, looks[0] + " looks");
     }
 }
