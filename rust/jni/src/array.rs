@@ -21,7 +21,7 @@ use mpjdev_buffer::{Place, Type};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, zeroed};
 
-/// Up to this many elements the region functions are faster than the critical pair (tooling.md 2.3 measured it).
+/// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the figures.
 const REGION_MAX: usize = 128;
 /// Octets that are copied while an array is held, which is how long a collection may have to wait.
 const CRITICAL_MAX: usize = 256 * 1024;

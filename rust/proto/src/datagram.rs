@@ -2,7 +2,7 @@
 //!
 //! Both modes have the same header of 16 octets. *Classic* is the protocol as it was published, and is for study and for
 //! comparison; *modern* packets have an extension behind the header. Ends agree on the mode before the first packet. A number in
-//! brackets is a section of the project's notes on the datagram protocol.
+//! brackets is a section of `docs/spec/unet.md`.
 
 pub mod classic;
 pub mod error;

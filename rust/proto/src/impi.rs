@@ -1,7 +1,7 @@
 //! IMPI 0.0: what sites say to the startup server and to each other.
 //!
-//! All integers are big-endian on the wire. *IMPI n* is section n of the project's notes on IMPI, which say what comes from
-//! the draft of March 1999, what from the later text, and what was seen in the octets of living implementations.
+//! All integers are big-endian on the wire. *IMPI n* is section n of `docs/spec/impi.md`, which says what comes from the
+//! draft of March 1999, what from the later text, and what was seen in the octets of living implementations.
 
 pub mod barrier;
 pub mod cancel;
