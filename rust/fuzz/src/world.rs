@@ -4,7 +4,7 @@ use mpjdev_device::job::world::{KEY_MAX, World, WorldError, address_octets};
 
 /// Octets of the header, of a host and of a member, and where the counts stand: written out here, so that it is not the parser
 /// that says what is right.
-const HEADER_LEN: usize = 80;
+const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 const KEY_LEN_AT: usize = 56;
