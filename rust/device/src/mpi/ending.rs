@@ -45,9 +45,10 @@ impl Rank {
         result.and(told)
     }
 
-    /// Counts what no receive has taken of what is here by now.
+    /// Counts the messages that have arrived by now and that no receive has taken. Freed communicators have counted theirs.
     fn note_unreceived(&self) {
-        let mut unreceived = Unreceived::of(self.rank);
+        self.tend_freed(usize::MAX);
+        let mut unreceived = std::mem::replace(&mut self.state().unreceived, Unreceived::of(self.rank));
         let groups: Vec<_> = lock(&self.groups).iter().filter_map(Weak::upgrade).collect();
         let since = Instant::now();
         loop {

@@ -127,7 +127,7 @@ struct State {
     lanes: BTreeMap<u32, Lane>,
     pairs: Pairs,
     peers: Peers,
-    /// What this rank has finished with and no receive took.
+    /// Messages that freed communicators have dropped; after the end, all that no receive took.
     unreceived: Unreceived,
 }
 
@@ -145,7 +145,7 @@ impl Rank {
                 lanes: BTreeMap::new(),
                 pairs: Pairs::new(round.tag_max),
                 peers: Peers::new(size, round.number),
-                unreceived: Unreceived::default(),
+                unreceived: Unreceived::of(rank),
             }),
             abandoned: Mutex::default(),
             freed: Mutex::default(),

@@ -16,7 +16,9 @@ use std::sync::{Arc, TryLockError};
 use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::collective::RETIRED_TAG;
+use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Mpi, MpiError, Operation};
 
 use super::group::Channel;
@@ -110,6 +112,7 @@ impl Dropped {
     }
 
     fn announced(rank: &Rank, envelope: Envelope, announcement: &Announcement) -> Dropped {
+        rank.note_dropped(&envelope, announcement.first_len as usize, announcement.second_len as usize);
         let tag = rank.part_tag(announcement.number);
         Dropped::Announced(Box::new(Parts::new(rank, envelope, announcement, 0, None)), tag)
     }
@@ -165,12 +168,25 @@ impl Retiring {
                     self.due.push(source);
                 }
             }
-            self.take(rank, matched, source, tag, len);
+            let envelope = self.envelope(channel, source, tag);
+            self.take(rank, matched, envelope, len);
         }
     }
 
-    fn take(&mut self, rank: &Rank, matched: Matched, source: u32, tag: i32, len: usize) {
-        let envelope = Envelope { context: self.context, source: self.members[source as usize], tag };
+    /// The envelope of a message. That of a collective operation is not the program's and does not count.
+    fn envelope(&self, channel: Channel, source: u32, tag: i32) -> Envelope {
+        let context = match channel {
+            Channel::Program => self.context,
+            Channel::Collective => collective(self.context),
+        };
+        Envelope { context, source: self.members[source as usize], tag }
+    }
+
+    fn take(&mut self, rank: &Rank, matched: Matched, envelope: Envelope, len: usize) {
+        // An announcement counts when it is here, and a marker not at all.
+        if len > 0 && len != ANNOUNCEMENT_LEN {
+            rank.note_dropped(&envelope, len, 0);
+        }
         let taken = receive(rank.mpi, matched, len);
         self.dropped.extend(taken.map(|operation| Dropped::Arriving(operation, envelope)));
     }
@@ -178,15 +194,15 @@ impl Retiring {
     /// Drops what was taken over from the library.
     fn take_spilled(&mut self, rank: &Rank, spilled: Vec<Spilled>) {
         for Spilled { source, tag, len, what } in spilled {
+            let envelope = self.envelope(Channel::Program, source, tag);
             match what {
-                What::Physical(Physical::Matched(matched)) => self.take(rank, matched, source, tag, len),
-                What::Physical(Physical::Here(_)) => {}
+                What::Physical(Physical::Matched(matched)) => self.take(rank, matched, envelope, len),
+                What::Physical(Physical::Here(_)) => rank.note_dropped(&envelope, len, 0),
                 What::Physical(Physical::Arriving(operation)) => {
+                    rank.note_dropped(&envelope, len, 0);
                     self.dropped.push(Dropped::TakenOver(operation));
                 }
                 What::Announced(announcement) => {
-                    let source = self.members[source as usize];
-                    let envelope = Envelope { context: self.context, source, tag };
                     self.dropped.push(Dropped::announced(rank, envelope, &announcement));
                 }
             }
@@ -219,6 +235,12 @@ impl Rank {
         } else if freed.is_last {
             runtime::keep(freed.comms);
         }
+    }
+
+    /// Counts a message that a freed communicator drops, by the octets of its physical messages.
+    fn note_dropped(&self, envelope: &Envelope, first_len: usize, second_len: usize) {
+        let len = first_len.saturating_sub(HEADERS_LEN) + second_len;
+        self.state().unreceived.add(envelope, len);
     }
 
     /// Visits some communicators that were freed, another ones each time. Does not block.
