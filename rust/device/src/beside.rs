@@ -1,6 +1,7 @@
 //! The threads beside a rank, which go on for it while its program computes, and what is left of a rank that has finished.
 
 use std::fmt;
+#[cfg(not(loom))]
 use std::io;
 #[cfg(not(loom))]
 use std::sync::Weak;

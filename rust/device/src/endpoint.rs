@@ -269,6 +269,7 @@ impl Endpoint {
     }
 
     /// Whether requests are not done, or packets wait; also when a thread of the program is at it.
+    #[cfg(not(loom))]
     pub(crate) fn has_pending(&self) -> bool {
         self.queued_count.load(Ordering::Acquire) > 0
             || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())

@@ -234,11 +234,11 @@ impl Running {
     pub(super) fn abandon(self, why: DeviceError) {
         let Some(made) = self.confirmed().cloned() else { return };
         match self.comm.engine() {
-            Engine::Packets(_) => {
-                if let Part::Made(comm) = self.comm.part(&made) {
-                    comm.leave(why);
-                }
-            }
+            Engine::Packets(_) => match self.comm.part(&made) {
+                Part::Made(comm) => comm.leave(why),
+                #[cfg(not(loom))]
+                Part::Making(_) => {}
+            },
             // The others wait for this rank inside the library, if all have confirmed.
             #[cfg(not(loom))]
             Engine::Library(group) => {
