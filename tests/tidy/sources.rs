@@ -1,4 +1,4 @@
-//! What files may contain.
+//! Rules for the contents of files.
 
 use std::fs;
 use std::path::{Path, PathBuf};

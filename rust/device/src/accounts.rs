@@ -1,4 +1,4 @@
-//! What messages count for until they are matched: against their sender's credit, and in this rank's memory.
+//! Credit: the memory that unmatched messages hold, by sender, and what each of them is charged.
 
 use crate::config::{CREDIT_OVERHEAD, Config, INLINE_MAX};
 use crate::endpoint::{Endpoint, State};

@@ -1,4 +1,4 @@
-//! What a rank and the one that starts its job tell each other: fixed packets over a packet socket, descriptors beside them.
+//! The control protocol between a rank and its monitor: fixed packets over a packet socket, with descriptors.
 //!
 //! ```text
 //! rank -> monitor   Hello     rank            descriptors: its segment, a socket for the answer

@@ -1,4 +1,4 @@
-//! How operations end that nobody can complete any more, and how a rank ends.
+//! The end of a rank, and of operations that nobody can complete any more.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! How a rank goes on: it takes in what has arrived, sends what waits, and sleeps when there is nothing to do.
+//! Progress of a rank: polls for packets, flushes the outbox, and parks when there is nothing to do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What a communicator knows of its rank, whoever matches its messages.
+//! The operations of a communicator on its rank, over either engine.
 
 use std::sync::Arc;
 use std::time::Instant;

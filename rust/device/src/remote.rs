@@ -1,4 +1,4 @@
-//! How a rank sends to ranks that get copies: what leaves before it is matched uses the receiver's memory, and counts for it.
+//! Sends to ranks that get copies. A message that leaves before it is matched is charged to the receiver's memory.
 
 use std::sync::atomic::Ordering;
 

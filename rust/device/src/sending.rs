@@ -1,4 +1,4 @@
-//! How a rank sends: straight to the transport while there is credit and room, else in order behind what waits.
+//! Sends: straight to the transport while there is credit and room, else in order through the outbox.
 
 use std::sync::atomic::Ordering;
 

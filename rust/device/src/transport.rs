@@ -1,4 +1,4 @@
-//! What a transport that only moves packets must do; the device matches.
+//! The interface of a transport, which moves packets. Matching is above it.
 
 pub mod local;
 #[cfg(not(loom))]

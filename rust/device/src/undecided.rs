@@ -1,4 +1,4 @@
-//! What follows a long message of a foreign rank while nobody can tell whether it is one half or all.
+//! Messages behind a long one of a foreign rank, held until it is known whether that is one half or all.
 //!
 //! The second half of such a rank's message is the next one in its context with its tag, and whether there is one is said in
 //! the last octets of the first. So until a matched first message is all here, the next one with its tag, and all that its

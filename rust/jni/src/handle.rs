@@ -1,4 +1,4 @@
-//! What Java's handles stand for.
+//! The tables behind Java's handles.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What stands for a message where a C MPI matches it, when the message itself travels beside.
+//! The announcement of a message that travels beside it, where a C MPI matches.
 //!
 //! ```text
 //!  0        4           8            12

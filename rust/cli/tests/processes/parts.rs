@@ -1,4 +1,4 @@
-//! What a rank does in each test.
+//! The part of each rank in each test.
 
 mod connected;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! What the machines of collective operations want done, for whoever matches the messages.
+//! The messages of collective operations, handed to the engine that matches them.
 
 use std::sync::{Arc, PoisonError};
 

@@ -1,4 +1,4 @@
-//! How a rank ends, and how a job does that has failed.
+//! The end of a rank over a C MPI, and of a job that has failed.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What is known of the other ranks: that they are about to finish, and that they have, with what they have sent.
+//! The table of the other ranks: which of them finish or have finished, and the number of messages they have sent.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

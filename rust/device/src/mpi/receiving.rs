@@ -1,4 +1,4 @@
-//! How a rank receives: what is posted has room for every message that is sent to be matched.
+//! Receives over a C MPI. A posted receive has room for every message that is sent to be matched.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

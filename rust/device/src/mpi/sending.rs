@@ -1,4 +1,4 @@
-//! How a rank sends: a message that fits every receive as it is, any other one beside its announcement.
+//! Sends over a C MPI. A message that fits every receive travels as it is, any other one beside its announcement.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What is written of a rank when it ends.
+//! The report of a rank's statistics, written when it ends.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! What is wrong with a packet.
+//! Errors of a packet.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What tests start machines with.
+//! The settings that tests start machines with.
 
 use mpjdev_proto::impi::startup::layout::Version;
 use mpjdev_proto::impi::startup::{

@@ -1,4 +1,4 @@
-//! What a server refuses, whom it closes, and who goes on (IMPI 5.3, 5.7).
+//! Refusals of a server: the connections that it closes, and those that go on (IMPI 5.3, 5.7).
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::startup::layout::{COLL_TOTAL_MAX, CmdError, Command, Label};

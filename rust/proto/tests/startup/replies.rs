@@ -1,4 +1,4 @@
-//! What a client makes of what a server says.
+//! A client's handling of the server's replies.
 
 use mpjdev_proto::impi::startup::layout::{CmdError, Command, Label, Version};
 use mpjdev_proto::impi::startup::{

@@ -1,4 +1,4 @@
-//! What a socket is asked to do, and what it says of itself.
+//! Options and facts of a datagram socket.
 
 use std::io;
 use std::mem::size_of;

@@ -1,4 +1,4 @@
-//! What ranks do of which only the datagrams of a rank tell, or only its end.
+//! Parts of ranks whose effect only their datagrams show, or only their end.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What our own ranks tell each other beside messages: data packets in a context that no communicator has. A choice of ours.
+//! Control messages between our own ranks: data packets in a context that no communicator has (a choice of ours).
 //!
 //! | tag | octets | meaning |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What transports to ranks that share no memory have in common, whatever carries their packets.
+//! The common parts of transports between ranks that share no memory.
 
 pub(super) mod arriving;
 pub(super) mod copying;

@@ -1,4 +1,4 @@
-//! What the ranks share beside their segments: a page that all write, and the monitor's board, which it alone writes.
+//! The pages that ranks share beside their segments: one that all write, and the monitor's status board.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! What a rank takes out of the others' queues.
+//! The receiving side of a rank: the queues of the other ranks, and its own.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;

@@ -1,4 +1,4 @@
-//! How packets leave: handed to the machine, put behind those that wait, written.
+//! Packets on their way out: through the machine, behind those that wait, to the socket.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -1,4 +1,4 @@
-//! What goes out through one channel: headers and small bodies from a stage, large bodies from the messages themselves.
+//! The output of one channel: headers and small bodies from a stage, large bodies from the messages themselves.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a rank behind a UDP socket has counted, gathered from where it is counted.
+//! The statistics of a rank behind a UDP socket, gathered from where they are counted.
 
 use std::sync::PoisonError;
 

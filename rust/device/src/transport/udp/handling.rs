@@ -1,4 +1,4 @@
-//! What a datagram means: which peer's it is, where its octets go, and what is handed over.
+//! Arriving datagrams: the peer that sent each, the place of its octets, and the messages that it completes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;

@@ -1,4 +1,4 @@
-//! How a rank looks for what has come, which is to read it, and what it does when time has passed.
+//! Polling: a rank reads its socket, and expires timers when time has passed.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 

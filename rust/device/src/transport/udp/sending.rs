@@ -1,4 +1,4 @@
-//! How messages leave: handed to the machine, and from there to the socket.
+//! Messages on their way out: through the machine, to the socket.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

@@ -1,4 +1,4 @@
-//! What has come through the socket and is not handed over, and what waits until it is its turn.
+//! Stages: datagrams that were read and not handed over, and packets that wait for their turn.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What ranks behind UDP sockets do that no message shows.
+//! Behaviour of ranks behind UDP sockets that no message shows.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

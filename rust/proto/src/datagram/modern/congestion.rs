@@ -1,4 +1,4 @@
-//! How much may be under way: the congestion window, in packets (5.7).
+//! The congestion window: the packets that may be in flight (5.7).
 //!
 //! | path | algorithm | source |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What a connection has counted.
+//! The counters of a connection.
 
 use super::time::Nanos;
 

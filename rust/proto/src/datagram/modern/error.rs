@@ -1,4 +1,4 @@
-//! What can be wrong about a connection: its driver, its peer, the way between them.
+//! Errors of a connection: of its driver, its peer, or the path between them.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What a connection makes of a packet with a sequence number.
+//! Receipt of a packet with a sequence number.
 
 use super::super::header::Mode;
 use super::super::packet::Packet;

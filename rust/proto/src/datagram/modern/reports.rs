@@ -1,4 +1,4 @@
-//! What a connection makes of an acknowledgment (5.3, 5.5, 5.7).
+//! Receipt of an acknowledgment (5.3, 5.5, 5.7).
 
 use super::super::extension::Sack;
 use super::super::packet::Packet;

@@ -1,4 +1,4 @@
-//! What two ends have agreed on at setup (5.10), and the limits of one of them.
+//! The settings that both ends agree on at setup (5.10), and the limits of one of them.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What leaves next (5.3 to 5.8).
+//! The choice of the packet that leaves next (5.3 to 5.8).
 //!
 //! | in this order | waits for |
 //! |---|---|

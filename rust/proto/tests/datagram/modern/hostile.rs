@@ -1,4 +1,4 @@
-//! What a peer may do that means no good: nothing of it panics, grows without bound, or is heeded (5, "trust").
+//! Hostile packets: none of them panics, grows anything without bound, or is heeded (5, "trust").
 
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};

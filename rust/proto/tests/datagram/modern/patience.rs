@@ -1,4 +1,4 @@
-//! What is not sent: acknowledgments that nobody needs, packets that are not lost (5.12, 4 to 6).
+//! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4 to 6).
 
 use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
 use mpjdev_proto::datagram::modern::counters::Counters;

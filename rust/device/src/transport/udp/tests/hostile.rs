@@ -1,4 +1,4 @@
-//! What a peer may send that has all its numbers right and means no good.
+//! Datagrams of a hostile peer that has all its numbers right.
 
 use mpjdev_proto::datagram::extension::Fragment;
 use mpjdev_proto::datagram::header::Mode as PacketMode;

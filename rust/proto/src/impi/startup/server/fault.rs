@@ -1,4 +1,4 @@
-//! What may be wrong with a connection, and with a job.
+//! Faults of a connection, and of a job.
 
 use std::fmt;
 

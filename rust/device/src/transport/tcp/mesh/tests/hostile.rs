@@ -1,4 +1,4 @@
-//! Those who are no hosts of the job, or do not do what hosts do.
+//! Connections from strangers, and from hosts that break the protocol.
 
 use std::net::TcpListener;
 
