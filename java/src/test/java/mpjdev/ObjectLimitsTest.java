@@ -152,7 +152,7 @@ class ObjectLimitsTest {
         }
     }
 
-    private static Set<Object> setsOfSets(int levels) {
+    static Set<Object> setsOfSets(int levels) {
         Set<Object> outer = new HashSet<>();
         Set<Object> a = outer;
         Set<Object> b = new HashSet<>();

@@ -18,7 +18,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -359,20 +358,7 @@ class ObjectReadBufferTest {
     @Test
     void shouldNotHangOnSetsOfSets() throws Exception {
         // Grows with every level by the square; what it needs is more levels than are allowed here.
-        Set<Object> outer = new HashSet<>();
-        Set<Object> a = outer;
-        Set<Object> b = new HashSet<>();
-        for (int i = 0; i < 12; i++) {
-            Set<Object> c = new HashSet<>();
-            Set<Object> d = new HashSet<>();
-            c.add("x");
-            a.add(c);
-            a.add(d);
-            b.add(c);
-            b.add(d);
-            a = c;
-            b = d;
-        }
+        Set<Object> outer = ObjectLimitsTest.setsOfSets(12);
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message(outer));
             in.setObjectFilter(ObjectInputFilter.Config.createFilter("maxdepth=10"));
