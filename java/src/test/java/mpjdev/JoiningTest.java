@@ -284,4 +284,25 @@ class JoiningTest {
             }
         }
     }
+
+    /** Lets the ranks wait for each other once. */
+    static final class Barrier {
+        private Barrier() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            Comm.WORLD.barrier();
+            Comm.finish();
+        }
+    }
+
+    /** The first lambda of a process takes 10 ms. */
+    @Test
+    void shouldJoinWithoutALambda() throws Exception {
+        Job job = new Mpjrun(2).jvm("-Xlog:class+load").run(Barrier.class);
+        assertEquals(0, job.status, job::toString);
+        assertTrue(job.lines().stream().anyMatch(line -> line.contains(" mpjdev.core.Upcalls ")), job::toString);
+        assertEquals(List.of(), job.lines().stream().filter(line -> line.contains("$$Lambda")
+                && line.contains(" mpjdev.")).toList());
+    }
 }

@@ -2,12 +2,6 @@ package mpjdev.core;
 
 /** What native code asks of Java, all of it on threads that Java gave it and outside any hot path. */
 final class Upcalls {
-    private static final Reclaiming RECLAIMING = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc, 0);
-
-    /** Joining a job takes many descriptors, so it is worth waiting for the last one. */
-    private static final Reclaiming ROOM =
-            new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc, 100_000_000);
-
     private Upcalls() {}
 
     /** Whether the calling thread has been interrupted; its flag stays set. */
@@ -17,12 +11,21 @@ final class Upcalls {
 
     /** Has unreachable buffers close, as far as a collection and a short wait can. */
     static boolean reclaim() {
-        return RECLAIMING.run();
+        return Collections.MEMORY.run();
     }
 
     /** Has unreachable files and sockets close, as far as a collection and a short wait can. */
     static boolean makeRoom() {
-        return ROOM.run();
+        return Collections.DESCRIPTORS.run();
+    }
+
+    /** Made at the first collection: the lambdas would add 10 ms to the start of each rank. */
+    private static final class Collections {
+        static final Reclaiming MEMORY = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc, 0);
+
+        /** Joining a job takes many descriptors, so it is worth waiting for the last one. */
+        static final Reclaiming DESCRIPTORS =
+                new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc, 100_000_000);
     }
 
     /** Descriptors of this process; the most there can be where none is left to count them with. */
