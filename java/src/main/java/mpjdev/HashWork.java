@@ -24,6 +24,9 @@ final class HashWork {
     private final long most;
     private long total;
     private boolean hashes;
+    /** The last class of the stream, and the last one without counted objects: most objects have the class of the one before. */
+    private Class<?> last;
+    private Class<?> lastUncounted;
 
     /** Work that is allowed for a payload of this many octets. */
     HashWork(long payload) {
@@ -32,15 +35,28 @@ final class HashWork {
 
     /** Notes a class of the stream: only with a hashing collection among them are there hash codes. */
     void add(Class<?> type) {
+        if (hashes || type == last) {
+            return;
+        }
+        last = type;
         if (type != null && (Map.class.isAssignableFrom(type) || Set.class.isAssignableFrom(type)
                 || type == Map.Entry[].class || type.getName().equals("java.util.CollSer"))) {
             hashes = true;
         }
     }
 
+    /** Whether nothing is to be noted of an object that has been read. */
+    boolean isUncounted(Object object) {
+        return object.getClass() == lastUncounted;
+    }
+
     /** Notes an object that has been read. */
     void add(Object object) {
-        if (total > most || !isCounted(object)) {
+        if (total > most) {
+            return;
+        }
+        if (!isCounted(object)) {
+            lastUncounted = object.getClass();
             return;
         }
         long sum = 1;

@@ -204,10 +204,12 @@ public class ObjectReadBuffer extends ReadBuffer {
     /** Finds classes through the thread's context loader first, under a filter. */
     private static final class Stream extends ObjectInputStream {
         private final MessageFilter filter;
+        private final HashWork work;
 
         Stream(SecondaryInput in, MessageFilter filter) throws IOException {
             super(in);
             this.filter = filter;
+            work = filter.work();
             setObjectInputFilter(filter);
             enableResolveObject(true);
         }
@@ -228,9 +230,13 @@ public class ObjectReadBuffer extends ReadBuffer {
 
         @Override
         protected Object resolveObject(Object object) throws IOException {
-            filter.work().add(object);
-            if (filter.work().isTooMuch()) {
-                throw new InvalidClassException(object.getClass().getName(), filter.work().reason());
+            // A class may resolve its objects to null.
+            if (object == null || work.isUncounted(object)) {
+                return object;
+            }
+            work.add(object);
+            if (work.isTooMuch()) {
+                throw new InvalidClassException(object.getClass().getName(), work.reason());
             }
             return object;
         }

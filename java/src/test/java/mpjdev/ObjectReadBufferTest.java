@@ -266,6 +266,26 @@ class ObjectReadBufferTest {
         }
     }
 
+    /** An object that is null where it is read. */
+    static final class Vanishing implements Serializable {
+        private static final long serialVersionUID = 1L;
+
+        private Object readResolve() {
+            return null;
+        }
+    }
+
+    @Test
+    void shouldReadNullWhereAnObjectResolvesToNull() throws Exception {
+        try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
+            out.write(new Object[] {"a", new Vanishing(), "b"}, 0, 3);
+            in.load(out.toByteArray());
+            Object[] got = {"x", "x", "x"};
+            in.read(got, 0, 3);
+            assertArrayEquals(new Object[] {"a", null, "b"}, got);
+        }
+    }
+
     @Test
     void shouldReadPrimitiveClassesAndProxies() throws Exception {
         Runnable proxy = (Runnable) java.lang.reflect.Proxy.newProxyInstance(getClass().getClassLoader(),
