@@ -1,10 +1,6 @@
 //! The threads beside a rank, which go on for it while its program computes, and what is left of a rank that has finished.
 
 use std::fmt;
-#[cfg(not(loom))]
-use std::io;
-#[cfg(not(loom))]
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -31,23 +27,6 @@ impl fmt::Debug for Thread {
 }
 
 impl Endpoint {
-    /// Starts a thread beside this rank. It ends when the endpoint goes or, woken, [has ended](goes_on).
-    ///
-    /// # Errors
-    /// The system has no thread left.
-    #[cfg(not(loom))]
-    pub(crate) fn start_beside(
-        &self,
-        name: String,
-        run: impl FnOnce() + Send + 'static,
-        wake: impl Fn() + Send + 'static,
-    ) -> io::Result<()> {
-        let handle = std::thread::Builder::new().name(name).spawn(run)?;
-        let thread = Thread { handle, wake: Box::new(wake) };
-        self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        Ok(())
-    }
-
     /// Ends the threads beside this rank, and waits for their ends: nobody needs them behind its finish. Blocks for a moment.
     pub fn end_beside(&self) {
         self.beside.has_ended.store(true, Ordering::SeqCst);
@@ -66,10 +45,35 @@ impl Endpoint {
     }
 }
 
-/// Whether a thread beside a rank goes on: as long as the rank is there and has not finished.
 #[cfg(not(loom))]
-pub(crate) fn goes_on(endpoint: &Weak<Endpoint>) -> bool {
-    endpoint.upgrade().is_some_and(|endpoint| !endpoint.has_ended())
+impl crate::transport::Progress for Endpoint {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn help(&self) {
+        Endpoint::help(self);
+    }
+
+    fn has_pending(&self) -> bool {
+        Endpoint::has_pending(self)
+    }
+
+    fn has_ended(&self) -> bool {
+        Endpoint::has_ended(self)
+    }
+
+    fn start_beside(
+        &self,
+        name: String,
+        run: Box<dyn FnOnce() + Send>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<()> {
+        let handle = std::thread::Builder::new().name(name).spawn(run)?;
+        let thread = Thread { handle, wake };
+        self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
 }
 
 #[cfg(not(loom))]

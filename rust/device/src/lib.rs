@@ -18,8 +18,6 @@ mod ending;
 pub mod endpoint;
 pub mod error;
 mod freed;
-#[cfg(not(loom))]
-mod helper;
 pub mod job;
 #[cfg(not(loom))]
 pub mod mpi;

@@ -2,6 +2,8 @@
 
 pub mod local;
 #[cfg(not(loom))]
+mod progress;
+#[cfg(not(loom))]
 pub(crate) mod remote;
 #[cfg(not(loom))]
 pub mod shm;
@@ -19,6 +21,10 @@ use std::time::Duration;
 use mpjdev_buffer::{Message, Slab};
 
 use crate::stats::OverDatagrams;
+#[cfg(not(loom))]
+pub use progress::Progress;
+#[cfg(not(loom))]
+pub(crate) use progress::goes_on;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -57,7 +57,7 @@ fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -
     let bell = wire.helper_bell();
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, ranks, config.clone(), ends, pool.clone()));
-    crate::helper::start(&endpoint, bell)?;
+    shm::helper::start(&endpoint, bell)?;
     Ok(Comm::world(endpoint))
 }
 

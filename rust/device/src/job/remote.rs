@@ -108,7 +108,7 @@ pub(super) fn sites_rank(
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
-    crate::helper::start(&endpoint, bell)?;
+    shm::helper::start(&endpoint, bell)?;
     pump::start("tcp", &endpoint, &far)?;
     Ok(Comm::world(endpoint))
 }

@@ -15,8 +15,7 @@ use mpjdev_sys::call::Call;
 
 use super::poller::Poller;
 use super::sentry::Sentry;
-use crate::beside::goes_on;
-use crate::endpoint::Endpoint;
+use crate::transport::{Progress, goes_on};
 
 /// How long the program may not have called in before the thread goes on for it: at first, and while something is left to be done.
 const TICK_MIN: Duration = Duration::from_millis(1);
@@ -205,36 +204,38 @@ impl Watch {
     }
 }
 
-/// Starts the thread of a rank, named after the transport; it ends with the endpoint.
+/// Starts the thread of a rank, named after the transport; it ends with the rank.
 ///
 /// # Errors
 /// The system has no thread left.
-pub(crate) fn start(name: &str, endpoint: &Arc<Endpoint>, wire: &Arc<impl Pumped>) -> io::Result<()> {
-    start_with(Ticks::USUAL, name, endpoint, wire)
+pub(crate) fn start(name: &str, rank: &Arc<impl Progress>, wire: &Arc<impl Pumped>) -> io::Result<()> {
+    start_with(Ticks::USUAL, name, rank, wire)
 }
 
 /// As [`start`], with other ticks than the usual ones.
 pub(crate) fn start_with(
     ticks: Ticks,
     name: &str,
-    endpoint: &Arc<Endpoint>,
+    rank: &Arc<impl Progress>,
     wire: &Arc<impl Pumped>,
 ) -> io::Result<()> {
-    let name = format!("mpjdev-{name}-{}", endpoint.rank());
-    let (weak, wire, watch) = (Arc::downgrade(endpoint), Arc::downgrade(wire), wire.watch().clone());
+    let name = format!("mpjdev-{name}-{}", rank.rank());
+    let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
+    let (wire, watch) = (Arc::downgrade(wire), wire.watch().clone());
     let called = watch.clone();
-    endpoint.start_beside(name, move || run(ticks, &weak, &wire, &watch), move || called.call())
+    let run = move || run(ticks, &weak, &wire, &watch);
+    rank.start_beside(name, Box::new(run), Box::new(move || called.call()))
 }
 
-fn run(ticks: Ticks, endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) {
+fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch: &Watch) {
     let mut tick = TICK_MIN;
     let mut seen = watch.calls.load(Relaxed);
     let for_sleeper = || {
         if let Some(wire) = wire.upgrade() {
-            wire.go_on_for_sleeper(&|| help(endpoint));
+            wire.go_on_for_sleeper(&|| help(rank));
         }
     };
-    while goes_on(endpoint) {
+    while goes_on(rank) {
         let most = if watch.is_asleep.load(Acquire) { ticks.asleep } else { tick };
         watch.sleep(most, &for_sleeper);
         let is_called = watch.take_call();
@@ -246,38 +247,38 @@ fn run(ticks: Ticks, endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch:
         match (is_busy, is_called) {
             (true, false) => {}
             (true, true) => {
-                help(endpoint);
+                help(rank);
                 // It had called in before it left something: it computes now unless it calls in again.
-                go_on(ticks, endpoint, wire, watch, seen, &for_sleeper);
+                go_on(ticks, rank, wire, watch, seen, &for_sleeper);
             }
-            (false, _) => go_on(ticks, endpoint, wire, watch, seen, &for_sleeper),
+            (false, _) => go_on(ticks, rank, wire, watch, seen, &for_sleeper),
         }
-        let is_idle = is_busy && !is_called && !is_still_open(endpoint, wire, watch);
+        let is_idle = is_busy && !is_called && !is_still_open(rank, wire, watch);
         tick = if is_idle { tick.saturating_mul(ticks.growth).min(ticks.max) } else { TICK_MIN };
     }
 }
 
 /// Whether what was left to be done is not done yet; whoever leaves something from now on calls.
-fn is_still_open(endpoint: &Weak<Endpoint>, wire: &Weak<impl Pumped>, watch: &Watch) -> bool {
+fn is_still_open(rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch: &Watch) -> bool {
     if !watch.is_open.load(Relaxed) {
         return false;
     }
-    let (Some(endpoint), Some(wire)) = (endpoint.upgrade(), wire.upgrade()) else { return false };
-    let is_open = wire.has_open() || endpoint.has_pending();
+    let (Some(rank), Some(wire)) = (rank.upgrade(), wire.upgrade()) else { return false };
+    let is_open = wire.has_open() || rank.has_pending();
     watch.is_open.store(is_open, SeqCst);
     is_open
 }
 
-fn help(endpoint: &Weak<Endpoint>) {
-    if let Some(endpoint) = endpoint.upgrade() {
-        endpoint.help();
+fn help(rank: &Weak<dyn Progress>) {
+    if let Some(rank) = rank.upgrade() {
+        rank.help();
     }
 }
 
 /// Goes on for the rank until its program calls in again.
 fn go_on(
     ticks: Ticks,
-    endpoint: &Weak<Endpoint>,
+    rank: &Weak<dyn Progress>,
     wire: &Weak<impl Pumped>,
     watch: &Watch,
     seen: u64,
@@ -286,16 +287,16 @@ fn go_on(
     while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
         watch.take_call();
         // Behind that: whoever ends the rank says so, and then calls.
-        if !goes_on(endpoint) {
+        if !goes_on(rank) {
             return;
         }
-        help(endpoint);
+        help(rank);
         // What somebody has read and not taken is nothing that the system tells of: neither this thread nor one of the program
         // that sleeps by now.
         let idle = match wire.upgrade() {
             Some(wire) if wire.begin_watch() => wire.idle(),
             Some(_) => {
-                help(endpoint);
+                help(rank);
                 continue;
             }
             None => return,

@@ -7,6 +7,7 @@
 
 mod bells;
 mod board;
+pub mod helper;
 mod inbox;
 mod layout;
 mod lending;
