@@ -11,7 +11,7 @@ use crate::comm::Comm;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::transport::remote::pump;
-use crate::transport::udp::{self, Member, Terms, UdpWire, meeting};
+use crate::transport::udp::{self, Member, Terms, UdpWire, ids};
 use crate::transport::{Inbox, Wire};
 
 /// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
@@ -54,7 +54,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
     // What is in the packets that a rank gets from another one.
     let mut numbers = Vec::new();
     for _ in 0..ranks {
-        numbers.push((0..ranks).map(|_| meeting::numbers()).collect::<io::Result<Vec<_>>>()?);
+        numbers.push((0..ranks).map(|_| ids::numbers()).collect::<io::Result<Vec<_>>>()?);
     }
     let member = |rank: usize, peer: usize| Member {
         address: addresses[peer],

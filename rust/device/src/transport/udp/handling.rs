@@ -18,8 +18,8 @@ use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
 use super::expected::Expected;
-use super::meeting::echo::is_probe;
 use super::peer::{Coming, Eager, Peer, Side};
+use super::probe::is_probe;
 use super::stage::{Stage, Staged};
 use super::wire::UdpWire;
 use crate::transport::remote::arriving::Arriving;

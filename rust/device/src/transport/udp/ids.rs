@@ -1,5 +1,24 @@
 //! The peers of a rank by the connection ids of their packets.
 
+use std::io;
+
+use mpjdev_proto::datagram::sequence::FullSequence;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// A connection id that nobody can guess for what comes from a peer, and the number of the first packet to it.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn numbers() -> io::Result<(u64, FullSequence)> {
+    let mut octets = [0; 16];
+    let mut len = 0;
+    while len < octets.len() {
+        len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
+    }
+    let [id, first] = octets.as_chunks().0 else { unreachable!("two numbers of 8 octets") };
+    Ok((u64::from_ne_bytes(*id), FullSequence::of(u64::from_ne_bytes(*first))))
+}
+
 /// Ids and ranks, each id at the first free place from the one that its low bits name. All its bits are random, so no hash would
 /// spread ids better, and nobody but the peer knows one to aim with.
 #[derive(Debug)]

@@ -30,10 +30,12 @@ use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
-use rustix::rand::{GetRandomFlags, getrandom};
 
-use self::echo::{Early, Echo};
+use self::echo::Echo;
 use self::relay::Relay;
+use super::ids::numbers;
+use super::probe::{self, Early};
+use super::shortening::{LEN_SAFE, UDP_HEADER_LEN, len_within};
 use super::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
@@ -47,12 +49,6 @@ pub(super) const LEN: usize = 40;
 const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
 /// How often whoever waits is asked whether to go on.
 const SLICE: Duration = Duration::from_millis(20);
-/// Octets of the headers of UDP and IP.
-const HEADERS_LEN: [usize; 2] = [28, 48];
-/// Octets of the header of UDP alone.
-const UDP_HEADER_LEN: usize = 8;
-/// Octets of a datagram that any way takes (5.2; RFC 9000, 14).
-pub(super) const LEN_SAFE: usize = 1200;
 /// An acknowledgment waits no longer than that, whoever says so.
 const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
@@ -396,23 +392,6 @@ fn len_beside(segment_len: usize) -> usize {
     (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
 }
 
-/// The same of a way to an address that takes packets of `mtu` octets.
-pub(super) fn len_within(mtu: usize, address: IpAddr) -> usize {
-    let headers = HEADERS_LEN[usize::from(address.to_canonical().is_ipv6())];
-    mtu.saturating_sub(headers) / 8 * 8
-}
-
-/// A connection id that nobody can guess for what comes from a peer, and the number of the first packet to it.
-pub(crate) fn numbers() -> io::Result<(u64, FullSequence)> {
-    let mut octets = [0; 16];
-    let mut len = 0;
-    while len < octets.len() {
-        len += rustix::io::retry_on_intr(|| getrandom(&mut octets[len..], GetRandomFlags::empty()))?;
-    }
-    let [id, first] = octets.as_chunks().0 else { unreachable!("two numbers of 8 octets") };
-    Ok((u64::from_ne_bytes(*id), FullSequence::of(u64::from_ne_bytes(*first))))
-}
-
 /// Reads what all others say, and finds out whether datagrams arrive. Gives the packets that have come meanwhile: some ranks are
 /// through before others.
 fn settle(
@@ -426,7 +405,7 @@ fn settle(
     let mut asked = Instant::now();
     loop {
         let now = Instant::now();
-        let is_all = echo::drain(socket, &mut room, |from, octets| match echo::connection_of(octets) {
+        let is_all = echo::drain(socket, &mut room, |from, octets| match probe::connection_of(octets) {
             Some(id) => {
                 let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
                 heard.for_each(|other| other.echo.hear(from));

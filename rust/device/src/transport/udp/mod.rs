@@ -15,15 +15,16 @@
 mod counted;
 mod expected;
 mod handling;
-mod ids;
+pub mod ids;
 mod inbox;
 mod lines;
 mod looking;
 pub mod meeting;
 mod outgoing;
 mod peer;
+pub mod probe;
 mod sending;
-mod shortening;
+pub mod shortening;
 mod stage;
 mod store;
 #[cfg(test)]
@@ -49,7 +50,7 @@ use mpjdev_sys::datagram::{LEN_MAX, options};
 
 use crate::config::{Config, UNMATCHED_MAX};
 pub use inbox::UdpInbox;
-use meeting::echo::Early;
+use probe::Early;
 pub use wire::UdpWire;
 
 /// What all ranks have agreed on, and the limits of one.
@@ -246,7 +247,7 @@ impl Terms {
 
 /// Packets that a peer on another machine may send ahead at most: as many as one acknowledgment names. Within a machine the kernel
 /// drops what is beyond 1000 packets in a processor's queue (`netdev_max_backlog`).
-const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
+pub const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
 /// Messages that a machine keeps at most, each counted twice until its octets have come. The rank bounds them before, by name: a
 /// bound that is met here stops whatever is behind it.
 const SENDS_MAX: usize = 4 * UNMATCHED_MAX as usize;

@@ -3,15 +3,28 @@
 //! What was cut for the old length has its numbers and keeps them, so the system is to cut it into fragments, once more and each time
 //! that it leaves again. What is cut from now on is as short as the way wants it, and leaves whole (5.2).
 
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_sys::datagram::options;
 
-use super::meeting::len_within;
 use super::peer::{Peer, Side};
 use super::wire::UdpWire;
+
+/// Octets of the headers of UDP and IP.
+const HEADERS_LEN: [usize; 2] = [28, 48];
+/// Octets of the header of UDP alone.
+pub const UDP_HEADER_LEN: usize = 8;
+/// Octets of a datagram that any way takes (5.2; RFC 9000, 14).
+pub const LEN_SAFE: usize = 1200;
+
+/// The longest datagram that leaves whole on a way to an address that takes packets of `mtu` octets: a multiple of 8.
+#[must_use]
+pub fn len_within(mtu: usize, address: IpAddr) -> usize {
+    let headers = HEADERS_LEN[usize::from(address.to_canonical().is_ipv6())];
+    mtu.saturating_sub(headers) / 8 * 8
+}
 
 impl UdpWire {
     /// Sends what waits and is too long for the way to a peer.

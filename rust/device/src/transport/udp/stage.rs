@@ -12,7 +12,7 @@ use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
 use mpjdev_sys::memory::Memory;
 
 use super::expected::{Expected, HEAD_LEN};
-use super::meeting::echo::Early;
+use super::probe::Early;
 use crate::transport::remote::copying::copy_octets;
 
 /// Octets of a room: a train at most.

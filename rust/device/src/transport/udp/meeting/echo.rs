@@ -12,6 +12,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use crate::transport::udp::probe::{self, Early};
+
 /// How long probes leave that nobody hears.
 pub const ECHO_TIME: Duration = Duration::from_secs(3);
 /// Probes that leave at least, also of a rank that gets no processor for that long.
@@ -20,24 +22,12 @@ const PROBES_MIN: u32 = 16;
 const GRACE: Duration = Duration::from_secs(1);
 /// Time between the first two probes. It doubles up to the second one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(160)];
-/// What a probe begins with.
-const MAGIC: [u8; 4] = *b"mpjE";
-/// Octets of a probe.
-const LEN: usize = 12;
 /// Datagrams of ranks that have left the meeting, kept for later at most; others leave again.
 const EARLY_MAX: usize = 1024;
 /// On the connection: a probe of the reader has come.
 pub(super) const HEARD: u8 = b'h';
 /// No more probes leave.
 pub(super) const ENDED: u8 = b'e';
-
-/// A datagram that came before this rank was ready, and where it came from.
-pub type Early = (SocketAddr, Vec<u8>);
-
-/// Whether a datagram with these first octets is a probe that came late.
-pub(in crate::transport::udp) fn is_probe(begin: [u8; 4], len: usize) -> bool {
-    len == LEN && begin == MAGIC
-}
 
 /// What is known of one pair.
 #[derive(Debug)]
@@ -163,27 +153,13 @@ impl Echo {
             words.push(ENDED);
         } else if self.next_at.is_none_or(|at| at <= now) {
             // One that the system does not take is lost, as one that the network does not take.
-            let _ = socket.send_to(&probe(theirs), to);
+            let _ = socket.send_to(&probe::emit(theirs), to);
             self.probes += 1;
             self.next_at = Some(now + self.pause);
             self.pause = (2 * self.pause).min(PAUSES[1]);
         }
         words
     }
-}
-
-fn probe(connection: u64) -> [u8; LEN] {
-    let mut octets = [0; LEN];
-    octets[..4].copy_from_slice(&MAGIC);
-    octets[4..].copy_from_slice(&connection.to_be_bytes());
-    octets
-}
-
-/// The connection that a probe names, if this is one.
-pub(super) fn connection_of(octets: &[u8]) -> Option<u64> {
-    let (begin, id) = octets.split_first_chunk()?;
-    let id = id.try_into().ok().map(u64::from_be_bytes);
-    id.filter(|_| is_probe(*begin, octets.len()))
 }
 
 /// Takes what the socket has, up to a limit: strangers may send without end. Whether that was all.
@@ -212,14 +188,6 @@ mod tests {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = socket.local_addr().expect("bound");
         (socket, address)
-    }
-
-    #[test]
-    fn probe_names_its_connection_and_nothing_else_is_one() {
-        assert_eq!(connection_of(&probe(0x1234_5678_9abc_def0)), Some(0x1234_5678_9abc_def0));
-        for other in [&b"mpjE1234567"[..], b"mpjE123456789", b"mpjU12345678", b""] {
-            assert_eq!(connection_of(other), None, "{other:?}");
-        }
     }
 
     /// However slow this rank is, and whatever the clock says.
@@ -255,7 +223,7 @@ mod tests {
     fn a_flood_is_taken_in_pieces() {
         let (socket, to) = socket();
         socket.set_nonblocking(true).expect("a socket");
-        let mut room = [0; LEN];
+        let mut room = [0; probe::LEN];
         assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
         let mut taken = 0;
         // Each datagram that is taken is followed by another one.
