@@ -28,8 +28,6 @@ use crate::transport::local;
 pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
 pub use processes::{JoinError, Joined, join, shm};
-#[cfg(all(test, not(loom)))]
-pub(crate) use remote::{site_jobs, tcp_jobs};
 #[cfg(not(loom))]
 pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
 

@@ -59,7 +59,7 @@ fn config(ranks: usize) -> Config {
 
 fn over_tcp() -> Vec<Rank> {
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let jobs = job::tcp_jobs(2, tcp::Terms::default()).expect("connections");
+    let jobs = tcp::in_process::jobs(2, tcp::Terms::default()).expect("connections");
     let ranks = jobs.into_iter().map(|job| {
         let number = job.rank;
         let (wire, inbox) = tcp::connect(job, &config(2), source.clone()).expect("a wire");
@@ -82,7 +82,7 @@ fn over_udp() -> Vec<Rank> {
 /// Two sites of two ranks each.
 fn between_sites() -> Vec<Rank> {
     let private = HeapPool::new(1 << 30);
-    let jobs = job::site_jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
+    let jobs = sites::in_process::jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
     let ranks = jobs.expect("shared memory and connections").into_iter().map(|(job, pool)| {
         let number = job.far.rank;
         let (wire, inbox, far) = sites::connect(job, &config(4), pool.clone()).expect("a wire");

@@ -7,6 +7,7 @@
 //! A thread that waits polls both ways, and sleeps on the bell that the near ranks ring; the thread that the rank
 //! has beside it for the connections rings that too. Matching is above here, so a receive from any source is nothing special.
 
+pub mod in_process;
 mod inbox;
 #[cfg(test)]
 mod tests;

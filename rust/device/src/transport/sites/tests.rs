@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Encoding, Message, WriteBuffer};
 
 use super::*;
-use crate::job::site_jobs;
 use crate::pool::HeapPool;
 use crate::transport::tcp::Terms;
 use crate::transport::{Header, Inbox, Kind, Outgoing, PeerState, Wire};
@@ -22,7 +21,7 @@ struct Rank {
 /// Ranks 0 and 1 of one site, 2 and 3 of another.
 fn ranks() -> Vec<Rank> {
     let config = Config::default();
-    let jobs = site_jobs(4, 2, &config, Terms::default(), 4 << 20, &HeapPool::new(1 << 30));
+    let jobs = in_process::jobs(4, 2, &config, Terms::default(), 4 << 20, &HeapPool::new(1 << 30));
     let rank = |(job, pool): (Job, Arc<SegmentPool>)| {
         let (wire, inbox, _) = connect(job, &config, pool.clone()).expect("connections");
         Rank { wire, inbox, pool }

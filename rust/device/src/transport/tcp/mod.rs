@@ -7,6 +7,7 @@
 mod channel;
 mod elsewhere;
 mod handling;
+pub mod in_process;
 mod inbox;
 mod looking;
 pub mod mesh;
