@@ -3,6 +3,9 @@
 //! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
 //! never while another rank's lock is taken by force. Whoever waits drives the progress.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 // What no thread waits for stays `std`'s, which spares the model checker its interleavings.
 use std::sync::atomic::{self as plain, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};

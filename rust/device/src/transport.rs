@@ -4,7 +4,7 @@ pub mod local;
 #[cfg(not(loom))]
 mod progress;
 #[cfg(not(loom))]
-pub(crate) mod remote;
+pub mod remote;
 #[cfg(not(loom))]
 pub mod shm;
 #[cfg(not(loom))]

@@ -6,8 +6,6 @@ pub(super) mod extras;
 pub(super) mod known;
 pub(super) mod own;
 pub(super) mod poller;
-pub(crate) mod pump;
+pub mod pump;
 pub(super) mod sentry;
 pub(super) mod teller;
-#[cfg(test)]
-mod tests;

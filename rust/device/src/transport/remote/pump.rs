@@ -22,7 +22,7 @@ const TICK_MIN: Duration = Duration::from_millis(1);
 
 /// How long the thread sleeps at most when nobody calls it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticks {
+pub struct Ticks {
     /// While the program calls in all the time. An ack over UDP may be owed for 25 ms.
     max: Duration,
     /// While a thread of the program sleeps on the channels itself.
@@ -41,16 +41,16 @@ impl Ticks {
         growth: 2,
     };
 
-    /// Without a call the thread does not wake at all.
-    #[cfg(test)]
-    pub(crate) const NEVER: Ticks = {
+    /// Without a call the thread does not wake at all. For tests.
+    #[doc(hidden)]
+    pub const NEVER: Ticks = {
         let never = Duration::from_secs(1 << 20);
         Ticks { max: never, asleep: never, idle: never, growth: 1 << 31 }
     };
 }
 
 /// A wire that the thread goes on for.
-pub(crate) trait Pumped: Send + Sync + 'static {
+pub trait Pumped: Send + Sync + 'static {
     /// What the wire shares with the thread.
     fn watch(&self) -> &Arc<Watch>;
 
@@ -79,7 +79,7 @@ pub(crate) trait Pumped: Send + Sync + 'static {
 
 /// What the thread and the rank share.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     pub(in super::super) poller: Poller,
     bell: Bell,
     call: Call,
@@ -149,9 +149,15 @@ impl Watch {
         }
     }
 
-    /// Whether the thread sleeps until somebody calls it, and nobody has.
-    #[cfg(test)]
-    pub(in super::super) fn is_resting(&self) -> bool {
+    /// Whether a thread of the program sleeps on the channels. For tests.
+    #[doc(hidden)]
+    pub fn is_asleep(&self) -> bool {
+        self.is_asleep.load(SeqCst)
+    }
+
+    /// Whether the thread sleeps until somebody calls it, and nobody has. For tests.
+    #[doc(hidden)]
+    pub fn is_resting(&self) -> bool {
         self.is_far.load(SeqCst) && !self.call.is_made()
     }
 
@@ -208,12 +214,15 @@ impl Watch {
 ///
 /// # Errors
 /// The system has no thread left.
-pub(crate) fn start(name: &str, rank: &Arc<impl Progress>, wire: &Arc<impl Pumped>) -> io::Result<()> {
+pub fn start(name: &str, rank: &Arc<impl Progress>, wire: &Arc<impl Pumped>) -> io::Result<()> {
     start_with(Ticks::USUAL, name, rank, wire)
 }
 
 /// As [`start`], with other ticks than the usual ones.
-pub(crate) fn start_with(
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with(
     ticks: Ticks,
     name: &str,
     rank: &Arc<impl Progress>,

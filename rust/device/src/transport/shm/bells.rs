@@ -104,6 +104,18 @@ impl ShmWire {
         &self.job.pages.common.words()[self.bell(dest) + DOORBELLS + source as usize / 64]
     }
 
+    /// Clears the doorbells of a rank as a hostile one can, for tests of what is above.
+    #[doc(hidden)]
+    pub fn clear_doorbells(&self, dest: u32) {
+        self.doorbells(dest, 0).store(0, SeqCst);
+    }
+
+    /// Clears the epoch as a hostile rank can, for tests of what is above.
+    #[doc(hidden)]
+    pub fn clear_epoch(&self) {
+        self.job.pages.common.words()[EPOCH].store(0, SeqCst);
+    }
+
     /// Tells a rank that there is something in this rank's queue to it.
     #[inline]
     pub(super) fn notify(&self, dest: u32) {

@@ -240,7 +240,7 @@ impl SegmentPool {
     }
 
     /// A slab of the segment; none when there is no room.
-    pub(super) fn own(&self, octets: usize) -> Option<Slab> {
+    pub fn own(&self, octets: usize) -> Option<Slab> {
         let (class, len) = class_of(octets.checked_add(LEAD)?);
         if class >= CLASSES || self.is_closed.load(Relaxed) {
             return None;

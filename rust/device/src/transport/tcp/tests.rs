@@ -11,10 +11,8 @@ use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::sending::Send;
 
 use super::*;
-use crate::Endpoint;
-use crate::config::ENVELOPE_LEN;
 use crate::pool::HeapPool;
-use crate::transport::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
+use crate::transport::{Header, Inbox, Outgoing, PeerState, Unacked, Wire};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -124,31 +122,6 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
     assert!(begun.elapsed() < LONG, "nobody has rung");
-}
-
-/// An honest rank fails the send.
-#[test]
-fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
-    let config = Config { credit: 1 << 16, envelopes: 100 * ENVELOPE_LEN, ..Config::default() };
-    let limit = config.unmatched_limit() as usize;
-    let [(sender, mut answers), (receiver, inbox)] = pair().expect("connections");
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (receiver.clone(), Box::new(inbox));
-    let flooded = Endpoint::new(1, 2, config, ends, HeapPool::new(1 << 30));
-    let message = message(24);
-    let begun = Instant::now();
-    let mut token = 0;
-    while receiver.peer(0) == PeerState::Alive {
-        assert!(begun.elapsed() < LONG, "{:?} messages are here", flooded.leftovers());
-        token += 1;
-        let header = Header { kind: Kind::Announced, token, ..Header::default() };
-        sender.try_send(1, header, Outgoing::Message(&message));
-        sender.look();
-        answers.receive(100, &mut |_, _, _| Ok(()));
-        assert!(flooded.leftovers().0 <= limit);
-    }
-    assert_eq!(flooded.leftovers().0, limit);
-    let PeerState::Failed(why) = receiver.peer(0) else { panic!("it has not failed") };
-    assert!(why.ends_with("more unmatched messages than may wait past its credit"), "{why}");
 }
 
 /// Whoever only looks must leave the bell to the one that sleeps: the system ends a sleep only if what has woken it is still there.

@@ -14,6 +14,7 @@
 
 mod counted;
 mod expected;
+mod exposed;
 mod handling;
 pub mod ids;
 mod inbox;
@@ -27,8 +28,6 @@ mod sending;
 pub mod shortening;
 mod stage;
 mod store;
-#[cfg(test)]
-mod tests;
 mod timers;
 mod wire;
 
@@ -251,3 +250,33 @@ pub const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
 /// Messages that a machine keeps at most, each counted twice until its octets have come. The rank bounds them before, by name: a
 /// bound that is met here stops whatever is behind it.
 const SENDS_MAX: usize = 4 * UNMATCHED_MAX as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest of which each peer may send enough ahead; where no length is short enough for that, the shortest, and never more than
+    /// was asked for.
+    #[test]
+    fn datagrams_are_as_long_as_enough_of_them_fit() {
+        const MIB: usize = 1 << 20;
+        let cases = [
+            (8 * MIB, 1, 65504, 65504),
+            (8 * MIB, 5, 65504, 65504),
+            (8 * MIB, 6, 65504, 8968),
+            (8 * MIB, 200, 65504, 1472),
+            (425_984, 1, 65504, 8968),
+            (212_992, 8, 65504, 1472),
+            (8 * MIB, 1, 1200, 1200),
+            (8 * MIB, 1, 9000, 9000),
+            (8 * MIB, 30, 9000, 1472),
+        ];
+        for (granted, peers, len_max, expected) in cases {
+            assert_eq!(
+                fitting(granted, peers, len_max),
+                expected,
+                "{granted} octets, {peers} peers, {len_max}"
+            );
+        }
+    }
+}

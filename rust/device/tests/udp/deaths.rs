@@ -1,13 +1,11 @@
 //! Ranks that end, well or not, as their lines show it.
 
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::Ordering::SeqCst;
 
+use mpjdev_device::transport::PeerState;
 use mpjdev_proto::datagram::extension::Extension;
-use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::*;
-use crate::transport::PeerState;
 
 /// Jobs of ranks with lines between them.
 fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
@@ -75,7 +73,7 @@ fn a_sleeper_is_woken_by_the_end_of_a_line() {
     scope(|threads| {
         let waits = threads.spawn(|| ranks[0].receive(1).expect_err("nobody sends"));
         let begun = Instant::now();
-        while !ranks[0].wire.watch.is_asleep.load(SeqCst) {
+        while !ranks[0].wire.is_asleep() {
             assert!(begun.elapsed() < Duration::from_secs(20), "it sleeps");
             std::thread::yield_now();
         }
@@ -139,8 +137,8 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
 #[test]
 fn a_forged_reset_ends_nothing_while_the_line_lives() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
-    let settings = *ranks[0].wire.peer_of(1).expect("a peer").side().connection.settings();
-    let to = ranks[0].wire.socket.local_addr().expect("an address");
+    let settings = ranks[0].wire.settings(1).expect("a peer");
+    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
     let forge = |connection: u64, has_seq: bool| {
         let extension = Extension { rst: !has_seq, ..Extension::new(connection, 9) };
         let mut packet = Packet { extension, ..Packet::default() };
@@ -148,7 +146,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
         let mut octets = [0; HEAD_LEN_MAX];
         let len = packet.emit(&[], &mut octets).expect("a packet");
         // From the port of rank 1, as only somebody within the network can.
-        ranks[1].wire.socket.send_to(&octets[..len], to).expect("sent");
+        ranks[1].wire.udp_socket().send_to(&octets[..len], to).expect("sent");
     };
     for bit in [0, 12, 31, 32, 63] {
         forge(settings.theirs ^ 1 << bit, false);
@@ -171,7 +169,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
 #[test]
 fn a_peer_that_is_given_up_sees_its_line_end() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
-    ranks[0].wire.close(ranks[0].wire.peer_of(1).expect("a peer"), "a test gives it up", false);
+    ranks[0].wire.give_up(1, "a test gives it up");
     let error = ranks[1].receive(0).expect_err("nobody is there");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }

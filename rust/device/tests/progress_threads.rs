@@ -1,18 +1,17 @@
 //! What a send or a receive leaves to be done is done while the program computes. The progress threads here never wake by
 //! themselves, so a call that is missing is found by the deadline.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
-
-use super::pump::{self, Pumped, Ticks, Watch};
-use crate::pool::HeapPool;
-use crate::transport::{Inbox, Wire, sites, tcp, udp};
-use crate::waiting::Patience;
-use crate::{Comm, Config, Endpoint, From, Mode, job};
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::transport::remote::pump::{self, Pumped, Ticks, Watch};
+use mpjdev_device::transport::{Inbox, Progress, Wire, sites, tcp, udp};
+use mpjdev_device::{Comm, Config, Endpoint, From, Mode, Patience, job};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -194,7 +193,7 @@ fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
     scope(|threads| {
         threads.spawn(|| receiver.receive_note());
         let begun = Instant::now();
-        while !(receiver.watch.is_resting() && receiver.watch.is_asleep.load(SeqCst)) {
+        while !(receiver.watch.is_resting() && receiver.watch.is_asleep()) {
             assert!(begun.elapsed() < LONG, "it does not sleep");
             std::thread::yield_now();
         }

@@ -1,32 +1,34 @@
 //! Behaviour of ranks behind UDP sockets that no message shows.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
+use mpjdev_device::pool::HeapPool;
+use mpjdev_device::stats::Datagrams;
+use mpjdev_device::transport::remote::pump;
+use mpjdev_device::transport::udp::{Job, Terms, UdpWire, connect, prepare};
+use mpjdev_device::transport::{Inbox, Wire};
+use mpjdev_device::{Comm, Config, DeviceError, Endpoint, From, Mode, Patient, job};
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
 use mpjdev_proto::datagram::modern::rtt::Timing;
-use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::modern::time::SECOND;
 use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_sys::datagram::options;
 
 mod deaths;
 mod hostile;
 mod relay;
 mod tampering;
-
-use super::*;
-use crate::error::DeviceError;
-use crate::pool::HeapPool;
-use crate::stats::Datagrams;
-use crate::transport::remote::pump;
-use crate::transport::{Inbox, Wire};
-use crate::waiting::Patient;
-use crate::{Comm, Endpoint, From, Mode, job};
 
 /// A rank, and what is behind it.
 struct Rank {
@@ -206,9 +208,8 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     let ranks = ranks(3, Terms::default(), Pump::Runs);
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let begun = Instant::now();
-    let to = ranks[0].wire.socket.local_addr().expect("an address");
-    let peer = ranks[0].wire.peer_of(1).expect("a peer");
-    let settings = *peer.side().connection.settings();
+    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
+    let settings = ranks[0].wire.settings(1).expect("a peer");
     // What only rank 1 can know, and a message in its name.
     let mut packet = Packet { header: Fixed { len: 8, tag: 1, ..Fixed::default() }, ..Packet::default() };
     packet.number(Some(settings.first_theirs), None);
@@ -293,27 +294,6 @@ fn lengths_that_no_datagram_can_have_are_refused() {
     }
 }
 
-/// The longest of which each peer may send enough ahead; where no length is short enough for that, the shortest, and never more than
-/// was asked for.
-#[test]
-fn datagrams_are_as_long_as_enough_of_them_fit() {
-    const MIB: usize = 1 << 20;
-    let cases = [
-        (8 * MIB, 1, 65504, 65504),
-        (8 * MIB, 5, 65504, 65504),
-        (8 * MIB, 6, 65504, 8968),
-        (8 * MIB, 200, 65504, 1472),
-        (425_984, 1, 65504, 8968),
-        (212_992, 8, 65504, 1472),
-        (8 * MIB, 1, 1200, 1200),
-        (8 * MIB, 1, 9000, 9000),
-        (8 * MIB, 30, 9000, 1472),
-    ];
-    for (granted, peers, len_max, expected) in cases {
-        assert_eq!(fitting(granted, peers, len_max), expected, "{granted} octets, {peers} peers, {len_max}");
-    }
-}
-
 /// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all at once, and gets from
 /// all, what fits a packet and what does not.
 #[test]
@@ -321,10 +301,9 @@ fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
     const RANKS: usize = 24;
     let terms = Terms { datagram_len_max: 1472, receive_buffer_len: RANKS * 2048, ..Terms::default() };
     let ranks = ranks(RANKS, terms, Pump::Runs);
-    let windows = ranks.iter().flat_map(|rank| rank.wire.peers()).map(|peer| {
-        let side = peer.side();
-        side.connection.settings().receive_window
-    });
+    let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.wire.settings(peer)).collect();
+    let all: Vec<Vec<Settings>> = ranks.iter().map(settings).collect();
+    let windows = all.iter().flatten().map(|settings| settings.receive_window);
     assert!(windows.max() == Some(1), "a packet of each");
     let messages = |rank: usize| [1, 400, 3000].map(|count| message(count, rank as f64));
     scope(|threads| {

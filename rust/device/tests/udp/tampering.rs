@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
+use mpjdev_device::transport::PeerState;
 use mpjdev_proto::datagram::network::Random;
 
 use super::deaths::add_lines;
 use super::relay::{Relay, Tamper};
 use super::*;
-use crate::transport::PeerState;
 
 /// Octets of the messages in turn, less 8: inside a datagram, in parts, announced.
 const COUNTS: [usize; 4] = [1, 100, 3000, 12_000];

@@ -1,0 +1,33 @@
+//! Parts of a rank's transport that tests of the ranks above reach into.
+
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering::SeqCst;
+
+use mpjdev_proto::datagram::modern::settings::Settings;
+
+use super::wire::UdpWire;
+
+#[doc(hidden)]
+impl UdpWire {
+    /// Settings of the connection to a peer; none of this rank itself.
+    pub fn settings(&self, rank: u32) -> Option<Settings> {
+        Some(*self.peer_of(rank)?.side().connection.settings())
+    }
+
+    /// The rank's socket.
+    pub fn udp_socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Whether a thread of the program sleeps until the socket has something.
+    pub fn is_asleep(&self) -> bool {
+        self.watch.is_asleep.load(SeqCst)
+    }
+
+    /// Gives a peer up.
+    pub fn give_up(&self, rank: u32, why: &str) {
+        if let Some(peer) = self.peer_of(rank) {
+            self.close(peer, why, false);
+        }
+    }
+}
