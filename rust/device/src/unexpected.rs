@@ -188,7 +188,7 @@ impl Endpoint {
             _ => state.matcher.match_arrival(&envelope),
         };
         let wants =
-            |taker: &&mut Taker<'_>| taker.wants(&envelope, || !self.is_physical(source) || body.is_all());
+            |taker: &&mut Taker<'_>| taker.wants(&envelope, || !self.is_physical(source) || is_whole(&body));
         let taker = taker.filter(|_| posted.is_none()).filter(wants);
         match (posted, taker) {
             (Some((id, _)), _) => {
@@ -346,17 +346,15 @@ fn is_all(words: &[AtomicU64], len: usize) -> bool {
     })
 }
 
-impl Incoming<'_> {
-    /// Whether nothing is to come behind it, where messages are physical ones.
-    fn is_all(&self) -> bool {
-        match self {
-            Incoming::Inline(words, len) => is_all(words, *len),
-            Incoming::Reference(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
-            Incoming::Reference(Payload::Begun { .. } | Payload::Cut { .. }) => false,
-            Incoming::Reference(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..))
-            | Incoming::Nothing
-            | Incoming::Lost(_) => true,
-        }
+/// Whether nothing is to come behind a packet, where messages are physical ones.
+fn is_whole(body: &Incoming<'_>) -> bool {
+    match body {
+        Incoming::Inline(words, len) => is_all(words, *len),
+        Incoming::Reference(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
+        Incoming::Reference(Payload::Begun { .. } | Payload::Cut { .. }) => false,
+        Incoming::Reference(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..))
+        | Incoming::Nothing
+        | Incoming::Lost(_) => true,
     }
 }
 
