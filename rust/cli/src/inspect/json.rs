@@ -1,82 +1,70 @@
-//! The explanation as one JSON object, for programs.
+//! A message as one JSON object.
 //!
 //! `{"encoding":"big|little","primary_len":n,"sections":[{"type":"int","count":3,"values":[..]}],"secondary_len":n}`
 //!
-//! A damaged message has `"error":{"offset":n,"message":".."}` at the end and lacks what is not known. Values are
-//! written as they are found: the output takes no memory, however large the message.
+//! A damaged message has `"error":{"offset":n,"message":".."}` at the end and lacks what is not known. Values are written
+//! while they are decoded, so the output takes no memory.
 
 use std::io::{self, Write};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 
 use crate::inspect::explain::{Explanation, Fault, Section, Sections};
+
+#[derive(Serialize)]
+struct Message<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    primary_len: Option<usize>,
+    #[serde(serialize_with = "sections")]
+    sections: Sections<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secondary_len: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error>,
+}
+
+#[derive(Serialize)]
+struct SectionObject<'a> {
+    #[serde(rename = "type")]
+    element: &'static str,
+    count: usize,
+    #[serde(serialize_with = "values")]
+    values: Section<'a>,
+}
+
+#[derive(Serialize)]
+struct Error {
+    offset: u64,
+    message: String,
+}
 
 /// Writes the object and a line end.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(mut out: impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut out, &Whole(explanation))?;
+    let error = |Fault { offset, damage }| Error { offset, message: damage.to_string() };
+    let message = Message {
+        encoding: explanation.encoding().map(|encoding| encoding.name()),
+        primary_len: explanation.primary_len(),
+        sections: explanation.sections(),
+        secondary_len: explanation.secondary().map(|secondary| secondary.len),
+        error: explanation.error().map(error),
+    };
+    serde_json::to_writer(&mut out, &message)?;
     writeln!(out)
 }
 
-struct Whole<'a>(&'a Explanation<'a>);
-
-impl Serialize for Whole<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(encoding) = self.0.encoding() {
-            map.serialize_entry("encoding", encoding.name())?;
-        }
-        if let Some(p) = self.0.primary_len() {
-            map.serialize_entry("primary_len", &p)?;
-        }
-        map.serialize_entry("sections", &Each(self.0.sections()))?;
-        if let Some(secondary) = self.0.secondary() {
-            map.serialize_entry("secondary_len", &secondary.len)?;
-        }
-        if let Some(fault) = self.0.error() {
-            map.serialize_entry("error", &Error(fault))?;
-        }
-        map.end()
-    }
+fn sections<S: Serializer>(sections: &Sections<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(sections.clone().map(|section| SectionObject {
+        element: section.header.element.name(),
+        count: section.header.count,
+        values: section,
+    }))
 }
 
-struct Each<'a>(Sections<'a>);
-
-impl Serialize for Each<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.clone().map(One))
-    }
-}
-
-struct One<'a>(Section<'a>);
-
-impl Serialize for One<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("type", self.0.header.element.name())?;
-        map.serialize_entry("count", &self.0.header.count)?;
-        map.serialize_entry("values", &Values(&self.0))?;
-        map.end()
-    }
-}
-
-struct Values<'a>(&'a Section<'a>);
-
-impl Serialize for Values<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.values())
-    }
-}
-
-struct Error(Fault);
-
-impl Serialize for Error {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("offset", &self.0.offset)?;
-        map.serialize_entry("message", &self.0.damage.to_string())?;
-        map.end()
-    }
+fn values<S: Serializer>(section: &Section<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(section.values())
 }
