@@ -1,8 +1,8 @@
-//! `mpjdev inspect`: reads a message, or a recording of IMPI, from a file or standard input and explains it.
+//! The command `mpjdev inspect`: a message or a recording of IMPI, explained on standard output.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 
 use super::Text;
 use crate::inspect::explain::{Explanation, explain};
-use crate::inspect::impi::{self, Agreed, Part, Question, Stop, Style};
-use crate::inspect::input::{INPUT_MAX, InputError, Kind, decode};
+use crate::inspect::impi::{self, Options, Part, Stop, Style, Terms};
+use crate::inspect::input::{InputError, Kind, MESSAGE_MAX, RECORDING_MAX, decode, read};
 use crate::inspect::{hex, json, text};
 
 /// Arguments of `mpjdev inspect`.
@@ -24,25 +24,24 @@ Hex text is pairs of hexadecimal digits, with or without white space and commas 
 From '#' or '|' to the end of the line is comment, and a word that ends in ':' at the start of a line is an \
 offset, which is skipped. The output of --format hex, xxd -p, hexdump -v -C and hexdump -v -e are read.
 
---impi explains what sites of an IMPI job have said, command by command and packet by packet, and warns of what breaks the \
-protocol. Its formats are text and json. The input is
-  octets     of a connection to the startup server, or of one between hosts with or without the four octets that open it; \
-one direction, or both in the order of the conversation
-  hex text   of the same. Comments may say who says what follows: '# client 0 to server', '# server to client 0', '# host 1 \
-to host 0'; with ': handshake' behind that the octets that open the connection, with '; its data are left out' a packet's header \
-alone
+--impi dissects a recording of IMPI command by command and packet by packet, and warns of commands and packets that violate the \
+protocol by themselves. Its formats are text and json. The input is
+  octets     of one direction of a connection to the startup server, or of a connection between hosts, with or without the four \
+octets that open it
+  hex text   of the same. Comments may state sender and receiver of what follows: '# client 0 to server', '# server to client \
+0', '# host 1 to host 0'; with ': handshake' behind that the octets that open the connection, with '; its data are left out' a \
+packet's header alone
   a capture  of lines 'client0 -> server 12 41555448 ...' and '[time] host 1 -> host 0 ...' with rows of octets below
-Without --maxdatalen, --ackmark and --hiwater these are known if start-up is in the same input.
+--maxdatalen and --ackmark are known without the options if start-up is in the same input.
 
 The JSON of --impi is
-  {\"dialect\", \"items\": [...], \"commands\", \"packets\", \"warnings\", \"damages\", \"unmatched\", \"incomplete\", \"cancels\"}
-with the numbers of each; the last three are messages without their SyncAck, without all of their data, and without an answer \
-to their cancel request at the end; and \"error\" if the rest cannot be read. An item is
+  {\"dialect\", \"items\": [...], \"commands\", \"packets\", \"warnings\", \"damages\"}
+with the numbers of each, and \"error\" if the rest cannot be read. An item is
   {\"number\", \"part\", \"offset\", \"line\", \"from\", \"to\", \"type\", \"fields\": {...}, \"ignored\": {...}, \"meaning\", \"data\": \
-{\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"job\": {...}, \"warnings\": [...]}
-without what is not known. \"part\" is startup or packets; fields have the names of the specification, those that mean nothing \
-where they stand are ignored; of data the first octets are told, as hex digits and as text, and if they begin an mpjdev message \
-its headers; \"job\" is what all have agreed on. Where a direction stops making sense the item is
+{\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"warnings\": [...]}
+without what is not known. \"part\" is startup or packets. Fields have the names of the specification; those without a meaning \
+in this type are in \"ignored\". \"data\" has the first octets, as hex digits and as text, and the headers of an mpjdev message \
+that they begin. Where a direction stops making sense the item is
   {\"part\", \"offset\", \"line\", \"from\", \"to\", \"error\"}
 
 Exit status: 0 a sound message, 1 a damaged one, or IMPI with warnings, 2 the input cannot be read or the command \
@@ -60,11 +59,11 @@ pub struct Inspect {
     #[arg(long)]
     all: bool,
 
-    /// Explain a recording of IMPI: find out what of it, or say it
+    /// Dissect a recording of IMPI, or one part of it
     #[arg(long, value_enum, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     impi: Option<ImpiPart>,
 
-    /// What the sites of the recording speak
+    /// The text of IMPI that the sites of the recording follow
     #[arg(long, value_enum, default_value_t = Text::Final, requires = "impi")]
     dialect: Text,
 
@@ -72,12 +71,12 @@ pub struct Inspect {
     #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
     maxdatalen: Option<u32>,
 
-    /// Packets that a ProtoAck stands for in the recording
+    /// Packets that a ProtoAck of the recording acknowledges
     #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
     ackmark: Option<u32>,
 
-    /// Most packets without a ProtoAck in the recording
-    #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Accepted for old command lines; packets are not counted
+    #[arg(long, hide = true, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
     hiwater: Option<u32>,
 
     /// The message or the recording: a file, or '-' for standard input
@@ -87,11 +86,11 @@ pub struct Inspect {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ImpiPart {
-    /// Find out
+    /// Whatever the input holds
     Auto,
-    /// The conversation with the startup server; of a capture only that
+    /// Commands between clients and the startup server
     Startup,
-    /// Packets between hosts; of a capture only these
+    /// Packets between hosts
     Packets,
 }
 
@@ -121,7 +120,7 @@ impl Inspect {
         if let Some(part) = self.impi {
             return self.run_impi(part);
         }
-        let octets = match self.octets() {
+        let octets = match self.read(MESSAGE_MAX).and_then(|input| decode(input, self.kind())) {
             Ok(octets) => octets,
             Err(e) => {
                 eprintln!("mpjdev: {}: {e}", self.name());
@@ -130,7 +129,7 @@ impl Inspect {
         };
         let explanation = explain(&octets);
         match self.print(&explanation, BufWriter::new(io::stdout().lock())) {
-            // Whoever reads has seen enough.
+            // The reader has closed its end: it has seen enough.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
             Err(e) => {
                 eprintln!("mpjdev: standard output: {e}");
@@ -155,20 +154,13 @@ impl Inspect {
             ImpiPart::Startup => Some(Part::Startup),
             ImpiPart::Packets => Some(Part::Packets),
         };
-        let Inspect { maxdatalen, ackmark, hiwater, .. } = *self;
-        let agreed = Agreed { maxdatalen, ackmark, hiwater, tag_ub: None };
-        let question = Question { dialect: self.dialect.into(), part, agreed };
+        let Inspect { maxdatalen, ackmark, .. } = *self;
+        let terms = Terms { maxdatalen, ackmark, tag_ub: None };
+        let options = Options { dialect: self.dialect.into(), part, terms };
         let out = BufWriter::new(io::stdout().lock());
-        let explained = if self.is_standard_input() {
-            impi::explain(io::stdin().lock(), self.kind(), question, style, out)
-        } else {
-            match File::open(&self.file) {
-                Ok(file) => impi::explain(file, self.kind(), question, style, out),
-                Err(error) => Err(Stop::Input(error.into())),
-            }
-        };
-        match explained {
-            Ok(sums) => ExitCode::from(u8::from(!sums.is_sound())),
+        let input = self.read(RECORDING_MAX).map_err(Stop::Input);
+        match input.and_then(|input| impi::dissect(input, self.kind(), options, style, out)) {
+            Ok(totals) => ExitCode::from(u8::from(!totals.is_sound())),
             Err(Stop::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(Stop::Output(e)) => {
                 eprintln!("mpjdev: standard output: {e}");
@@ -198,15 +190,13 @@ impl Inspect {
         if self.is_standard_input() { "standard input".into() } else { self.file.to_string_lossy() }
     }
 
-    fn octets(&self) -> Result<Vec<u8>, InputError> {
-        let input = if self.is_standard_input() {
-            read(io::stdin().lock(), 0)?
-        } else {
-            let file = File::open(&self.file)?;
-            let len = file.metadata()?.len();
-            read(file, len)?
-        };
-        decode(input, self.kind())
+    fn read(&self, max: u64) -> Result<Vec<u8>, InputError> {
+        if self.is_standard_input() {
+            return read(io::stdin().lock(), 0, max);
+        }
+        let file = File::open(&self.file)?;
+        let len = file.metadata()?.len();
+        read(file, len, max)
     }
 
     fn print(&self, explanation: &Explanation<'_>, mut out: impl Write) -> io::Result<()> {
@@ -218,16 +208,4 @@ impl Inspect {
         }
         out.flush()
     }
-}
-
-/// Reads all there is, but not more than a message can have. `len` says how much to expect, 0 for unknown.
-fn read(reader: impl Read, len: u64) -> Result<Vec<u8>, InputError> {
-    let mut octets = Vec::new();
-    let expected = usize::try_from(len.min(INPUT_MAX)).unwrap_or(0);
-    octets.try_reserve_exact(expected).map_err(|_| InputError::Memory { len })?;
-    reader.take(INPUT_MAX + 1).read_to_end(&mut octets)?;
-    if octets.len() as u64 > INPUT_MAX {
-        return Err(InputError::TooLong { max: INPUT_MAX });
-    }
-    Ok(octets)
 }

@@ -36,7 +36,7 @@ pub enum Command {
     BenchRank(bench_rank::BenchRank),
     /// Let the sites of an IMPI job find each other: the startup server
     ImpiServer(impi_server::ImpiServer),
-    /// Explain the octets of a message, or what sites of an IMPI job have said, and what is wrong with it
+    /// Explain the octets of a message, or the packets and commands of an IMPI recording
     Inspect(inspect::Inspect),
     /// Say which C MPI ranks would find here, and what it can do
     MpiInfo(mpi_info::MpiInfo),

@@ -1,19 +1,21 @@
-//! Raw octets or hex text, told apart and decoded.
+//! Inputs: raw octets or hex text, read and decoded.
 
-use std::io;
+use std::io::{self, Read};
 
 use mpjdev_buffer::layout::{CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD};
 use thiserror::Error;
 
 use super::digits::Digits;
 
-/// Longest input that is read: the largest message there can be, and one octet to see that it is too long.
-pub const INPUT_MAX: u64 = (MESSAGE_OVERHEAD + CAPACITY_MAX + COUNT_MAX) as u64 + 1;
+/// Octets of the longest message, and one more to show that it is too long.
+pub const MESSAGE_MAX: u64 = (MESSAGE_OVERHEAD + CAPACITY_MAX + COUNT_MAX) as u64 + 1;
+/// Octets of the longest recording that is read.
+pub const RECORDING_MAX: u64 = 1 << 30;
 
-/// What an input is.
+/// The form of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Hex text when it is text throughout, else raw octets.
+    /// Hex text if it is text throughout, else raw octets.
     Auto,
     /// The octets themselves.
     Raw,
@@ -27,7 +29,7 @@ pub enum InputError {
     /// The file or standard input fails.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Longer than any message.
+    /// Longer than any message, or than a recording may be.
     #[error("longer than {max} octets, the largest input")]
     TooLong {
         /// The limit.
@@ -51,12 +53,12 @@ pub enum InputError {
         /// The character.
         found: char,
     },
-    /// A line of a capture of IMPI that does not stand for what it should.
+    /// A line of a text capture that is damaged.
     #[error("line {line}: {what}")]
     Capture {
         /// From 1.
         line: u64,
-        /// What is wrong.
+        /// The damage.
         what: &'static str,
     },
     /// A hex word with half an octet.
@@ -69,29 +71,45 @@ pub enum InputError {
     },
 }
 
+/// Reads a whole input of at most `max` octets. `expected_len` is its length if that is known, else 0.
+///
+/// # Errors
+/// Those of the reader; no memory; a longer input.
+pub fn read(reader: impl Read, expected_len: u64, max: u64) -> Result<Vec<u8>, InputError> {
+    let mut octets = Vec::new();
+    let len = usize::try_from(expected_len.min(max)).unwrap_or(0);
+    octets.try_reserve_exact(len).map_err(|_| InputError::Memory { len: expected_len })?;
+    reader.take(max + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > max {
+        return Err(InputError::TooLong { max });
+    }
+    Ok(octets)
+}
+
 /// The octets of an input.
 ///
 /// # Errors
 /// Hex text was asked for or found, and it is not that.
 pub fn decode(input: Vec<u8>, kind: Kind) -> Result<Vec<u8>, InputError> {
-    let hex = match kind {
-        Kind::Auto => is_text(&input),
-        Kind::Raw => false,
-        Kind::Hex => true,
-    };
-    if !hex {
+    if !is_hex(&input, kind) {
         return Ok(input);
     }
-    let text = without_mark(&input);
     // Two digits an octet at least: never more than the input.
     let mut octets = Vec::with_capacity(input.len() / 2);
     let mut digits = Digits::default();
-    for line in text.split(|octet| *octet == b'\n') {
-        digits.begin_line(line);
-        digits.read(line, &mut octets)?;
-        digits.end_line(&mut octets)?;
+    for line in without_mark(&input).split(|octet| *octet == b'\n') {
+        digits.read_line(line, &mut octets)?;
     }
     Ok(octets)
+}
+
+/// Whether an input is hex text.
+pub(crate) fn is_hex(input: &[u8], kind: Kind) -> bool {
+    match kind {
+        Kind::Auto => is_text(input),
+        Kind::Raw => false,
+        Kind::Hex => true,
+    }
 }
 
 /// Text without the byte order mark that may stand in front of it.
@@ -101,7 +119,20 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
 
 /// Whether these octets are text throughout: no control characters but white space. The first octet of a message
 /// is 0 or 1, so a message never is.
-pub(crate) fn is_text(input: &[u8]) -> bool {
+fn is_text(input: &[u8]) -> bool {
     let control = |octet: &u8| octet.is_ascii_control() && !octet.is_ascii_whitespace();
     !input.is_empty() && !input.iter().any(control) && std::str::from_utf8(input).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves that an input is read up to its limit and no further.
+    #[test]
+    fn an_input_above_the_limit_is_refused() {
+        assert_eq!(read(&[7; 10][..], 0, 10).expect("it fits"), [7; 10]);
+        assert!(matches!(read(&[7; 11][..], 0, 10), Err(InputError::TooLong { max: 10 })));
+        assert!(matches!(read(io::repeat(7), u64::MAX, 10), Err(InputError::TooLong { max: 10 })));
+    }
 }

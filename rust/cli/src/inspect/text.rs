@@ -1,5 +1,6 @@
 //! The explanation for people: one line for each part, remarks under what they are about.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use mpjdev_buffer::Type;
@@ -99,6 +100,6 @@ fn remark(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 /// `1 octet`, `2 octets`.
-pub(crate) fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+pub(crate) fn count<N: fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> String {
+    format!("{n} {what}{}", if n == N::from(1) { "" } else { "s" })
 }

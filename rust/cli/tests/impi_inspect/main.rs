@@ -1,4 +1,4 @@
-//! What `mpjdev inspect --impi` makes of conversations and packets.
+//! Tests of `mpjdev inspect --impi`.
 
 mod captures;
 mod command;

@@ -1,9 +1,9 @@
-//! Recordings by name, and what is told of them.
+//! Recordings by name, and the output for them.
 
 use std::fs;
 use std::path::PathBuf;
 
-use mpjdev_cli::inspect::impi::{Question, Stop, Style, Sums, explain};
+use mpjdev_cli::inspect::impi::{Options, Stop, Style, Totals, dissect};
 use mpjdev_cli::inspect::input::{Kind, decode};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::HEADER_LEN;
@@ -28,23 +28,42 @@ pub(crate) fn octets(name: &str) -> Vec<u8> {
     decode(read(name).into_bytes(), Kind::Hex).expect("hex text")
 }
 
-pub(crate) fn ask(dialect: Dialect) -> Question {
-    Question { dialect, ..Question::default() }
+/// The octets that client 0 sends, and those that it is sent, of a vector of tests/golden/impi-startup.
+pub(crate) fn of_client_0(name: &str) -> [Vec<u8>; 2] {
+    let all = octets(&format!("impi-startup/{name}.hex"));
+    let mut at = 0;
+    let mut streams = [Vec::new(), Vec::new()];
+    for line in read(&format!("impi-startup/{name}.txt")).lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if !["send", "reply", "relayed"].contains(&words[0]) {
+            continue;
+        }
+        let len: usize = words[2].parse().expect("octets");
+        if words[1] == "0" {
+            streams[usize::from(words[0] != "send")].extend(&all[at..at + len]);
+        }
+        at += len;
+    }
+    streams
 }
 
-/// What is told, and what comes of it.
-pub(crate) fn tell(input: &[u8], question: Question, style: Style) -> (String, Result<Sums, String>) {
-    tell_as(Kind::Auto, input, question, style)
+pub(crate) fn speaking(dialect: Dialect) -> Options {
+    Options { dialect, ..Options::default() }
 }
 
-pub(crate) fn tell_as(
+/// The output for a recording, and the totals or the error.
+pub(crate) fn shown(input: &[u8], options: Options, style: Style) -> (String, Result<Totals, String>) {
+    shown_as(Kind::Auto, input, options, style)
+}
+
+pub(crate) fn shown_as(
     kind: Kind,
     input: &[u8],
-    question: Question,
+    options: Options,
     style: Style,
-) -> (String, Result<Sums, String>) {
+) -> (String, Result<Totals, String>) {
     let mut out = Vec::new();
-    let result = explain(input, kind, question, style, &mut out);
+    let result = dissect(input.to_vec(), kind, options, style, &mut out);
     let result = result.map_err(|stop| match stop {
         Stop::Input(error) => error.to_string(),
         Stop::Output(error) => panic!("a vector takes it: {error}"),
@@ -52,20 +71,20 @@ pub(crate) fn tell_as(
     (String::from_utf8(out).expect("UTF-8"), result)
 }
 
-pub(crate) fn text(input: &[u8], question: Question) -> String {
-    tell(input, question, TEXT).0
+pub(crate) fn text(input: &[u8], options: Options) -> String {
+    shown(input, options, TEXT).0
 }
 
-pub(crate) fn json(input: &[u8], question: Question) -> Value {
-    json_as(Kind::Auto, input, question)
+pub(crate) fn json(input: &[u8], options: Options) -> Value {
+    json_as(Kind::Auto, input, options)
 }
 
-pub(crate) fn json_as(kind: Kind, input: &[u8], question: Question) -> Value {
-    let (out, result) = tell_as(kind, input, question, Style::Json);
+pub(crate) fn json_as(kind: Kind, input: &[u8], options: Options) -> Value {
+    let (out, result) = shown_as(kind, input, options, Style::Json);
     let json: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
-    if let Ok(sums) = result {
-        assert_eq!(json["warnings"].as_u64(), Some(sums.warnings));
-        assert_eq!(json["damages"].as_u64(), Some(sums.damages));
+    if let Ok(totals) = result {
+        assert_eq!(json["warnings"].as_u64(), Some(totals.warnings));
+        assert_eq!(json["damages"].as_u64(), Some(totals.damages));
     }
     json
 }
@@ -82,7 +101,7 @@ pub(crate) fn items(json: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// All warnings, and what stops making sense.
+/// All warnings and all damage.
 pub(crate) fn complaints(json: &Value) -> Vec<String> {
     let all = json["items"].as_array().expect("a list");
     let words = |item: &Value| {

@@ -1,45 +1,13 @@
-//! What stands under the labels of COLL (IMPI 3.3, 5.5).
+//! The data under each label of a COLL command (IMPI 3.3, 5.5).
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, Label, MAXLINEAR_DEFAULT, Version, XSIZE_DEFAULT};
 
-use super::item::{Value, address, count};
+use super::value::{List, Value, address};
+use crate::inspect::text::count;
 
-/// Elements of a payload that are told.
+/// Elements of a payload that are listed.
 const VALUES_MAX: usize = 4096;
-
-/// What the clients have said of themselves, by client: how many hosts and processes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    hosts: Vec<(u32, u32)>,
-    procs: Vec<(u32, u32)>,
-}
-
-impl Counts {
-    /// A reply has told them.
-    pub(super) fn learn(&mut self, label: Label, mask: u32, data: &[u8]) {
-        let by_client = || clients(mask).zip(numbers(data)).collect();
-        match label {
-            Label::C_NHOSTS => self.hosts = by_client(),
-            Label::C_NPROCS => self.procs = by_client(),
-            _ => {}
-        }
-    }
-
-    fn of(&self, label: Label) -> Option<&[(u32, u32)]> {
-        match label.0 >> 12 {
-            2 => Some(&self.hosts),
-            3 => Some(&self.procs),
-            _ => None,
-        }
-    }
-
-    /// Elements of a label that all clients have together, if that is known.
-    pub(super) fn total(&self, label: Label) -> Option<u64> {
-        let counts = self.of(label).filter(|counts| !counts.is_empty())?;
-        Some(counts.iter().map(|(_, count)| u64::from(*count)).sum())
-    }
-}
 
 /// The clients of a mask, ascending.
 pub(super) fn clients(mask: u32) -> impl Iterator<Item = u32> {
@@ -57,53 +25,37 @@ pub(super) fn element_len(label: Label, dialect: Dialect) -> Option<usize> {
     })
 }
 
-/// The elements under a label, as many of the `len` octets as are in `data`; none where the label is not known or the
-/// length does not fit. `mask`: of a reply, whose elements are given to the clients that they come from.
-pub(super) fn list(
-    label: Label,
-    dialect: Dialect,
-    data: &[u8],
-    len: u64,
-    reply: Option<(u32, &Counts)>,
-) -> Option<Value> {
+/// The elements under a label; none if the label is unknown or the length does not fit. `mask` names the clients that a
+/// reply has elements of.
+pub(super) fn list(label: Label, dialect: Dialect, data: &[u8], mask: Option<u32>) -> Option<List> {
     let element_len = element_len(label, dialect)?;
-    let total = len / element_len as u64;
-    if !len.is_multiple_of(element_len as u64) {
+    if !data.len().is_multiple_of(element_len) {
         return None;
     }
+    let total = data.len() / element_len;
     let values = data.chunks_exact(element_len).take(VALUES_MAX).map(|octets| value(label, dialect, octets));
-    let owners = reply.and_then(|(mask, counts)| owners(label, mask, counts, data, total));
-    let owner = |k: usize| owners.as_ref().and_then(|owners| owners.get(k).copied());
-    let shown = values.enumerate().map(|(k, value)| (owner(k), value)).collect();
-    Some(Value::List { shown, total })
+    let owners = mask.map_or(Vec::new(), |mask| owners(label, mask, data, total));
+    let shown = values.enumerate().map(|(k, value)| (owners.get(k).copied().flatten(), value)).collect();
+    Some(List { shown, total })
 }
 
-/// The client of each of the elements that are there, if their number is what the clients have said.
-fn owners(label: Label, mask: u32, counts: &Counts, data: &[u8], total: u64) -> Option<Vec<u32>> {
-    let there = data.len() / 4;
+/// The client of each element, if the reply alone says so: a list of versions begins with 0.0, and of hosts and processes
+/// each client has at least one.
+fn owners(label: Label, mask: u32, data: &[u8], total: usize) -> Vec<Option<u32>> {
+    let mut clients = clients(mask);
     if label == Label::C_VERSION {
-        // Every client's begin with 0.0.
-        let mut lists = clients(mask);
         let mut client = None;
-        return data
-            .as_chunks::<8>()
-            .0
-            .iter()
+        let versions = data.as_chunks::<8>().0.iter().take(VALUES_MAX);
+        return versions
             .map(|octets| {
                 if Version::parse(*octets) == Version::V0_0 {
-                    client = lists.next();
+                    client = clients.next();
                 }
                 client
             })
             .collect();
     }
-    let Some(counts) = counts.of(label) else {
-        return (total == u64::from(mask.count_ones())).then(|| clients(mask).collect());
-    };
-    let counts = counts.iter().filter(|(client, _)| mask & 1 << client != 0);
-    let sum: u64 = counts.clone().map(|(_, count)| u64::from(*count)).sum();
-    let each = counts.flat_map(|(client, count)| std::iter::repeat_n(*client, (*count as usize).min(there)));
-    (sum == total).then(|| each.take(there).collect())
+    if total == mask.count_ones() as usize { clients.map(Some).collect() } else { Vec::new() }
 }
 
 fn value(label: Label, dialect: Dialect, octets: &[u8]) -> Value {
@@ -122,11 +74,7 @@ fn value(label: Label, dialect: Dialect, octets: &[u8]) -> Value {
     }
 }
 
-fn numbers(data: &[u8]) -> impl Iterator<Item = u32> {
-    data.as_chunks::<4>().0.iter().map(|octets| u32::from_be_bytes(*octets))
-}
-
-/// What a label is about.
+/// The subject of a label.
 pub(super) fn subject(label: Label) -> &'static str {
     match label {
         Label::C_VERSION => "versions of IMPI",
@@ -143,28 +91,55 @@ pub(super) fn subject(label: Label) -> &'static str {
         Label::H_HIWATER => "packets that may be under way to a host",
         Label::P_IPV6 => "host ids of processes",
         Label::P_PID => "process ids",
-        _ => "a label that the specification has not",
+        _ => "a label that the specification does not have",
     }
 }
 
-/// What all make of a reply, if all of it is there.
-pub(super) fn outcome(label: Label, data: &[u8], len: u64) -> Option<String> {
-    let all: Vec<u32> = if data.len() as u64 == len { numbers(data).collect() } else { Vec::new() };
-    let least = all.iter().copied().min()?;
-    let sum: u64 = all.iter().copied().map(u64::from).sum();
+/// The least number of a reply. The clients agree on it where they need one number.
+pub(super) fn least(data: &[u8]) -> Option<u32> {
+    numbers(data).min()
+}
+
+/// What the clients agree on with a reply.
+pub(super) fn outcome(label: Label, data: &[u8]) -> Option<String> {
+    let least = least(data)?;
     let agreed = |default| if least == u32::MAX { default } else { least };
+    let sum = || numbers(data).map(u64::from).sum::<u64>();
     Some(match label {
-        Label::C_NHOSTS => count(sum, "host"),
-        Label::C_NPROCS if sum == 1 => "1 process".to_owned(),
-        Label::C_NPROCS => format!("{sum} processes"),
-        Label::C_DATALEN => format!("at most {} of data in a packet", count(least.into(), "octet")),
+        Label::C_NHOSTS => count(sum(), "host"),
+        Label::C_NPROCS if sum() == 1 => "1 process".to_owned(),
+        Label::C_NPROCS => format!("{} processes", sum()),
+        Label::C_DATALEN => format!("at most {} of data in a packet", count(least, "octet")),
         Label::C_TAGUB => format!("the largest tag is {least}"),
-        Label::C_COLL_XSIZE => format!("long from {} on", count(agreed(XSIZE_DEFAULT).into(), "octet")),
-        Label::C_COLL_MAXLINEAR => {
-            format!("linear up to {}", count(agreed(MAXLINEAR_DEFAULT).into(), "master"))
-        }
-        Label::H_ACKMARK => format!("a ProtoAck after {}", count(least.into(), "packet")),
-        Label::H_HIWATER => format!("at most {} without a ProtoAck", count(least.into(), "packet")),
+        Label::C_COLL_XSIZE => format!("long from {}", count(agreed(XSIZE_DEFAULT), "octet")),
+        Label::C_COLL_MAXLINEAR => format!("linear up to {}", count(agreed(MAXLINEAR_DEFAULT), "master")),
+        Label::H_ACKMARK => format!("a ProtoAck after {}", count(least, "packet")),
+        Label::H_HIWATER => format!("at most {} without a ProtoAck", count(least, "packet")),
         _ => return None,
     })
+}
+
+/// What of a reply violates the protocol, by itself.
+pub(super) fn reply_fault(label: Label, mask: u32, data: &[u8]) -> Option<String> {
+    let (clients, total) = (mask.count_ones() as usize, numbers(data).count());
+    let is_of_clients = (Label::C_NHOSTS..Label::H_IPV6).contains(&label) && label.name().is_some();
+    match label {
+        _ if is_of_clients && total != clients => {
+            Some(format!("{label} with {} of {}", count(total, "value"), count(clients, "client")))
+        }
+        Label::C_DATALEN | Label::H_ACKMARK | Label::H_HIWATER if least(data) == Some(0) => {
+            Some(format!("{label} is 0"))
+        }
+        // A client without a value of its own sends -1.
+        Label::C_COLL_XSIZE | Label::C_COLL_MAXLINEAR
+            if least(data) != numbers(data).filter(|value| *value != u32::MAX).max().or(least(data)) =>
+        {
+            Some(format!("{label} must be the same everywhere"))
+        }
+        _ => None,
+    }
+}
+
+fn numbers(data: &[u8]) -> impl Iterator<Item = u32> {
+    data.as_chunks::<4>().0.iter().map(|octets| u32::from_be_bytes(*octets))
 }

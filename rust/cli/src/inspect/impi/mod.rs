@@ -1,148 +1,85 @@
-//! Explains what the sites of an IMPI job say: their conversation with the startup server, and the packets between hosts.
+//! Dissection of IMPI recordings: the commands between clients and the startup server, and the packets between hosts.
 //!
 //! ```text
-//!  octets, hex text    +-----------+ pieces  +-----------+ commands +--------------+ items
-//!  or a text capture ->| recording |-------->| explainer |--------->| startup,     |-------> text, json
-//!                      +-----------+         +-----------+ packets  | packets, book|
-//!                                                                   +--------------+
+//!  octets, hex text    +-----------+ pieces  +-----------+ units +-----------------+ entries
+//!  or a text capture ->| recording |-------->| dissector |------>| startup, packet |---------> text, json
+//!                      +-----------+         +-----------+       +-----------------+
 //! ```
 //!
-//! Everything streams: of an input of any length a piece, a packet's first octets and a bounded book of ids are in memory.
+//! Each command and each packet is described by itself. The recording and the one entry that is written are in memory.
 
-mod book;
+mod byte_queue;
 mod capture;
-mod conversation;
 mod data;
-mod explainer;
-mod held;
+mod dissector;
 mod item;
 mod json;
 mod labels;
-mod observer;
-mod packets;
+mod opening;
+mod packet;
 mod recording;
 mod startup;
 mod text;
-mod text_form;
+mod value;
 
-pub use book::Agreed;
-pub use data::{Content, Data, Message};
-pub use explainer::{Explainer, Question};
-pub use item::{Damage, Entry, Field, Item, Part, Party, Place, Sums, Value, Way};
-pub use recording::{Block, Piece, Recording};
+pub use dissector::Options;
+pub use item::{Part, Totals};
+pub use packet::Terms;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use thiserror::Error;
 
 use super::input::{InputError, Kind};
+use dissector::Dissector;
+use recording::Recording;
 
-/// How to tell it.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// For people; `all` with the fields that mean nothing where they stand, and with all values.
+    /// Lines for people.
     Text {
-        /// Whether all is shown.
+        /// Whether ignored fields and all values are shown.
         all: bool,
     },
-    /// For programs.
+    /// One object for programs.
     Json,
 }
 
-/// Why an explanation ends before its recording does.
+/// The reason why a dissection ends before its recording does.
 #[derive(Debug, Error)]
 pub enum Stop {
     /// The rest of the recording cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The explanation cannot be written.
+    /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),
 }
 
-/// Explains a recording.
+/// Writes what a recording holds.
 ///
 /// # Errors
-/// Those of the reader and the writer; text that is neither hex nor a capture. What came before is explained.
-pub fn explain(
-    input: impl Read,
+/// Those of the writer; text that is neither hex nor a capture. What precedes such text is written.
+pub fn dissect(
+    input: Vec<u8>,
     kind: Kind,
-    question: Question,
+    options: Options,
     style: Style,
     out: impl Write,
-) -> Result<Sums, Stop> {
-    let mut writer = Writer::new(out, question, style);
-    let mut explainer = Explainer::new(question);
-    let read = read(input, kind, &mut explainer, &mut writer);
-    let error = match read {
-        Err(Stop::Output(error)) => return Err(Stop::Output(error)),
-        Err(Stop::Input(error)) => Some(error),
-        Ok(()) => None,
-    };
-    if error.is_none() {
-        explainer.finish();
-    }
-    while let Some(entry) = explainer.poll() {
-        writer.entry(&entry)?;
-    }
-    // Of an input that cannot be read at all there is nothing to tell.
-    if error.is_none() || writer.has_begun() {
-        writer.finish(&explainer, error.as_ref())?;
-    }
-    match error {
-        Some(error) => Err(Stop::Input(error)),
-        None => Ok(explainer.sums()),
-    }
-}
-
-fn read<W: Write>(
-    input: impl Read,
-    kind: Kind,
-    explainer: &mut Explainer,
-    writer: &mut Writer<W>,
-) -> Result<(), Stop> {
-    let mut recording = Recording::open(input, kind)?;
-    while let Some(piece) = recording.next_piece()? {
-        explainer.handle(piece);
-        while let Some(entry) = explainer.poll() {
-            writer.entry(&entry)?;
-        }
-    }
-    Ok(())
-}
-
-enum Writer<W> {
-    Text(text::Lines<W>),
-    Json(json::Object<W>),
-}
-
-impl<W: Write> Writer<W> {
-    fn new(out: W, question: Question, style: Style) -> Self {
+) -> Result<Totals, Stop> {
+    let mut dissector = Dissector::new(Recording::new(input.into(), kind), options);
+    let first = dissector.next();
+    // An input that cannot be read at all has no output.
+    if first.is_some() || dissector.error().is_none() {
         match style {
-            Style::Text { all } => Writer::Text(text::Lines::new(out, question.dialect, all)),
-            Style::Json => Writer::Json(json::Object::new(out, question.dialect)),
+            Style::Text { all } => text::write(out, options.dialect, all, first, &mut dissector)?,
+            Style::Json => json::write(out, options.dialect, first, &mut dissector)?,
         }
     }
-
-    fn has_begun(&self) -> bool {
-        match self {
-            Writer::Text(lines) => lines.has_begun(),
-            Writer::Json(object) => object.has_begun(),
-        }
-    }
-
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        match self {
-            Writer::Text(lines) => lines.entry(entry),
-            Writer::Json(object) => object.entry(entry),
-        }
-    }
-
-    fn finish(&mut self, explainer: &Explainer, error: Option<&InputError>) -> io::Result<()> {
-        let (sums, open) = (explainer.sums(), explainer.open());
-        match self {
-            Writer::Text(lines) => lines.finish(sums, open),
-            Writer::Json(object) => object.finish(sums, open, error.map(InputError::to_string)),
-        }
+    let totals = dissector.totals();
+    match dissector.into_error() {
+        Some(error) => Err(Stop::Input(error)),
+        None => Ok(totals),
     }
 }

@@ -1,205 +1,266 @@
-//! A recording in pieces: raw octets, hex text or a text capture. However long it is, little of it is in memory.
+//! A recording in pieces: raw octets, hex text or a text capture.
 
-use std::collections::VecDeque;
-use std::io::{self, Read};
-use std::ops::Range;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::item::{Place, Way};
-use super::text_form::Text;
-use crate::inspect::input::{InputError, Kind, is_text, without_mark};
+use bytes::Bytes;
+use mpjdev_proto::impi::layout::HEADER_LEN;
 
-/// What a recording is made of, in its order.
+use super::capture::{self, Line, Mark, Words};
+use super::item::{Direction, Place};
+use crate::inspect::digits::Digits;
+use crate::inspect::input::{InputError, Kind, is_hex, without_mark};
+
+/// A piece of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// Octets of a stream.
-    Octets {
-        /// Who says them to whom, if that is known.
-        way: Option<Way>,
-        /// Where they stand.
-        place: Place,
-        /// They themselves.
-        octets: Vec<u8>,
-    },
-    /// What opens a connection of the mesh, marked as such.
-    Handshake {
-        /// Who says it to whom.
-        way: Way,
-        /// Where it stands.
-        place: Place,
-        /// Its octets: four, or it is damaged.
-        octets: Vec<u8>,
-    },
-    /// A packet by itself.
-    Packet(Block),
-    /// Somebody says nothing more.
-    End {
-        /// Who to whom.
-        way: Way,
-        /// Where the recording says so.
-        place: Place,
-    },
+pub(super) enum Piece {
+    /// Octets of a stream; without a direction if the recording states none.
+    Octets { direction: Option<Direction>, place: Place, octets: Bytes },
+    /// Octets that are marked as the handshake of a connection between hosts.
+    Handshake { direction: Direction, place: Place, octets: Vec<u8> },
+    /// One packet. Damage of it harms no other packet.
+    Packet(CapturedPacket),
+    /// The end of a direction.
+    End { direction: Direction, place: Place },
 }
 
-/// A packet that stands by itself, so that what is wrong with it harms no other.
+/// A packet that the recorder has cut out of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Who says it to whom.
-    pub way: Way,
-    /// Where it stands.
-    pub place: Place,
-    /// Its header: 128 octets, or it is damaged.
-    pub header: Vec<u8>,
-    /// The beginning of its data.
-    pub data: Vec<u8>,
-    /// Octets of data that it had; none where its data are left out.
-    pub data_len: Option<u64>,
+pub(super) struct CapturedPacket {
+    pub(super) direction: Direction,
+    pub(super) place: Place,
+    /// 128 octets, unless the packet is damaged.
+    pub(super) header: Vec<u8>,
+    /// The first octets of the data.
+    pub(super) data: Vec<u8>,
+    /// Octets of data that the packet had; none if the recording leaves its data out.
+    pub(super) data_len: Option<u64>,
 }
 
-/// Octets of the input that are in memory, and the longest line of a capture.
-pub(super) const BUFFER_LEN: usize = 1 << 16;
+/// Directions whose octets are counted.
+const DIRECTIONS_MAX: usize = 4096;
 
-/// A recording that is read.
+/// A recording that is read piece by piece.
 #[derive(Debug)]
-pub struct Recording<R> {
-    source: Source<R>,
+pub(super) struct Recording {
+    /// The octets that are not read yet.
+    input: Bytes,
     form: Form,
+    /// The number of the last line, from 1.
+    line: u64,
     /// Pieces that are ready.
     pieces: VecDeque<Piece>,
 }
 
 #[derive(Debug)]
 enum Form {
-    /// Octets that were given out.
-    Raw {
-        offset: u64,
-    },
-    Text(Box<Text>),
+    Raw,
+    Hex(Hex),
+    Capture(Capture),
 }
 
-impl<R: Read> Recording<R> {
-    /// Begins to read.
-    ///
-    /// # Errors
-    /// Those of the reader.
-    pub fn open(input: R, kind: Kind) -> Result<Self, InputError> {
-        let mut source = Source::new(input);
-        while !source.is_at_end && source.filled.len() < BUFFER_LEN {
-            source.fill()?;
-        }
-        let is_hex = match kind {
-            Kind::Auto => begins_as_text(source.octets(), source.is_at_end),
-            Kind::Raw => false,
-            Kind::Hex => true,
+impl Recording {
+    pub(super) fn new(mut input: Bytes, kind: Kind) -> Recording {
+        let form = if is_hex(&input, kind) {
+            input = input.slice_ref(without_mark(&input));
+            if is_capture(&input) { Form::Capture(Capture::default()) } else { Form::Hex(Hex::default()) }
+        } else {
+            Form::Raw
         };
-        if is_hex {
-            source.filled.start += source.filled.len() - without_mark(source.octets()).len();
-        }
-        let form = if is_hex { Form::Text(Box::default()) } else { Form::Raw { offset: 0 } };
-        Ok(Recording { source, form, pieces: VecDeque::new() })
+        Recording { input, form, line: 0, pieces: VecDeque::new() }
     }
 
     /// The next piece; none at the end.
     ///
     /// # Errors
-    /// Those of the reader; text that is neither hex nor a capture. Nothing more can be read then.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, InputError> {
-        let text = match &mut self.form {
-            Form::Raw { offset } => {
-                let Some((range, _)) = self.source.part(None)? else { return Ok(None) };
-                let place = Place { offset: *offset, line: None };
-                *offset += range.len() as u64;
-                return Ok(Some(Piece::Octets {
-                    way: None,
-                    place,
-                    octets: self.source.buffer[range].to_vec(),
-                }));
+    /// Text that is neither hex nor a capture. Nothing more can be read then.
+    pub(super) fn next_piece(&mut self) -> Result<Option<Piece>, InputError> {
+        while self.pieces.is_empty() && !self.input.is_empty() {
+            if let Form::Raw = self.form {
+                let octets = std::mem::take(&mut self.input);
+                return Ok(Some(Piece::Octets { direction: None, place: Place::default(), octets }));
             }
-            Form::Text(text) => text,
-        };
-        while self.pieces.is_empty() {
-            match self.source.part(Some(b'\n'))? {
-                Some((range, is_whole)) => {
-                    text.handle_part(&self.source.buffer[range], is_whole, &mut self.pieces)?;
-                }
-                None => {
-                    text.finish(&mut self.pieces);
-                    break;
-                }
+            let end = self.input.iter().position(|octet| *octet == b'\n');
+            let line = self.input.split_to(end.map_or(self.input.len(), |end| end + 1));
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            self.line += 1;
+            match &mut self.form {
+                Form::Raw => {}
+                Form::Hex(hex) => hex.handle_line(self.line, line, &mut self.pieces)?,
+                Form::Capture(capture) => capture.handle_line(self.line, line, &mut self.pieces)?,
+            }
+        }
+        if self.pieces.is_empty() {
+            match &mut self.form {
+                Form::Raw => {}
+                Form::Hex(hex) => self.pieces.extend(hex.header.take().map(Piece::Packet)),
+                Form::Capture(capture) => capture.finish_packet(&mut self.pieces),
             }
         }
         Ok(self.pieces.pop_front())
     }
 }
 
-/// Whether the first octets of an input are text; all of a short one.
-fn begins_as_text(octets: &[u8], is_all: bool) -> bool {
-    // A character may be cut at the end.
-    let cuts = if is_all { 0 } else { 3 };
-    (0..=cuts.min(octets.len())).any(|cut| is_text(&octets[..octets.len() - cut]))
+/// Whether a text is a capture: the first line that is neither empty nor a comment decides.
+fn is_capture(text: &[u8]) -> bool {
+    let mut lines = text.split(|octet| *octet == b'\n');
+    let first = lines.find(|line| !line.trim_ascii().is_empty() && !line.trim_ascii().starts_with(b"#"));
+    first.is_some_and(|line| capture::line(String::from_utf8_lossy(line).trim_end()).is_some())
 }
 
-/// The input, some of it in memory.
-#[derive(Debug)]
-struct Source<R> {
-    input: R,
-    buffer: Box<[u8]>,
-    /// Where in the buffer octets are that were read and not given out.
-    filled: Range<usize>,
-    is_at_end: bool,
+/// Hex text. Its comments may state sender and receiver.
+#[derive(Debug, Default)]
+struct Hex {
+    digits: Digits,
+    /// The last mark.
+    mark: Option<Mark>,
+    /// Octets that were read so far.
+    offset: u64,
+    /// The header of a packet whose data are left out, as far as it has come.
+    header: Option<CapturedPacket>,
 }
 
-impl<R: Read> Source<R> {
-    fn new(input: R) -> Self {
-        Source { input, buffer: vec![0; BUFFER_LEN].into(), filled: 0..0, is_at_end: false }
-    }
-
-    fn octets(&self) -> &[u8] {
-        &self.buffer[self.filled.clone()]
-    }
-
-    /// Reads more into the buffer, which is not full.
-    fn fill(&mut self) -> io::Result<()> {
-        if self.filled.end == BUFFER_LEN {
-            self.buffer.copy_within(self.filled.clone(), 0);
-            self.filled = 0..self.filled.len();
+impl Hex {
+    fn handle_line(
+        &mut self,
+        line: u64,
+        text: &[u8],
+        pieces: &mut VecDeque<Piece>,
+    ) -> Result<(), InputError> {
+        let comment = text.trim_ascii();
+        if comment.starts_with(b"#")
+            && let Some(mark) = capture::mark(&String::from_utf8_lossy(comment))
+        {
+            self.mark = Some(mark);
+            pieces.extend(self.header.take().map(Piece::Packet));
         }
-        loop {
-            match self.input.read(&mut self.buffer[self.filled.end..]) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-                Ok(read) => {
-                    self.is_at_end = read == 0;
-                    self.filled.end += read;
-                    return Ok(());
-                }
+        let mut octets = Vec::new();
+        self.digits.read_line(text, &mut octets)?;
+        if !octets.is_empty() {
+            let place = Place { offset: self.offset, line: Some(line) };
+            self.offset += octets.len() as u64;
+            self.handle_octets(place, octets, pieces);
+        }
+        Ok(())
+    }
+
+    fn handle_octets(&mut self, place: Place, octets: Vec<u8>, pieces: &mut VecDeque<Piece>) {
+        match self.mark {
+            Some(Mark { direction, has_no_data: true, .. }) => {
+                let new =
+                    CapturedPacket { direction, place, header: Vec::new(), data: Vec::new(), data_len: None };
+                self.header.get_or_insert(new).header.extend(octets);
+            }
+            Some(Mark { direction, is_handshake: true, .. }) => {
+                pieces.push_back(Piece::Handshake { direction, place, octets });
+            }
+            mark => {
+                let direction = mark.map(|mark| mark.direction);
+                pieces.push_back(Piece::Octets { direction, place, octets: octets.into() });
             }
         }
     }
+}
 
-    /// The next octets up to this one, which is skipped, or as many as fit the buffer; and whether they end there. Without
-    /// such an octet whatever is there.
-    fn part(&mut self, end: Option<u8>) -> io::Result<Option<(Range<usize>, bool)>> {
-        let mut searched = 0;
-        let (len, skipped) = loop {
-            let octets = self.octets();
-            let found = end.and_then(|end| octets[searched..].iter().position(|octet| *octet == end));
-            let is_enough =
-                octets.len() == BUFFER_LEN || self.is_at_end || (end.is_none() && !octets.is_empty());
-            match found {
-                Some(at) => break (searched + at, 1),
-                None if is_enough => break (octets.len(), 0),
-                None => {
-                    searched = octets.len();
-                    self.fill()?;
-                }
-            }
-        };
-        if len == 0 && skipped == 0 {
-            return Ok(None);
+/// A text capture.
+#[derive(Debug, Default)]
+struct Capture {
+    /// Octets of each direction so far.
+    offsets: BTreeMap<Direction, u64>,
+    /// The packet whose rows are read.
+    packet: Option<CapturedPacket>,
+}
+
+impl Capture {
+    fn handle_line(
+        &mut self,
+        line: u64,
+        text: &[u8],
+        pieces: &mut VecDeque<Piece>,
+    ) -> Result<(), InputError> {
+        let no_line = InputError::Capture { line, what: "not a line of a capture" };
+        let Ok(text) = std::str::from_utf8(text) else { return Err(no_line) };
+        let text = text.trim_end();
+        if text.is_empty() || text.starts_with('#') {
+            return Ok(());
         }
-        let range = self.filled.start..self.filled.start + len;
-        self.filled.start = range.end + skipped;
-        let is_whole = skipped == 1 || (self.is_at_end && self.filled.is_empty());
-        Ok(Some((range, is_whole)))
+        let Some(read) = capture::line(text) else { return Err(no_line) };
+        if !matches!(read, Line::Header { .. } | Line::Data { .. }) {
+            self.finish_packet(pieces);
+        }
+        match read {
+            Line::Header { offset, octets } => self.header_row(line, offset, octets)?,
+            Line::Data { len, octets } => self.data_row(line, len, octets)?,
+            Line::Startup { direction, len, octets } => {
+                let octets = words(line, octets)?;
+                if octets.len() as u64 != len {
+                    let what = "the number of octets is not the one in front of them";
+                    return Err(InputError::Capture { line, what });
+                }
+                let place = self.advance(line, direction, len);
+                pieces.push_back(match len {
+                    0 => Piece::End { direction, place },
+                    _ => Piece::Octets { direction: Some(direction), place, octets: octets.into() },
+                });
+            }
+            Line::Handshake { direction, octets } => {
+                let octets = words(line, octets)?;
+                let place = self.advance(line, direction, octets.len() as u64);
+                pieces.push_back(Piece::Handshake { direction, place, octets });
+            }
+            Line::End { direction } => {
+                pieces.push_back(Piece::End { direction, place: self.advance(line, direction, 0) });
+            }
+            Line::Packet { direction } => {
+                let place = self.advance(line, direction, 0);
+                let (header, data) = (Vec::new(), Vec::new());
+                self.packet = Some(CapturedPacket { direction, place, header, data, data_len: Some(0) });
+            }
+        }
+        Ok(())
     }
+
+    /// The place of `len` octets of this direction, which count from now on.
+    fn advance(&mut self, line: u64, direction: Direction, len: u64) -> Place {
+        if self.offsets.len() >= DIRECTIONS_MAX && !self.offsets.contains_key(&direction) {
+            return Place { offset: 0, line: Some(line) };
+        }
+        let offset = self.offsets.entry(direction).or_default();
+        let place = Place { offset: *offset, line: Some(line) };
+        *offset = offset.saturating_add(len);
+        place
+    }
+
+    /// Passes on the packet whose rows are over.
+    fn finish_packet(&mut self, pieces: &mut VecDeque<Piece>) {
+        if let Some(packet) = self.packet.take() {
+            let len = (packet.header.len() as u64).saturating_add(packet.data_len.unwrap_or(0));
+            self.advance(0, packet.direction, len);
+            pieces.push_back(Piece::Packet(packet));
+        }
+    }
+
+    fn header_row(&mut self, line: u64, offset: usize, octets: Words<'_>) -> Result<(), InputError> {
+        let what = "octets of a header that do not follow those before them";
+        let packet = self
+            .packet
+            .as_mut()
+            .filter(|packet| packet.header.len() == offset && offset < HEADER_LEN && packet.data.is_empty());
+        let packet = packet.ok_or(InputError::Capture { line, what })?;
+        packet.header.extend(words(line, octets)?);
+        Ok(())
+    }
+
+    fn data_row(&mut self, line: u64, len: Option<u64>, octets: Words<'_>) -> Result<(), InputError> {
+        let what = "data that do not follow a header";
+        let packet = self.packet.as_mut().filter(|packet| packet.data_len == Some(0));
+        let packet = packet.ok_or(InputError::Capture { line, what })?;
+        packet.data = words(line, octets)?;
+        packet.data_len = Some(len.unwrap_or(packet.data.len() as u64));
+        Ok(())
+    }
+}
+
+fn words(line: u64, words: Words<'_>) -> Result<Vec<u8>, InputError> {
+    let what = "not hexadecimal digits, two an octet";
+    words.read().ok_or(InputError::Capture { line, what })
 }

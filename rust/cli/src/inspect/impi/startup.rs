@@ -1,345 +1,299 @@
-//! The conversations with the startup server: cut out of their streams, told one by one.
-
-use std::collections::BTreeMap;
+//! The commands between a client and the startup server.
 
 use mpjdev_proto::impi::Dialect;
-use mpjdev_proto::impi::startup::Tables;
-use mpjdev_proto::impi::startup::layout::{CHDR_LEN, Cmd, Command};
+use mpjdev_proto::impi::startup::layout::{
+    AUTH_KEY, AUTH_KEY_LEN, AUTH_NONE, CHDR_LEN, CLIENT_AUTH_LEN, CLIENTS_MAX, CMD_LEN, COLL_LEN, Cmd,
+    CmdError, Command, IMPI_LEN, Label, SERVER_AUTH_LEN,
+};
 
-use super::conversation::{Conversation, Next, Side, Unit};
 use super::data::Data;
-use super::held::Held;
-use super::item::{END, Item, Part, Party, Place, Told, Way, count};
-use super::observer::Observer;
+use super::item::{Direction, Item, Party};
+use super::labels;
+use super::packet::Terms;
+use super::value::{List, Value};
 
-/// Octets of a payload that are kept: those of longer ones mean nothing for what comes later.
-const PAYLOAD_MAX: usize = 1 << 18;
-/// Clients that are followed; a job has 32 at most.
-const CLIENTS_MAX: usize = 64;
-/// Replies that are compared.
-const REPLIES_MAX: usize = 4096;
-
-/// All conversations of a recording.
-#[derive(Debug)]
-pub(super) struct Startup {
-    dialect: Dialect,
-    /// By the recorder's number of the client; one without where there are no marks.
-    clients: BTreeMap<Option<u32>, Heard>,
-    /// Hears what the server says to one of them.
-    observer: Option<(Option<u32>, Observer)>,
-    has_observed: bool,
-    /// What that one was told: label, length and a checksum.
-    replies: Vec<(u32, u32, u64)>,
-    /// Set when the tables are there, until they are fetched.
-    tables: Option<Box<Tables>>,
-    is_crowded: bool,
+/// The sender of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
 }
 
-/// One conversation.
-#[derive(Debug)]
-struct Heard {
-    conversation: Conversation,
-    /// What the client says, and what it is told; in a stream without marks the first has both.
-    streams: [Stream; 2],
-    /// Replies that it was told.
-    told_len: usize,
+impl Side {
+    /// The sender of a direction. Without a mark the first octets decide: every client begins with AUTH.
+    pub(super) fn of(direction: Option<Direction>, head: &[u8]) -> Side {
+        let is_server = match direction {
+            Some(direction) => direction.from == Party::Server,
+            None => number(head) != Some(Command::Auth.code()),
+        };
+        if is_server { Side::Server } else { Side::Client }
+    }
+
+    /// The direction of a stream without a mark.
+    pub(super) fn direction(self) -> Direction {
+        let client = Party::Client(None);
+        match self {
+            Side::Client => Direction { from: client, to: Party::Server },
+            Side::Server => Direction { from: Party::Server, to: client },
+        }
+    }
 }
 
-#[derive(Debug, Default)]
-struct Stream {
-    held: Held,
-    begun: Option<Begun>,
-    is_over: bool,
+/// What is sent at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A command and its payload.
+    Command(Cmd),
+    /// IMPI_Server_auth, the method that the server chooses. No command precedes it.
+    Method { which: i32, len: i32 },
+    /// The key of a client. No command precedes it either.
+    Key,
 }
 
-/// Something whose payload comes.
-#[derive(Debug)]
-struct Begun {
-    place: Place,
-    side: Side,
-    unit: Unit,
-    len: u64,
-    left: u64,
-    payload: Vec<u8>,
-    checksum: u64,
-}
-
-impl Startup {
-    pub(super) fn new(dialect: Dialect) -> Startup {
-        Startup {
-            dialect,
-            clients: BTreeMap::new(),
-            observer: None,
-            has_observed: false,
-            replies: Vec::new(),
-            tables: None,
-            is_crowded: false,
+impl Unit {
+    /// Octets in front of the payload.
+    pub(super) fn head_len(self) -> usize {
+        match self {
+            Unit::Command(_) | Unit::Method { .. } => CMD_LEN,
+            Unit::Key => 0,
         }
     }
 
-    /// Takes in octets; gives the tables of the job when they are complete with these.
-    pub(super) fn handle_octets(
-        &mut self,
-        way: Option<Way>,
-        place: Place,
-        octets: &[u8],
-        told: &mut Told,
-    ) -> Option<Box<Tables>> {
-        let (client, side) = ends(way);
-        if let Some(stream) = self.stream(client, side, way, place, told)
-            && !stream.is_over
-        {
-            stream.held.push(place, octets);
-            while self.step(client, side, way, false, told) {}
-        }
-        self.tables.take()
-    }
-
-    fn stream(
-        &mut self,
-        client: Option<u32>,
-        side: Option<Side>,
-        way: Option<Way>,
-        place: Place,
-        told: &mut Told,
-    ) -> Option<&mut Stream> {
-        if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&client) {
-            if !std::mem::replace(&mut self.is_crowded, true) {
-                told.damage(Part::Startup, place, way, format!("more than {CLIENTS_MAX} clients"));
-            }
-            return None;
-        }
-        let dialect = self.dialect;
-        let heard = self.clients.entry(client).or_insert_with(|| Heard {
-            conversation: Conversation::new(dialect, client.is_some()),
-            streams: Default::default(),
-            told_len: 0,
-        });
-        Some(&mut heard.streams[index(side)])
-    }
-
-    /// Makes something of the octets of a stream; false when more are needed.
-    fn step(
-        &mut self,
-        client: Option<u32>,
-        side: Option<Side>,
-        way: Option<Way>,
-        is_all: bool,
-        told: &mut Told,
-    ) -> bool {
-        let Some(Heard { conversation, streams, .. }) = self.clients.get_mut(&client) else { return false };
-        let stream = &mut streams[index(side)];
-        if stream.is_over {
-            return false;
-        }
-        if let Some(begun) = &mut stream.begun {
-            begun.take(&mut stream.held);
-            if begun.left > 0 {
-                return false;
-            }
-            if let Some(begun) = stream.begun.take() {
-                self.unit(client, way, &begun, told);
-            }
-            return true;
-        }
-        if stream.held.len() == 0 {
-            return false;
-        }
-        let place = stream.held.place();
-        match conversation.next(stream.held.octets(), side, is_all) {
-            Next::Wait => false,
-            Next::Unit { side, unit, head_len, payload_len } => {
-                stream.held.take(head_len);
-                let (len, left) = (payload_len, payload_len);
-                stream.begun =
-                    Some(Begun { place, side, unit, len, left, payload: Vec::new(), checksum: CHECKSUM });
-                true
-            }
-            Next::Nonsense(why) => {
-                stream.is_over = true;
-                told.damage(Part::Startup, place, way, why);
-                false
-            }
+    /// Octets of payload.
+    pub(super) fn payload_len(self) -> usize {
+        match self {
+            Unit::Command(cmd) => cmd.len as usize,
+            Unit::Method { .. } => 0,
+            Unit::Key => AUTH_KEY_LEN,
         }
     }
 
-    /// Tells of something that is whole.
-    fn unit(&mut self, client: Option<u32>, way: Option<Way>, begun: &Begun, told: &mut Told) {
-        let Some(heard) = self.clients.get_mut(&client) else { return };
-        let Begun { place, side, unit, .. } = *begun;
-        let kind = match unit {
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Unit::Command(cmd) => cmd.command.name(),
             Unit::Method { .. } => "method",
             Unit::Key => "key",
-        };
-        let mut item = Item::new(Part::Startup, place, Some(way.unwrap_or_else(|| unnumbered(side))), kind);
-        heard.conversation.handle(side, unit, &begun.payload, &mut item);
-        let (is_mixed, rank) = (heard.conversation.is_mixed(), heard.conversation.rank);
-        if kind == Command::Impi.name() && side == Side::Client {
-            let others = self.clients.iter().filter(|(other, _)| **other != client);
-            let same = others.filter(|(_, heard)| rank.is_some() && heard.conversation.rank == rank);
-            item.warnings
-                .extend(same.map(|(other, _)| format!("{} has that rank too", Party::Client(*other))));
         }
-        if let (Side::Server, Unit::Command(cmd)) = (side, unit) {
-            self.observe(client, cmd, begun, &mut item);
-            if cmd.command == Command::Coll && !is_mixed {
-                self.compare(client, cmd, begun, &mut item);
+    }
+}
+
+/// Finds the units of one direction.
+#[derive(Debug)]
+pub(super) struct UnitReader {
+    dialect: Dialect,
+    side: Side,
+    has_begun: bool,
+    /// Whether AUTH was the last unit: the key may come next.
+    is_behind_auth: bool,
+}
+
+impl UnitReader {
+    pub(super) fn new(dialect: Dialect, side: Side) -> UnitReader {
+        UnitReader { dialect, side, has_begun: false, is_behind_auth: false }
+    }
+
+    /// The unit that begins with these octets.
+    ///
+    /// # Errors
+    /// They are neither a command nor a unit without a command at its place.
+    pub(super) fn next(&self, head: [u8; CMD_LEN]) -> Result<Unit, CmdError> {
+        let cmd = Cmd::parse(head);
+        if self.dialect == Dialect::Final {
+            // Behind AUTH there is a key or IMPI, so a key may have any octets.
+            let is_command = |cmd: Cmd| cmd.command != Command::Impi || cmd.len as usize == IMPI_LEN;
+            if self.is_behind_auth && !cmd.is_ok_and(is_command) {
+                return Ok(Unit::Key);
+            }
+            let is_unknown = matches!(cmd, Err(CmdError::Unknown { .. }));
+            if self.side == Side::Server && !self.has_begun && is_unknown {
+                let [which, len] = [0, 4].map(|at| number(&head[at..]).unwrap_or(0));
+                return Ok(Unit::Method { which, len });
             }
         }
-        if let Unit::Command(cmd) = unit
-            && cmd.command == Command::Coll
-            && item.fields.iter().all(|field| field.name != "values")
-        {
-            let head_len = if side == Side::Server { CHDR_LEN } else { 4 };
-            let data = begun.payload.get(head_len..).unwrap_or(&[]);
-            let len = begun.len.saturating_sub(head_len as u64);
-            item.data = (len > 0).then(|| Data::new(len, data, None));
-        }
-        told.item(item);
+        cmd.map(Unit::Command)
     }
 
-    /// Lets a client's machine hear what the server says to one of the clients.
-    fn observe(&mut self, client: Option<u32>, cmd: Cmd, begun: &Begun, item: &mut Item) {
-        let Some(heard) = self.clients.get(&client) else { return };
-        let is_heard = matches!(cmd.command, Command::Coll | Command::Done);
-        if !self.has_observed && cmd.command == Command::Coll {
-            self.has_observed = true;
-            let mask =
-                begun.payload.get(4..8).and_then(|mask| mask.try_into().ok()).map_or(0, u32::from_be_bytes);
-            // Where only the server is heard its client is any of those that it names.
-            let rank = heard.conversation.rank.unwrap_or(mask.trailing_zeros());
-            let size = heard.conversation.size.unwrap_or(0);
-            self.observer = Observer::new(self.dialect, rank, size).map(|observer| (client, observer));
-        }
-        let Some((of, observer)) = &mut self.observer else { return };
-        // Where several clients are in one stream each is told the same.
-        let is_told = heard.conversation.is_mixed() && observer.has_heard(cmd.command, &begun.payload);
-        if *of != client || !is_heard || is_told {
-            return;
-        }
-        if begun.payload.len() as u64 != begun.len {
-            item.meaning.push_str("; too long to be checked, as is all that follows");
-            self.observer = None;
-            return;
-        }
-        if let Err(error) = observer.hear(cmd.command, &begun.payload) {
-            item.warnings.push(error);
-            self.observer = None;
-            return;
-        }
-        if let Some(tables) = observer.tables() {
-            item.job = Some(tables.clone());
-            self.tables = Some(tables);
-        }
+    /// Takes in the unit that [`next`](Self::next) has found; gives its sender.
+    pub(super) fn handle(&mut self, unit: Unit) -> Side {
+        self.has_begun = true;
+        let is_auth = matches!(unit, Unit::Command(Cmd { command: Command::Auth, .. }));
+        self.is_behind_auth = is_auth && self.side == Side::Client;
+        self.side
     }
+}
 
-    /// All clients are told the same (IMPI 5.4).
-    fn compare(&mut self, client: Option<u32>, cmd: Cmd, begun: &Begun, item: &mut Item) {
-        let Some(heard) = self.clients.get_mut(&client) else { return };
-        let label = begun.payload.first_chunk().map_or(0, |label| u32::from_be_bytes(*label));
-        let reply = (label, cmd.len, begun.checksum);
-        match self.replies.get(heard.told_len) {
-            Some(other) if *other != reply => {
-                item.warnings.push("another client was told something else".to_owned())
+/// Describes a unit: its fields, its meaning, and what of it violates the protocol. Learns the terms that it states.
+pub(super) fn describe(
+    side: Side,
+    unit: Unit,
+    payload: &[u8],
+    dialect: Dialect,
+    terms: &mut Terms,
+    item: &mut Item,
+) {
+    match (side, unit) {
+        (_, Unit::Method { which, len }) => method(which, len, item),
+        (_, Unit::Key) => item.meaning = format!("{AUTH_KEY_LEN} octets, which are not shown"),
+        (Side::Client, Unit::Command(cmd)) => client_command(cmd, payload, dialect, item),
+        (Side::Server, Unit::Command(cmd)) => server_command(cmd, payload, dialect, terms, item),
+    }
+}
+
+fn method(which: i32, len: i32, item: &mut Item) {
+    item.add_number("which", which);
+    item.add_number("len", len);
+    let (name, expected_len) = match which {
+        AUTH_NONE => ("none", 0),
+        AUTH_KEY => ("key", AUTH_KEY_LEN),
+        _ => {
+            item.meaning = "the server chooses an unknown method".to_owned();
+            return item.warn(format!("there is no method {which}"));
+        }
+    };
+    item.meaning = format!("the server chooses the method \"{name}\"");
+    if usize::try_from(len) != Ok(expected_len) {
+        item.warn(format!("len is {len}, the method has {expected_len} octets"));
+    }
+}
+
+fn client_command(cmd: Cmd, payload: &[u8], dialect: Dialect, item: &mut Item) {
+    match cmd.command {
+        Command::Auth => auth(cmd, payload, dialect, item),
+        Command::Impi => {
+            check_len(cmd, IMPI_LEN, item);
+            let Some(rank) = number(payload) else { return };
+            item.add_number("rank", rank);
+            item.meaning = format!("this is client {rank}");
+            if u32::try_from(rank).map_or(true, |rank| rank >= CLIENTS_MAX) {
+                item.warn(format!("rank {rank}, clients have 0 to {}", CLIENTS_MAX - 1));
             }
-            None if self.replies.len() < REPLIES_MAX => self.replies.push(reply),
-            _ => {}
         }
-        heard.told_len += 1;
-    }
-
-    /// Takes in that somebody says nothing more.
-    pub(super) fn handle_end(&mut self, way: Way, place: Place, told: &mut Told) {
-        let (client, side) = ends(Some(way));
-        self.finish_stream(client, side, Some(way), told);
-        let Some(stream) = self.stream(client, side, Some(way), place, told) else { return };
-        stream.is_over = true;
-        let mut item = Item::new(Part::Startup, place, Some(way), END);
-        item.meaning = "the connection is closed".to_owned();
-        let has_ended = self.clients.get(&client).is_some_and(|heard| heard.conversation.has_client_fini());
-        if side == Some(Side::Client) && !has_ended {
-            item.warnings.push("without FINI: the client has failed".to_owned());
+        Command::Coll => {
+            let Some(label) = label(payload) else { return check_len(cmd, COLL_LEN, item) };
+            let data = &payload[COLL_LEN..];
+            add_label(label, None, item);
+            item.meaning = labels::subject(label).to_owned();
+            add_values(label, labels::list(label, dialect, data, None), data, item);
         }
-        told.item(item);
+        Command::Done => {
+            item.meaning = "no more labels".to_owned();
+            check_len(cmd, 0, item);
+        }
+        Command::Fini => {
+            item.meaning = "the client has ended well".to_owned();
+            check_len(cmd, 0, item);
+        }
     }
+}
 
-    /// The recording is over.
-    pub(super) fn finish(&mut self, told: &mut Told) {
-        let clients: Vec<Option<u32>> = self.clients.keys().copied().collect();
-        for client in clients {
-            let Some(number) = client else {
-                self.finish_stream(None, None, None, told);
-                continue;
+fn auth(cmd: Cmd, payload: &[u8], dialect: Dialect, item: &mut Item) {
+    match payload.len() {
+        CLIENT_AUTH_LEN => {
+            let mask = number(payload).unwrap_or(0).cast_unsigned();
+            item.add("auth_mask", Value::Set(methods(mask)));
+            item.meaning = "methods that the client has".to_owned();
+            if mask == 0 {
+                item.warn("no method at all");
+            }
+            if dialect == Dialect::Draft {
+                item.warn("not the AUTH of the draft (--dialect final)");
+            }
+        }
+        AUTH_KEY_LEN => {
+            item.meaning = format!("a key of {AUTH_KEY_LEN} octets, which are not shown");
+            if dialect == Dialect::Final {
+                item.warn("the AUTH of the draft (--dialect draft)");
+            }
+        }
+        _ => item.warn(format!("AUTH with {} octets", cmd.len)),
+    }
+}
+
+fn server_command(cmd: Cmd, payload: &[u8], dialect: Dialect, terms: &mut Terms, item: &mut Item) {
+    match cmd.command {
+        Command::Impi => {
+            check_len(cmd, IMPI_LEN, item);
+            let Some(size) = number(payload) else { return };
+            item.add_number("size", size);
+            item.meaning = "all clients have joined".to_owned();
+            if !u32::try_from(size).is_ok_and(|size| (1..=CLIENTS_MAX).contains(&size)) {
+                item.warn(format!("size {size}, a job has 1 to {CLIENTS_MAX} clients"));
+            }
+        }
+        Command::Coll => {
+            let (Some(label), Some(mask)) = (label(payload), payload.get(COLL_LEN..).and_then(number)) else {
+                return check_len(cmd, CHDR_LEN, item);
             };
-            let client = Party::Client(Some(number));
-            let ways = [(client, Party::Server), (Party::Server, client)].map(|(from, to)| Way { from, to });
-            for way in ways {
-                self.finish_stream(Some(number), ends(Some(way)).1, Some(way), told);
-            }
+            let (mask, data) = (mask.cast_unsigned(), &payload[CHDR_LEN..]);
+            add_label(label, Some(mask), item);
+            let outcome = labels::outcome(label, data);
+            item.meaning = outcome.unwrap_or_else(|| labels::subject(label).to_owned());
+            add_values(label, labels::list(label, dialect, data, Some(mask)), data, item);
+            item.warnings.extend(labels::reply_fault(label, mask, data));
+            learn(label, labels::least(data), terms);
         }
-    }
-
-    /// No more octets come: what has begun and is not there is told.
-    fn finish_stream(&mut self, client: Option<u32>, side: Option<Side>, way: Option<Way>, told: &mut Told) {
-        while self.step(client, side, way, true, told) {}
-        let Some(heard) = self.clients.get_mut(&client) else { return };
-        let stream = &mut heard.streams[index(side)];
-        if std::mem::replace(&mut stream.is_over, true) {
-            return;
+        Command::Done => {
+            item.meaning = "start-up is over, the job runs".to_owned();
+            check_len(cmd, 0, item);
         }
-        let (end, len) = (stream.held.end(), stream.held.len() as u64);
-        if let Some(begun) = stream.begun.take() {
-            let way = way.or(Some(unnumbered(begun.side)));
-            let come = begun.len - begun.left;
-            let what = match begun.unit {
-                Unit::Command(cmd) => {
-                    format!("{come} of the {} of {cmd}", count(begun.len, "octet"), cmd = cmd.command)
-                }
-                _ => format!("{come} of the {} of a key", count(begun.len, "octet")),
-            };
-            told.damage(Part::Startup, end, way, what);
-        } else if len > 0 {
-            told.damage(Part::Startup, end, way, format!("{} of a command, 8 needed", count(len, "octet")));
-        }
+        Command::Auth | Command::Fini => item.warn(format!("a server never sends {}", cmd.command)),
     }
 }
 
-impl Begun {
-    fn take(&mut self, held: &mut Held) {
-        let len = self.left.min(held.len() as u64) as usize;
-        let octets = &held.octets()[..len];
-        let room = PAYLOAD_MAX - self.payload.len();
-        self.payload.extend_from_slice(&octets[..len.min(room)]);
-        self.checksum =
-            octets.iter().fold(self.checksum, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(PRIME));
-        held.take(len);
-        self.left -= len as u64;
+/// Packets mean what start-up has agreed on, unless the options say it.
+fn learn(label: Label, least: Option<u32>, terms: &mut Terms) {
+    let term = match label {
+        Label::C_DATALEN => &mut terms.maxdatalen,
+        Label::C_TAGUB => &mut terms.tag_ub,
+        Label::H_ACKMARK => &mut terms.ackmark,
+        _ => return,
+    };
+    *term = term.or(least);
+}
+
+/// The signed number at the front of a payload, if it is all there.
+fn number(payload: &[u8]) -> Option<i32> {
+    payload.first_chunk().map(|octets| i32::from_be_bytes(*octets))
+}
+
+fn label(payload: &[u8]) -> Option<Label> {
+    number(payload).map(Label)
+}
+
+/// The names of the methods in a mask.
+fn methods(mask: u32) -> Vec<Value> {
+    let name = |bit: u32| match bit.cast_signed() {
+        AUTH_NONE => "none".to_owned(),
+        AUTH_KEY => "key".to_owned(),
+        other => format!("method {other}"),
+    };
+    (0..32).filter(|bit| mask & 1 << bit != 0).map(|bit| Value::Word(name(bit))).collect()
+}
+
+fn add_label(label: Label, mask: Option<u32>, item: &mut Item) {
+    let name = label.name().map_or_else(|| format!("{:#06x}", label.0), str::to_owned);
+    item.add("label", Value::Word(name));
+    if let Some(mask) = mask {
+        let clients = labels::clients(mask).map(|client| Value::Number(client.into())).collect();
+        item.add("client_mask", Value::Set(clients));
     }
 }
 
-/// FNV-1a, to compare long replies without keeping them.
-const CHECKSUM: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0000_0100_0000_01b3;
+/// Adds the values under a label, or the octets if they are no values of the label.
+fn add_values(label: Label, values: Option<List>, data: &[u8], item: &mut Item) {
+    let len = data.len() as u64;
+    match values {
+        Some(values) => return item.add("values", Value::List(values)),
+        None if label.name().is_some() => item.warn(format!("{label} with {len} octets of data")),
+        None => {}
+    }
+    item.data = (len > 0).then(|| Data::new(len, data, None));
+}
 
-/// The recorder's number of the client, and who speaks.
-fn ends(way: Option<Way>) -> (Option<u32>, Option<Side>) {
-    match way {
-        Some(Way { from: Party::Client(number), .. }) => (number, Some(Side::Client)),
-        Some(Way { to: Party::Client(number), .. }) => (number, Some(Side::Server)),
-        _ => (None, None),
+fn check_len(cmd: Cmd, expected_len: usize, item: &mut Item) {
+    if cmd.len as usize != expected_len {
+        item.warn(format!("{} with {} octets", cmd.command, cmd.len));
     }
 }
 
-fn index(side: Option<Side>) -> usize {
-    usize::from(side == Some(Side::Server))
-}
-
-/// The ends of what is said in a stream without marks.
-fn unnumbered(side: Side) -> Way {
-    let client = Party::Client(None);
-    match side {
-        Side::Client => Way { from: client, to: Party::Server },
-        Side::Server => Way { from: Party::Server, to: client },
-    }
-}
+const _: () = assert!(CMD_LEN == SERVER_AUTH_LEN);
