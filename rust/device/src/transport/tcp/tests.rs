@@ -12,7 +12,7 @@ use mpjdev_proto::impi::sending::Send;
 
 use super::*;
 use crate::pool::HeapPool;
-use crate::transport::{Header, Inbox, Outgoing, PeerState, Unacked, Wire};
+use crate::transport::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -163,6 +163,47 @@ fn fini_waits_for_room_behind_a_full_stage() {
             inbox.receive(100, &mut |_, _, _| Ok(()));
         }
     });
+}
+
+/// The flow is closed when the rank finishes, and opens only then.
+#[test]
+fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { ackmark: 1, hiwater: 1, ..Terms::default() };
+    let [(ended, mut requests), (peer, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    let message = message(8);
+    let synchronous = Header { kind: Kind::Synchronous, token: 1, ..Header::default() };
+    assert!(peer.try_send(0, synchronous, Outgoing::Message(&message)));
+    let begun = Instant::now();
+    let mut token = None;
+    while token.is_none() {
+        assert!(begun.elapsed() < LONG, "the message does not arrive");
+        peer.look();
+        requests.receive(100, &mut |_, header, _| {
+            token = Some(header.token);
+            Ok(())
+        });
+    }
+    assert!(ended.try_send(1, Header::default(), Outgoing::Message(&message)), "the flow is open");
+    let matched = Header { kind: Kind::Matched, token: token.expect("a number"), ..Header::default() };
+    assert!(ended.try_send(1, matched, Outgoing::Nothing));
+    let channel = &ended.channels[0];
+    assert!(channel.writing().has_queued(), "the answer waits");
+    // As in a finish.
+    ended.say_fini();
+    let mut answers = 0;
+    while peer.peer(0) != PeerState::Finished {
+        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        peer.look();
+        inbox.receive(100, &mut |_, header, _| {
+            answers += u32::from(header.kind == Kind::Matched);
+            Ok(())
+        });
+        requests.receive(100, &mut |_, _, _| Ok(()));
+        ended.has_left(channel);
+    }
+    assert_eq!(answers, 1);
 }
 
 /// The progress thread has handled a packet while the rank finishes, and has not written the answer yet.

@@ -204,22 +204,23 @@ impl TcpWire {
     }
 
     /// Says that nothing follows, where there are words for that.
-    fn say_fini(&self) {
+    pub(super) fn say_fini(&self) {
         for channel in &self.channels {
             let mut writing = channel.writing();
-            // Who has not got everything is not told that everything has come.
-            let is_gone = writing.is_closed || writing.is_broken;
-            if is_gone || writing.talks.iter().any(|talk| talk.pair.has_queued()) {
-                continue;
+            if !writing.is_closed && !writing.is_broken {
+                self.write_fini(channel, &mut writing);
             }
-            writing.ending.finish();
-            self.write_fini(channel, &mut writing);
         }
     }
 
-    /// Writes what waits, and the Fini behind it when it is time and there is room.
+    /// Writes what waits, and the Fini behind it when it is time and there is room. An answer that waits for the flow keeps it
+    /// back: a peer that has not got everything is not told that everything has come.
     fn write_fini(&self, channel: &Channel, writing: &mut Writing) {
         self.write(channel, writing);
+        if writing.has_queued() {
+            return;
+        }
+        writing.ending.finish();
         if writing.has_room()
             && let Some(fini) = writing.ending.poll_transmit()
         {
@@ -254,7 +255,7 @@ impl TcpWire {
     }
 
     /// Whether a channel's octets have all been taken by the other side's system.
-    fn has_left(&self, channel: &Channel) -> bool {
+    pub(super) fn has_left(&self, channel: &Channel) -> bool {
         let mut writing = channel.writing();
         if writing.is_closed || writing.is_broken {
             return true;
@@ -265,7 +266,7 @@ impl TcpWire {
         }
         writing.pump();
         self.write_fini(channel, &mut writing);
-        writing.waiting_len() == 0 && untaken(channel) == 0
+        !writing.has_queued() && writing.waiting_len() == 0 && untaken(channel) == 0
     }
 }
 

@@ -190,9 +190,14 @@ impl Writing {
         self.written.saturating_sub(if self.is_broken { self.untaken } else { untaken })
     }
 
+    /// Whether packets wait until a peer acknowledges others, or until there is room.
+    pub(super) fn has_queued(&self) -> bool {
+        self.talks.iter().any(|talk| talk.pair.has_queued())
+    }
+
     /// None when everything has left; else the octets that have.
     pub(super) fn leaving(&self) -> Option<u64> {
-        let waits = self.waiting > 0 || self.talks.iter().any(|talk| talk.pair.has_queued());
+        let waits = self.waiting > 0 || self.has_queued();
         (waits && !self.is_closed && !self.is_broken).then_some(self.written)
     }
 
