@@ -17,6 +17,15 @@ impl AsRef<[AtomicU64]> for Octets {
     }
 }
 
+/// Memory for octets that nobody receives, past the limit on message memory; none when the system refuses.
+pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
+    let count = len.div_ceil(8);
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).ok()?;
+    words.resize_with(count, AtomicU64::default);
+    Some(words)
+}
+
 /// An announcement in memory of its own.
 ///
 /// # Errors
@@ -35,4 +44,17 @@ pub(super) fn read(slab: &Slab) -> Result<Announcement, BadAnnouncement> {
     let mut octets = [0; ANNOUNCEMENT_LEN];
     copy_out(slab.words(), 0, &mut octets);
     Announcement::parse(&octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_for_a_length_that_no_system_has_is_refused() {
+        assert_eq!(words(9).map(|words| words.len()), Some(2));
+        for len in [isize::MAX as usize, usize::MAX] {
+            assert!(words(len).is_none(), "{len} octets");
+        }
+    }
 }

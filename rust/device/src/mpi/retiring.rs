@@ -19,10 +19,10 @@ use mpjdev_proto::collective::RETIRED_TAG;
 use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::HEADERS_LEN;
-use mpjdev_sys::mpi::{self, Matched, Mpi, MpiError, Operation};
+use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 
 use super::group::Channel;
-use super::octets::Octets;
+use super::octets::{Octets, words};
 use super::parts::Parts;
 use super::spilled::{Physical, Spilled, What};
 use super::{Rank, lock, runtime};
@@ -79,6 +79,8 @@ pub(super) struct Retirings(VecDeque<Retiring>);
 /// A message that is received to be dropped.
 #[derive(Debug)]
 enum Dropped {
+    /// There was no memory for its octets: the next visit tries again.
+    Unbegun(Option<Matched>, Envelope, usize),
     /// The message, or what announces it.
     Arriving(Operation<Words>, Envelope),
     Announced(Box<Parts>, i32),
@@ -87,10 +89,28 @@ enum Dropped {
 }
 
 impl Dropped {
+    /// Starts to receive it if that has not begun and there is memory; true when the library refuses, so that it is over.
+    fn begin(&mut self, mpi: &'static Mpi) -> bool {
+        let Dropped::Unbegun(matched, envelope, len) = self else { return false };
+        let Some(memory) = words(*len) else { return false };
+        let Some(matched) = matched.take() else { return true };
+        match Operation::receive_matched(mpi, Box::new(memory), *len, matched) {
+            Ok(operation) => *self = Dropped::Arriving(operation, *envelope),
+            Err(_) => return true,
+        }
+        false
+    }
+
     /// Goes on; whether it is over, with its memory.
     fn advance(&mut self, rank: &Rank) -> bool {
         loop {
             match self {
+                Dropped::Unbegun(..) => {
+                    let is_over = self.begin(rank.mpi);
+                    if is_over || matches!(self, Dropped::Unbegun(..)) {
+                        return is_over;
+                    }
+                }
                 Dropped::Announced(parts, tag) => return !matches!(parts.advance(rank, *tag), Ok(None)),
                 Dropped::TakenOver(operation) => return !matches!(operation.test(), Ok(None)),
                 Dropped::Arriving(operation, envelope) => {
@@ -187,8 +207,10 @@ impl Retiring {
         if len > 0 && len != ANNOUNCEMENT_LEN {
             rank.note_dropped(&envelope, len, 0);
         }
-        let taken = receive(rank.mpi, matched, len);
-        self.dropped.extend(taken.map(|operation| Dropped::Arriving(operation, envelope)));
+        let mut dropped = Dropped::Unbegun(Some(matched), envelope, len);
+        if !dropped.begin(rank.mpi) {
+            self.dropped.push(dropped);
+        }
     }
 
     /// Drops what was taken over from the library.
@@ -284,17 +306,13 @@ impl Rank {
     }
 }
 
-/// Starts to receive a message that was taken, wherever its octets go.
-fn receive(mpi: &'static Mpi, matched: Matched, len: usize) -> Result<Operation<Words>, MpiError> {
-    let words: Words = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-    Operation::receive_matched(mpi, Box::new(words), len, matched)
-}
-
 /// Drops messages that nobody will receive, where no more can come: before a communicator of an earlier round is freed.
 pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
     let any = mpi::From { source: None, tag: None };
     while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {
-        if receive(mpi, matched, envelope.len).and_then(Operation::finish).is_err() {
+        let Some(memory) = words(envelope.len) else { return };
+        let received = Operation::receive_matched(mpi, Box::new(memory), envelope.len, matched);
+        if received.and_then(Operation::finish).is_err() {
             return;
         }
     }

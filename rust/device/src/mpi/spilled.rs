@@ -256,9 +256,9 @@ impl Rank {
         let mut firsts = lock(&self.firsts);
         for Spilled { len, what, .. } in firsts.take_all() {
             if let What::Physical(Physical::Matched(matched)) = what {
-                // What the library is not done with keeps its memory.
-                let octets = (0..len.div_ceil(8)).map(|_| std::sync::atomic::AtomicU64::new(0)).collect();
-                let received = Operation::<Vec<_>>::receive_matched(self.mpi, Box::new(octets), len, matched);
+                // Without memory the library keeps it. What the library is not done with keeps its memory.
+                let Some(memory) = octets::words(len) else { continue };
+                let received = Operation::receive_matched(self.mpi, Box::new(memory), len, matched);
                 let _ = received.and_then(|mut operation| operation.test().map(drop));
             }
         }
