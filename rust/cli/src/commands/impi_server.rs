@@ -39,7 +39,7 @@ Server and client use the strongest method that both have enabled; methods of ot
 Without one in common the connection is refused.
 
 At most 64 connections may be open that have not joined: one more closes the oldest silent one of the address that has \
-most. A site whose connection is closed before the server has answered tries again, four times in all.
+most, and so does one that the server has no descriptor for. A site whose connection is closed before the server has answered tries again, four times in all.
 
 A wrong key is answered after 0.2 s, each further one after twice that time, up to 5 s, which holds nobody else up. While \
 64 wait for that answer the server listens to no new connection.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_proto::impi::startup::{Failure, Fault, Output, Server, ServerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::penalty::Penalties;
@@ -123,7 +124,7 @@ impl Rim {
             // First those that are here: whoever has gone makes room.
             ready.into_iter().for_each(|conn| self.read(conn));
             if is_listener_ready {
-                let _ = (0..ACCEPTS_MAX).try_for_each(|_| self.accept());
+                let _ = (0..ACCEPTS_MAX).try_for_each(|at| self.accept(at == 0));
             }
             let now_ms = self.now_ms();
             self.server.handle_timeout(now_ms);
@@ -158,7 +159,7 @@ impl Rim {
         }));
         match poll(&mut fds, most.as_ref()) {
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok((false, Vec::new())),
+            Err(Errno::INTR) => return Ok((false, Vec::new())),
             Err(error) => return Err(error.into()),
         }
         let is_ready = |fd: &PollFd<'_>| fd.revents().intersects(!PollFlags::OUT);
@@ -175,10 +176,15 @@ impl Rim {
         }
     }
 
-    /// Accepts one connection; `None` when there is no more for now.
-    fn accept(&mut self) -> Option<()> {
+    /// Accepts one connection; `None` when there is no more for now. `is_first`: one waits for certain.
+    fn accept(&mut self, is_first: bool) -> Option<()> {
         let (stream, address) = match self.listener.accept() {
             Ok(accepted) => accepted,
+            // The system says so even when nobody waits. One is closed for each that waits, behind what the others have said.
+            Err(error) if is_out_of_room(&error) && (!is_first || self.server.make_room()) => {
+                self.carry_out();
+                return None;
+            }
             Err(error) => {
                 let none = [ErrorKind::WouldBlock, ErrorKind::Interrupted, ErrorKind::ConnectionAborted];
                 if !none.contains(&error.kind()) {
@@ -295,6 +301,12 @@ impl Peer {
 /// One line for people. When nobody reads it there is nobody to tell.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{NAME}: {line}");
+}
+
+/// Whether an error says that the process or the system can have no further connection (accept(2)).
+fn is_out_of_room(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM].contains(&errno))
 }
 
 /// A number that connections from one address share.

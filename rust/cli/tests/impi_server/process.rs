@@ -10,7 +10,7 @@ use mpjdev_cli::impi::client::{JoinError, Joined, join};
 use mpjdev_proto::impi::startup::layout::Version;
 use mpjdev_proto::impi::startup::{Auth, HostSettings, Key, Settings};
 use mpjdev_proto::impi::{Dialect, Proc};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const NO_KEY: Auth = Auth { none: true, key: None };
@@ -80,6 +80,12 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
+    }
+
+    /// From now on it may have this many open files.
+    pub(crate) fn limit_files(&self, files: u64) {
+        let limit = Rlimit { current: Some(files), maximum: Some(files) };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).expect("our child");
     }
 
     /// The most memory it has had, in octets.

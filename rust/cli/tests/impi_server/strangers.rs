@@ -132,6 +132,25 @@ fn oldest_silent_connection_is_closed_for_a_new_one() {
     assert_eq!(text.lines().next(), Some(reason.as_str()));
 }
 
+/// Fewer than may be open that have not joined.
+const FILES: u64 = 64;
+
+/// Proves that silent connections make room when the server has no descriptor left, and a job forms past them.
+#[test]
+fn silent_connections_are_closed_when_descriptors_run_out() {
+    let server = Process::start(&["-server", "2", "--join-wait", "3600"]);
+    server.limit_files(FILES);
+    let mut flood: Vec<_> = (0..FILES).map(|_| server.connect()).collect();
+    flood[0].until_closed();
+    let text = finish(server);
+    let lines: Vec<&str> = text.lines().collect();
+    let is_evicted = |line: &&str| line.contains(": closed for a new connection: it had not joined, like ");
+    let (evicted, others): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(is_evicted);
+    assert!(evicted[0].starts_with(&line(&flood[0], "closed")), "{text}");
+    // Those that were left when the job had formed.
+    assert!(others.iter().all(|line| line.ends_with(": the job has all of its 2 clients")), "{text}");
+}
+
 /// Proves that a job forms while somebody of the same address keeps all places taken and opens again what is closed.
 #[test]
 fn job_forms_while_silent_connections_flood_the_server() {

@@ -110,6 +110,20 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     assert_eq!(watched.server.next_deadline(), Some(LIMITS.join_ms));
 }
 
+/// Proves that the oldest silent connection makes room when the driver can take no other, and that no client does.
+#[test]
+fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
+    let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
+    (0..3).for_each(|conn| watched.connect(0, conn));
+    watched.say(0, &joining(31));
+    assert!(watched.server.make_room());
+    assert!(watched.server.make_room());
+    assert!(!watched.server.make_room());
+    watched.drain();
+    let crowded = |strangers| Some(Fault::Crowded { strangers });
+    assert_eq!(watched.closed, [(1, crowded(2)), (2, crowded(1))]);
+}
+
 /// Proves that a source that opens connections without end evicts its own, whatever others do.
 #[test]
 fn flood_from_one_source_evicts_no_connection_of_another() {

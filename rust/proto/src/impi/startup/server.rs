@@ -211,11 +211,8 @@ impl Server {
         if self.phase != Phase::Gathering {
             return self.close(conn, Some(Fault::Full { clients: self.settings.clients }));
         }
-        let strangers = self.connections.values().filter(|connection| connection.is_stranger()).count();
-        if strangers >= strangers_max
-            && let Some(evicted) = self.evictable()
-        {
-            self.close(evicted, Some(Fault::Crowded { strangers }));
+        if self.strangers().count() >= strangers_max {
+            self.make_room();
         }
         let deadline_ms = now_ms.saturating_add(join_ms);
         let reader = Reader::new(CMD_LEN);
@@ -223,16 +220,29 @@ impl Server {
         self.connections.insert(conn, connection);
     }
 
+    /// Closes a connection that has not joined, for a new one that there is no room for; whether there was one.
+    pub fn make_room(&mut self) -> bool {
+        let Some(evicted) = self.evictable() else { return false };
+        let strangers = self.strangers().count();
+        self.close(evicted, Some(Fault::Crowded { strangers }));
+        true
+    }
+
     /// The connection to evict for a new one: of the source with the most strangers, the oldest that has sent nothing,
     /// else the oldest. A source that floods the server evicts its own connections.
     fn evictable(&self) -> Option<u64> {
-        let strangers = || self.connections.iter().filter(|(_, connection)| connection.is_stranger());
         let mut counts = BTreeMap::<u128, usize>::new();
-        strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
-        let rank = |(conn, connection): &(&u64, &Connection)| {
-            (counts[&connection.source], connection.is_silent(), Reverse(**conn))
+        self.strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
+        let rank = |(conn, connection): &(u64, &Connection)| {
+            (counts[&connection.source], connection.is_silent(), Reverse(*conn))
         };
-        strangers().max_by_key(rank).map(|(conn, _)| *conn)
+        self.strangers().max_by_key(rank).map(|(conn, _)| conn)
+    }
+
+    /// The connections that have not said their rank, with their numbers.
+    fn strangers(&self) -> impl Iterator<Item = (u64, &Connection)> {
+        let numbered = self.connections.iter().map(|(conn, connection)| (*conn, connection));
+        numbered.filter(|(_, connection)| connection.is_stranger())
     }
 
     /// Takes in octets of a connection, in any pieces.
