@@ -54,9 +54,10 @@ other at a startup server:
 Ranks of one site reach each other through shared memory, and those of other sites over TCP; with --transport tcp all do. \
 Each rank listens at an address that all others can reach: one of --address, or that from which this machine reaches the server. \
 Any but a loopback address needs a key, in IMPI_AUTH_KEY or a file that IMPI_AUTH_KEY_FILE names, the same for the server \
-and all sites (mpjdev impi-server --help); mpjdev's ranks prove to each other that they have it. The server may come up to \
-5 s later. A site joins once: Comm.init cannot be called again after Comm.finish. When all its ranks have ended well \
-that is said to the server; when the server or another site is lost, the job has failed.
+and all sites (mpjdev impi-server --help); mpjdev's ranks prove to each other that they have it. The server may start \
+later than a site, which tries to reach it for --connect-timeout. A site joins once: Comm.init cannot be called again after \
+Comm.finish. When all its ranks have ended well that is said to the server; when the server or another site is lost, the \
+job has failed.
 
 What a site announces is in its environment: IMPI_C_DATALEN (octets in a packet, at most), IMPI_H_ACKMARK and \
 IMPI_H_HIWATER (packets that are acknowledged together, and that are not), IMPI_COLL_XSIZE, IMPI_COLL_MAXLINEAR (must be \
@@ -150,7 +151,8 @@ pub struct Run {
     #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
     ports: Option<RangeInclusive<u16>>,
 
-    /// Seconds that ranks may take to make all their TCP connections when they know where all are [default: 30]
+    /// Seconds that ranks may take to make all their TCP connections when they know where all are, and a site to reach the
+    /// server [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
