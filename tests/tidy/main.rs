@@ -1,5 +1,6 @@
-//! The boundaries that ARCHITECTURE.md draws, checked against the sources.
+//! The boundaries that ARCHITECTURE.md draws and the texts that the manual lists, checked against the sources.
 #![forbid(unsafe_code)]
 
 mod dependencies;
 mod sources;
+mod troubleshooting;

@@ -18,14 +18,14 @@ pub(crate) fn read(path: &Path) -> String {
 }
 
 /// A file of the project, by its path from the root, and its text.
-struct Source {
-    path: String,
-    text: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl Source {
     /// The text before the unit tests.
-    fn without_tests(&self) -> &str {
+    pub(crate) fn without_tests(&self) -> &str {
         let ends = ["\n#[cfg(test)]", "\n#[cfg(all(test"].map(|mark| self.text.find(mark));
         let end = ends.into_iter().flatten().min().unwrap_or(self.text.len());
         &self.text[..end]
@@ -39,7 +39,7 @@ impl Source {
 }
 
 /// All files below a folder whose names end so.
-fn sources(folder: &str, extension: &str) -> Vec<Source> {
+pub(crate) fn sources(folder: &str, extension: &str) -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
     let mut folders = vec![root.join(folder)];
