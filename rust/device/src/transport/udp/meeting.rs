@@ -130,6 +130,16 @@ pub enum MeetingError {
         /// Where they were to go.
         to: SocketAddr,
     },
+    /// Datagrams arrive, and it has not said in time that it has no more to send.
+    #[error(
+        "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
+    )]
+    Unended {
+        /// The rank.
+        peer: u32,
+        /// Where it is.
+        address: IpAddr,
+    },
     /// It says something else than that datagrams have come, or no more leave.
     #[error("rank {peer} says {word:#04x} when datagrams are tried")]
     Word {
@@ -161,6 +171,7 @@ impl MeetingError {
             | MeetingError::Version { peer, .. }
             | MeetingError::Value { peer, .. }
             | MeetingError::Echo { peer, .. }
+            | MeetingError::Unended { peer, .. }
             | MeetingError::Word { peer, .. } => Some(*peer),
             _ => None,
         }
@@ -423,11 +434,8 @@ fn settle(
             }
             other.go_on(socket, port, now)?;
         }
-        let Some(first) = waiting.iter().find(|other| !other.echo.is_done()) else { return Ok(early) };
+        let Some(first) = waiting.iter().position(|other| !other.echo.is_done()) else { return Ok(early) };
         let left = deadline.saturating_duration_since(now);
-        if left.is_zero() {
-            return Err(first.is_late(port));
-        }
         let next = waiting.iter().filter_map(|other| other.echo.next_time()).min();
         let next = next.map_or(SLICE, |at| at.saturating_duration_since(now));
         let slice = Timespec::try_from(left.min(SLICE).min(next)).unwrap_or_default();
@@ -446,6 +454,10 @@ fn settle(
             }
         }
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        // What was said before the deadline counts, however late this rank reads it.
+        if left.is_zero() && !has_some[..waiting.len()].contains(&true) {
+            return Err(waiting[first].is_late(port));
+        }
         for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
             other.read(port)?;
         }
@@ -487,9 +499,12 @@ impl Other<'_> {
 
     /// There is no more time.
     fn is_late(&self, port: u16) -> MeetingError {
+        let (peer, address) = (self.rank, self.address.to_canonical());
         match self.len {
-            LEN => self.unheard(port, self.echo.is_unheard()),
-            _ => MeetingError::Silent { peer: self.rank, address: self.address.to_canonical() },
+            LEN if self.echo.is_unheard() => self.unheard(port, true),
+            LEN if self.echo.source().is_none() => self.unheard(port, false),
+            LEN => MeetingError::Unended { peer, address },
+            _ => MeetingError::Silent { peer, address },
         }
     }
 

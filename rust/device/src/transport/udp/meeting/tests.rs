@@ -135,6 +135,39 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     }
 }
 
+/// Datagrams that have arrived, in both directions, are not called lost at the deadline.
+#[test]
+fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
+    let [own, _theirs] = pair();
+    let sockets = [None, Some(own)];
+    let connection = sockets[1].as_ref().expect("a connection");
+    let own = Own { port: 4711, window: 9 };
+    let mut other = introduce(&meeting(0, &sockets, LONG), own, 1, connection).expect("sent");
+    assert!(matches!(other.is_late(4711), MeetingError::Silent { peer: 1, .. }));
+    let (socket, said) = peer_socket();
+    let to = socket.local_addr().expect("bound");
+    (other.octets, other.len) = (said.emit(), LEN);
+    let now = Instant::now();
+    other.go_on(&socket, 4711, now).expect("room");
+    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, to: named, .. } if named == to));
+    assert!(other.echo.take_word(echo::HEARD, now));
+    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, from, .. } if from == to));
+    other.echo.hear(to);
+    assert!(matches!(other.is_late(4711), MeetingError::Unended { peer: 1, .. }));
+    assert_eq!(other.is_late(4711).peer(), Some(1));
+}
+
+/// Proves that a rank that gets no processor before the deadline knows what was said before.
+#[test]
+fn words_before_the_deadline_count_behind_it() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let words = [&said.emit()[..], b"h"].concat();
+    let error = met_within(&words, Duration::ZERO).expect_err("no probe comes");
+    // This rank's datagrams do arrive.
+    assert!(matches!(error, MeetingError::Echo { peer: 1, from: named, .. } if named == from), "{error}");
+}
+
 fn introduction() -> Introduction {
     Introduction {
         port: 4711,
