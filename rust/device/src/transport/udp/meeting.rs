@@ -1,17 +1,9 @@
 //! What ranks tell each other before the first datagram, each pair over a connection on which both have proved who they are:
 //! the TCP exchange of 1997 (U-Net, and section "Setup" of `PROTOCOL.md`).
-//!
-//! ```text
-//! word 0   "mpjU"                 word 5   first sequence number of the sender's packets
-//! word 1   version                word 6   octets of a datagram that it takes at most
-//! word 2   its UDP port           word 7   packets that the reader may send ahead
-//! word 3   connection id of       word 8   microseconds that its acknowledgments may wait
-//! word 4   packets to the sender  word 9   1 if all packets are to have a checksum, else 0
-//! ```
-//!
-//! All are big-endian, 32 bits each.
 
 pub mod echo;
+mod error;
+mod introduction;
 pub mod relay;
 mod socket;
 
@@ -21,17 +13,15 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::layout::FULL_SEQUENCE_BITS;
-use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path};
-use mpjdev_proto::datagram::modern::time::Nanos;
-use mpjdev_proto::datagram::modern::windows::RECEIVE_WINDOW_MAX;
-use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 
 use self::echo::Echo;
+pub use self::error::MeetingError;
+use self::introduction::{Introduction, LEN, check_version};
 use self::relay::Relay;
 use super::ids::numbers;
 use super::probe::{self, Early};
@@ -39,18 +29,8 @@ use super::shortening::{LEN_SAFE, UDP_HEADER_LEN, len_within};
 use super::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use crate::waiting::Patience;
 
-/// What it begins with.
-const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
-/// The layout above, and that of the packets.
-const VERSION: u32 = 4;
-/// Octets.
-pub(super) const LEN: usize = 40;
-/// The largest of the numbers that go round.
-const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
 /// How often whoever waits is asked whether to go on.
 const SLICE: Duration = Duration::from_millis(20);
-/// An acknowledgment waits no longer than that, whoever says so.
-const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// Who meets.
 #[derive(Clone, Copy, Debug)]
@@ -71,179 +51,6 @@ pub struct Meeting<'a> {
     pub relay: Option<Relay>,
     /// When all must have said what they have to.
     pub deadline: Instant,
-}
-
-/// Why ranks cannot send each other datagrams.
-#[derive(Debug, thiserror::Error)]
-pub enum MeetingError {
-    /// It has not said anything in time.
-    #[error(
-        "rank {peer} at {address} has not said where its datagrams are to go; --connect-timeout gives it more time"
-    )]
-    Silent {
-        /// The rank.
-        peer: u32,
-        /// Where it is.
-        address: IpAddr,
-    },
-    /// It has gone.
-    #[error(
-        "rank {peer} has closed its connection before it has said where its datagrams are to go: {error}"
-    )]
-    Gone {
-        /// The rank.
-        peer: u32,
-        /// How.
-        error: io::Error,
-    },
-    /// Another program, or another version.
-    #[error(
-        "rank {peer} begins with {begin:08x?}, this rank with [{MAGIC:08x}, {VERSION:08x}]: all ranks need the same version of \
-         mpjdev"
-    )]
-    Version {
-        /// The rank.
-        peer: u32,
-        /// Its first two words.
-        begin: [u32; 2],
-    },
-    /// A number is not within its limits.
-    #[error("rank {peer} says that {field} is {value}")]
-    Value {
-        /// The rank.
-        peer: u32,
-        /// Which number.
-        field: &'static str,
-        /// What it is.
-        value: u32,
-    },
-    /// Datagrams do not arrive, though the ranks are connected.
-    #[error(
-        "rank {peer}: no datagram from {from} to {to} has arrived, though the ranks are connected over TCP: a firewall may drop UDP \
-         between these addresses and ports (--ports gives a range to let through); --transport tcp needs no UDP"
-    )]
-    Echo {
-        /// The rank.
-        peer: u32,
-        /// Where the datagrams left.
-        from: SocketAddr,
-        /// Where they were to go.
-        to: SocketAddr,
-    },
-    /// Datagrams arrive, and it has not said in time that it has no more to send.
-    #[error(
-        "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
-    )]
-    Unended {
-        /// The rank.
-        peer: u32,
-        /// Where it is.
-        address: IpAddr,
-    },
-    /// It says something else than that datagrams have come, or no more leave.
-    #[error("rank {peer} says {word:#04x} when datagrams are tried")]
-    Word {
-        /// The rank.
-        peer: u32,
-        /// What it says.
-        word: u8,
-    },
-    /// The waiting thread was interrupted.
-    #[error("interrupted while waiting for the other ranks")]
-    Interrupted,
-    /// The system refuses.
-    #[error("{what}: {error}")]
-    System {
-        /// What was to be done.
-        what: &'static str,
-        /// Why not.
-        error: io::Error,
-    },
-}
-
-impl MeetingError {
-    /// Who is to blame, if it is another rank.
-    #[must_use]
-    pub fn peer(&self) -> Option<u32> {
-        match self {
-            MeetingError::Silent { peer, .. }
-            | MeetingError::Gone { peer, .. }
-            | MeetingError::Version { peer, .. }
-            | MeetingError::Value { peer, .. }
-            | MeetingError::Echo { peer, .. }
-            | MeetingError::Unended { peer, .. }
-            | MeetingError::Word { peer, .. } => Some(*peer),
-            _ => None,
-        }
-    }
-}
-
-/// What one rank says to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Introduction {
-    pub(super) port: u16,
-    pub(super) connection: u64,
-    pub(super) first: FullSequence,
-    pub(super) datagram_len_max: usize,
-    pub(super) window: u16,
-    pub(super) max_ack_delay: Nanos,
-    pub(super) wants_checksums: bool,
-}
-
-impl Introduction {
-    pub(super) fn emit(&self) -> [u8; LEN] {
-        let numbers = [
-            MAGIC,
-            VERSION,
-            self.port.into(),
-            (self.connection >> 32) as u32,
-            self.connection as u32,
-            self.first.bits(),
-            u32::try_from(self.datagram_len_max).unwrap_or(u32::MAX),
-            self.window.into(),
-            u32::try_from(self.max_ack_delay / 1000).unwrap_or(u32::MAX),
-            self.wants_checksums.into(),
-        ];
-        let mut octets = [0; LEN];
-        for (place, number) in octets.as_chunks_mut().0.iter_mut().zip(numbers) {
-            *place = number.to_be_bytes();
-        }
-        octets
-    }
-
-    /// What `peer` says.
-    pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Introduction, MeetingError> {
-        let mut numbers = [0; LEN / 4];
-        for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
-            *number = u32::from_be_bytes(*octets);
-        }
-        let [magic, version, port, high, low, first, len, window, delay, checksums] = numbers;
-        check_version([magic, version], peer)?;
-        let within = |field, value: u32, min: u32, max: u32| {
-            let is_within = (min..=max).contains(&value);
-            if is_within { Ok(value) } else { Err(MeetingError::Value { peer, field, value }) }
-        };
-        within("its port", port, 1, u16::MAX.into())?;
-        let connection = u64::from(high) << 32 | u64::from(low);
-        within("the first sequence number", first, 0, SEQUENCE_MAX)?;
-        within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
-        within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
-        within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
-        within("whether packets have checksums", checksums, 0, 1)?;
-        Ok(Introduction {
-            port: port as u16,
-            connection,
-            first: FullSequence::of(first.into()),
-            datagram_len_max: len as usize,
-            window: window as u16,
-            max_ack_delay: Nanos::from(delay) * 1000,
-            wants_checksums: checksums == 1,
-        })
-    }
-}
-
-fn check_version(begin: [u32; 2], peer: u32) -> Result<(), MeetingError> {
-    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(MeetingError::Version { peer, begin }) }
 }
 
 /// One of the others, before it has said anything.

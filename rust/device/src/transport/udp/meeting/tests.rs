@@ -1,6 +1,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
+use mpjdev_proto::datagram::sequence::FullSequence;
+
 use super::*;
 use crate::waiting::Patient;
 

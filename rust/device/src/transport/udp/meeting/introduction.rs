@@ -1,0 +1,100 @@
+//! The introduction of a rank to another one: the first octets on their connection.
+//!
+//! ```text
+//! word 0   "mpjU"                 word 5   first sequence number of the sender's packets
+//! word 1   version                word 6   octets of a datagram that it takes at most
+//! word 2   its UDP port           word 7   packets that the reader may send ahead
+//! word 3   connection id of       word 8   microseconds that its acknowledgments may wait
+//! word 4   packets to the sender  word 9   1 if all packets are to have a checksum, else 0
+//! ```
+//!
+//! All are big-endian, 32 bits each.
+
+use std::time::Duration;
+
+use mpjdev_proto::datagram::layout::FULL_SEQUENCE_BITS;
+use mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN;
+use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::modern::windows::RECEIVE_WINDOW_MAX;
+use mpjdev_proto::datagram::sequence::FullSequence;
+
+use super::error::MeetingError;
+
+/// What it begins with.
+pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
+/// The layout above, and that of the packets.
+pub(super) const VERSION: u32 = 4;
+/// Octets.
+pub(super) const LEN: usize = 40;
+/// The largest of the numbers that go round.
+const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
+/// An acknowledgment waits no longer than that, whoever says so.
+const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// What one rank says to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Introduction {
+    pub(super) port: u16,
+    pub(super) connection: u64,
+    pub(super) first: FullSequence,
+    pub(super) datagram_len_max: usize,
+    pub(super) window: u16,
+    pub(super) max_ack_delay: Nanos,
+    pub(super) wants_checksums: bool,
+}
+
+impl Introduction {
+    pub(super) fn emit(&self) -> [u8; LEN] {
+        let numbers = [
+            MAGIC,
+            VERSION,
+            self.port.into(),
+            (self.connection >> 32) as u32,
+            self.connection as u32,
+            self.first.bits(),
+            u32::try_from(self.datagram_len_max).unwrap_or(u32::MAX),
+            self.window.into(),
+            u32::try_from(self.max_ack_delay / 1000).unwrap_or(u32::MAX),
+            self.wants_checksums.into(),
+        ];
+        let mut octets = [0; LEN];
+        for (place, number) in octets.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *place = number.to_be_bytes();
+        }
+        octets
+    }
+
+    /// What `peer` says.
+    pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Introduction, MeetingError> {
+        let mut numbers = [0; LEN / 4];
+        for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
+            *number = u32::from_be_bytes(*octets);
+        }
+        let [magic, version, port, high, low, first, len, window, delay, checksums] = numbers;
+        check_version([magic, version], peer)?;
+        let within = |field, value: u32, min: u32, max: u32| {
+            let is_within = (min..=max).contains(&value);
+            if is_within { Ok(value) } else { Err(MeetingError::Value { peer, field, value }) }
+        };
+        within("its port", port, 1, u16::MAX.into())?;
+        let connection = u64::from(high) << 32 | u64::from(low);
+        within("the first sequence number", first, 0, SEQUENCE_MAX)?;
+        within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
+        within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
+        within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
+        within("whether packets have checksums", checksums, 0, 1)?;
+        Ok(Introduction {
+            port: port as u16,
+            connection,
+            first: FullSequence::of(first.into()),
+            datagram_len_max: len as usize,
+            window: window as u16,
+            max_ack_delay: Nanos::from(delay) * 1000,
+            wants_checksums: checksums == 1,
+        })
+    }
+}
+
+pub(super) fn check_version(begin: [u32; 2], peer: u32) -> Result<(), MeetingError> {
+    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(MeetingError::Version { peer, begin }) }
+}
