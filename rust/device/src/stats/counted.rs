@@ -106,6 +106,8 @@ counted! {
     Grows data_copied_after,
     /// Packets that may be sent ahead.
     IsNow window,
+    /// Octets of the longest datagrams.
+    IsNow datagram_len,
     /// The smoothed round trip, in nanoseconds; 0 before any sample.
     IsNow round_trip_ns,
     /// How much it varies, in nanoseconds.

@@ -65,7 +65,7 @@ pub fn text(stats: &Stats) -> String {
 fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
     let sum = counted.sum();
     let Datagrams { messages_sent, messages_received, packets_sent, packets_received, .. } = sum;
-    let Datagrams { octets_sent, octets_received, acks, pure_acks, kept, .. } = sum;
+    let Datagrams { octets_sent, octets_received, datagram_len, acks, pure_acks, kept, .. } = sum;
     let Datagrams { acks_drained, acks_late, window_probes, .. } = sum;
     let Datagrams { retransmitted, spurious, probes, timeouts, cuts, undone_cuts, .. } = sum;
     let Datagrams { malformed, bad_checksums, unknown, duplicates, beyond_window, .. } = sum;
@@ -77,7 +77,7 @@ fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
     lines.extend([
         format!("messages     {messages_sent} sent, {messages_received} received"),
         format!("packets      {packets_sent} sent, {packets_received} received, {kept} of them ahead of their turn"),
-        format!("octets       {octets_sent} sent, {octets_received} received"),
+        format!("octets       {octets_sent} sent, {octets_received} received, in datagrams of {datagram_len} at most"),
         format!("acks         {acks} on packets with messages, {pure_acks} alone ({acks_drained} of them behind a drained socket, {acks_late} late, {window_probes} questions)"),
         format!("sent again   {retransmitted}, {spurious} of them for nothing, {probes} as questions; {timeouts} timeouts"),
         format!("congestion   {cuts} cuts, {undone_cuts} taken back"),

@@ -58,6 +58,7 @@ impl Side {
             data_received: self.tally.data_received,
             data_copied_after: self.tally.copied,
             window: self.connection.settings().send_window.into(),
+            datagram_len: self.connection.settings().datagram_len_max as u64,
             round_trip_ns: counters.smoothed_rtt,
             round_trip_variation_ns: counters.rtt_variation,
             ..Datagrams::default()

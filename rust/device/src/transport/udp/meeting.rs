@@ -13,13 +13,13 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 
-use self::echo::Echo;
+use self::echo::{Echo, Turn};
 pub use self::error::MeetingError;
 use self::introduction::{Introduction, LEN, check_version};
 use self::relay::Relay;
@@ -100,7 +100,7 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
     let early = settle(&mut others, &socket, meeting.deadline, patience)?;
     let mut members = vec![None; ranks];
     for other in others {
-        members[other.rank as usize] = Some(other.member()?);
+        members[other.rank as usize] = Some(other.member(port)?);
     }
     Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
 }
@@ -170,6 +170,7 @@ fn introduce<'a>(
         window: own.window,
         max_ack_delay: path.max_ack_delay,
         wants_checksums: meeting.terms.is_checked,
+        wants_proof: !is_here,
     };
     // Nothing has been sent on it yet, so there is room.
     match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
@@ -226,7 +227,7 @@ fn settle(
         let is_all = echo::drain(socket, &mut room, |from, octets| match probe::connection_of(octets) {
             Some(id) => {
                 let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
-                heard.for_each(|other| other.echo.hear(from));
+                heard.for_each(|other| other.echo.hear(from, octets.len()));
             }
             None if others.iter().any(|other| other.echo.source() == Some(from)) => {
                 echo::keep(&mut early, from, octets);
@@ -239,7 +240,7 @@ fn settle(
             if is_all && other.echo.is_deaf(now) {
                 return Err(other.unheard(port, false));
             }
-            other.go_on(socket, port, now)?;
+            other.go_on(socket, port, now, is_all)?;
         }
         let Some(first) = waiting.iter().position(|other| !other.echo.is_done()) else { return Ok(early) };
         let left = deadline.saturating_duration_since(now);
@@ -272,13 +273,31 @@ fn settle(
 }
 
 impl Other<'_> {
-    /// Sends and says what it is time for.
-    fn go_on(&mut self, socket: &UdpSocket, port: u16, now: Instant) -> Result<(), MeetingError> {
+    /// Sends and says what it is time for. `is_all`: the datagrams that had come by `now` were taken.
+    fn go_on(
+        &mut self,
+        socket: &UdpSocket,
+        port: u16,
+        now: Instant,
+        is_all: bool,
+    ) -> Result<(), MeetingError> {
         if self.len == LEN && !self.echo.has_begun() {
-            let Member { address, theirs, .. } = self.member()?;
-            self.echo.begin(address, theirs);
+            let told = Introduction::parse(&self.octets, self.rank)?;
+            let len = told.datagram_len_max.min(self.said.datagram_len_max);
+            let is_proved = told.wants_proof || self.said.wants_proof;
+            let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port));
+            self.echo.begin(to, told.connection, echo::lens(is_proved.then_some(len)));
         }
-        for word in self.echo.poll(now, socket) {
+        let Turn { probes, words } = self.echo.poll(now, is_all);
+        for len in probes {
+            let Some((to, theirs)) = self.echo.to() else { break };
+            // One that the system does not take is lost, as one that the network does not take. But it never takes one that is too long.
+            let sent = socket.send_to(&probe::emit(theirs, len), to);
+            if sent.is_err_and(|error| error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())) {
+                self.echo.refuse(len);
+            }
+        }
+        for word in words {
             match send(self.socket, &[word], SendFlags::NOSIGNAL) {
                 Ok(_) => {}
                 Err(error) => return Err(self.gone(port, error.into())),
@@ -287,11 +306,15 @@ impl Other<'_> {
         Ok(())
     }
 
+    /// Addresses of this rank and of the other one.
+    fn addresses(&self, port: u16) -> [SocketAddr; 2] {
+        let there = self.echo.to().map_or(SocketAddr::new(self.address, 0), |(to, _)| to);
+        [SocketAddr::new(self.here, port), SocketAddr::new(there.ip().to_canonical(), there.port())]
+    }
+
     /// Datagrams of this rank, or of the other one, do not arrive.
     fn unheard(&self, port: u16, are_ours: bool) -> MeetingError {
-        let here = SocketAddr::new(self.here, port);
-        let there = self.echo.to().unwrap_or(SocketAddr::new(self.address, 0));
-        let there = SocketAddr::new(there.ip().to_canonical(), there.port());
+        let [here, there] = self.addresses(port);
         let (from, to) = if are_ours { (here, there) } else { (there, here) };
         MeetingError::Echo { peer: self.rank, from, to }
     }
@@ -349,9 +372,24 @@ impl Other<'_> {
         }
     }
 
+    /// Octets of a datagram that arrive in both directions; `len` of them are wanted, and lengths were proved.
+    fn proved_len(&self, port: u16, len: usize) -> Result<usize, MeetingError> {
+        let [ours, theirs] = self.echo.proved().unwrap_or([len; 2]);
+        let [here, there] = self.addresses(port);
+        for (proved, from, to) in [(ours, here, there), (theirs, there, here)] {
+            if proved < DATAGRAM_LEN_MIN {
+                let len = len.min(LEN_SAFE);
+                return Err(MeetingError::Length { peer: self.rank, from, to, len });
+            }
+        }
+        Ok(len.min(ours).min(theirs))
+    }
+
     /// What it is to this rank, now that both have said everything.
-    fn member(&self) -> Result<Member, MeetingError> {
+    fn member(&self, port: u16) -> Result<Member, MeetingError> {
         let told = Introduction::parse(&self.octets, self.rank)?;
+        let wanted = told.datagram_len_max.min(self.said.datagram_len_max);
+        let is_proved = told.wants_proof || self.said.wants_proof;
         Ok(Member {
             address: self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port)),
             theirs: told.connection,
@@ -359,7 +397,7 @@ impl Other<'_> {
             first_theirs: told.first,
             first_ours: self.said.first,
             send_window: told.window,
-            datagram_len_max: told.datagram_len_max.min(self.said.datagram_len_max),
+            datagram_len_max: if is_proved { self.proved_len(port, wanted)? } else { wanted },
             // Who wants them has reasons that hold for both ways.
             is_checked: told.wants_checksums || self.said.wants_checksums,
             max_ack_delay: told.max_ack_delay,

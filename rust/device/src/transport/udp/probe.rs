@@ -1,36 +1,39 @@
-//! The probe: a datagram by which two ranks find out, before the first packet, that datagrams arrive (5.10).
+//! The probe: a datagram by which two ranks find out, before the first packet, that datagrams arrive, and how long ones (5.10, 5.2).
 //!
 //! A stranger cannot make one, since it names the connection. It may arrive after the first packets.
+//!
+//! ```text
+//! "mpjE", connection id 8, zeros: no packet begins like that
+//! ```
 
 use std::net::SocketAddr;
 
-/// What a probe begins with.
+/// What a probe begins with. As a header that is neither a message nor an acknowledgment.
 const MAGIC: [u8; 4] = *b"mpjE";
-/// Octets of a probe: shorter than any packet.
+/// Octets of the shortest probe: shorter than any packet.
 pub const LEN: usize = 12;
 
 /// A datagram that came before this rank was ready, and where it came from.
 pub type Early = (SocketAddr, Vec<u8>);
 
-/// The probe of a connection.
+/// The probe of a connection with so many octets.
 #[must_use]
-pub fn emit(connection: u64) -> [u8; LEN] {
-    let mut octets = [0; LEN];
-    octets[..4].copy_from_slice(&MAGIC);
-    octets[4..].copy_from_slice(&connection.to_be_bytes());
+pub fn emit(connection: u64, len: usize) -> Vec<u8> {
+    let mut octets = [&MAGIC[..], &connection.to_be_bytes()].concat();
+    octets.resize(len.max(LEN), 0);
     octets
 }
 
 /// Whether a datagram with these first octets is a probe.
 pub(super) fn is_probe(begin: [u8; 4], len: usize) -> bool {
-    len == LEN && begin == MAGIC
+    len >= LEN && begin == MAGIC
 }
 
 /// The connection that a probe names, if this is one.
 #[must_use]
 pub fn connection_of(octets: &[u8]) -> Option<u64> {
-    let (begin, id) = octets.split_first_chunk()?;
-    let id = id.try_into().ok().map(u64::from_be_bytes);
+    let (begin, rest) = octets.split_first_chunk()?;
+    let id = rest.first_chunk().copied().map(u64::from_be_bytes);
     id.filter(|_| is_probe(*begin, octets.len()))
 }
 
@@ -40,8 +43,13 @@ mod tests {
 
     #[test]
     fn probe_names_its_connection_and_nothing_else_is_one() {
-        assert_eq!(connection_of(&emit(0x1234_5678_9abc_def0)), Some(0x1234_5678_9abc_def0));
-        for other in [&b"mpjE1234567"[..], b"mpjE123456789", b"mpjU12345678", b""] {
+        for len in [LEN, LEN + 1, 1472] {
+            let probe = emit(0x1234_5678_9abc_def0, len);
+            assert_eq!((probe.len(), connection_of(&probe)), (len, Some(0x1234_5678_9abc_def0)));
+            // As the header of a packet it has neither a number nor an acknowledgment, and that is refused.
+            assert_eq!((probe[0] >> 7, probe[2] >> 7), (0, 0));
+        }
+        for other in [&b"mpjE1234567"[..], b"mpjU12345678", b"mpjU123456789", b"mpjE", b""] {
             assert_eq!(connection_of(other), None, "{other:?}");
         }
     }

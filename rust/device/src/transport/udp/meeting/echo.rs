@@ -1,51 +1,96 @@
-//! The echo of a pair of ranks: before the first packet, each of both finds out that datagrams arrive in both directions (5.10).
+//! The echo of a pair of ranks: before the first packet, each of both finds out that datagrams arrive in both directions (5.10), and how
+//! long they may be (5.2): some paths drop long datagrams without a word.
 //!
-//! Each rank sends probes until the other one says on their connection that one has come. A stranger cannot make a probe: it names
-//! the connection. Both say both words once, so nothing is left on the connection, and no probe leaves behind them.
+//! Each rank sends probes of several lengths until the other one says on their connection that the longest has come, or until that has
+//! failed several times. An answer is one octet, and only on the connection. A stranger cannot make a probe: it names the connection.
+//! Nothing is left on the connection afterwards, and no probe leaves any more.
 //!
 //! ```text
-//! probe, 12 octets     "mpjE", connection id 8: shorter than any packet
-//! on the connection    "h"  a probe of the reader has come
-//!                      "e"  no more probes leave
+//! on the connection    "0" ... "9"  a probe of the reader has come that is at least as long as the first, second ... of its lengths
+//!                      "d"          answers "e", unless "0" was said: no more of these
+//!                      "e"          no more probes leave
 //! ```
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::transport::udp::probe::{self, Early};
+use crate::transport::udp::shortening::LEN_SAFE;
 
 /// How long probes leave that nobody hears.
 pub const ECHO_TIME: Duration = Duration::from_secs(3);
-/// Probes that leave at least, also of a rank that gets no processor for that long.
-const PROBES_MIN: u32 = 16;
+/// Rounds of probes that leave at least, also of a rank that gets no processor for that long.
+const ROUNDS_MIN: u32 = 16;
 /// How long a probe may arrive after the word that it was the last one.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time between the first two probes. It doubles up to the second one.
+/// Time between the first two rounds. It doubles up to the second one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(160)];
+/// How long, and how many times, longer probes leave behind the word that a shorter one has come.
+const LONGER_TIME: Duration = Duration::from_secs(1);
+const LONGER_ROUNDS: u32 = 8;
+/// Octets of datagrams that paths take which do not take the longest: Ethernet with long frames, Ethernet, and tunnels in it.
+const LENS_SHORTER: [usize; 4] = [8968, 1472, 1368, LEN_SAFE];
 /// Datagrams of ranks that have left the meeting, kept for later at most; others leave again.
 const EARLY_MAX: usize = 1024;
-/// On the connection: a probe of the reader has come.
-pub(super) const HEARD: u8 = b'h';
+/// On the connection: a probe of the reader has come, as long as its longest ones.
+pub(super) const LONGEST: u8 = b'0';
+/// No more is said of the reader's probes.
+pub(super) const DONE: u8 = b'd';
 /// No more probes leave.
 pub(super) const ENDED: u8 = b'e';
 
-/// What is known of one pair.
+/// Lengths of probes, the longest first, where datagrams of `len` octets are wanted. Both ranks of a pair have the same. Where nothing
+/// is to be proved of lengths, it is the shortest one.
+pub(super) fn lens(len: Option<usize>) -> Vec<usize> {
+    let longer = len.into_iter().filter(|len| *len > probe::LEN);
+    let shorter = LENS_SHORTER.into_iter().filter(|shorter| len.is_some_and(|len| *shorter < len));
+    longer.chain(shorter).chain([probe::LEN]).collect()
+}
+
+/// What a rank is to do now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Octets of the probes that leave.
+    pub(super) probes: Vec<usize>,
+    /// What is said on the connection.
+    pub(super) words: Vec<u8>,
+}
+
+/// Where probes go, and what they are.
+#[derive(Debug)]
+struct Target {
+    address: SocketAddr,
+    /// The connection that they name.
+    theirs: u64,
+    /// Their octets, the longest first.
+    lens: Vec<usize>,
+}
+
+/// What is known of one pair. It reads no clock and has no socket.
 #[derive(Debug)]
 pub(super) struct Echo {
     /// In probes that come.
     ours: u64,
-    /// Where probes go, and in which connection's name; none before the peer has said it.
-    to: Option<(SocketAddr, u64)>,
+    /// None before the peer has said it.
+    target: Option<Target>,
     /// When the first probe left.
     begun: Option<Instant>,
     next_at: Option<Instant>,
     pause: Duration,
-    probes: u32,
-    /// Where a probe of the peer has come from.
-    heard: Option<SocketAddr>,
-    has_said_heard: bool,
+    rounds: u32,
+    /// Bit k: a probe of the k-th length has left, and the system has refused one.
+    sent: u16,
+    refused: u16,
+    /// Where the first probe of the peer came from, and the octets of the longest one.
+    heard: Option<(SocketAddr, usize)>,
+    /// Which length was said to have come, and that no other one is said.
+    said: Option<usize>,
+    has_said_done: bool,
     has_said_ended: bool,
-    is_heard: bool,
+    /// The longest of this rank's probes that has come, as the peer says; when it first said so, and in which round.
+    reached: Option<usize>,
+    reached_since: Option<(Instant, u32)>,
+    is_peer_done: bool,
     peer_ended_at: Option<Instant>,
 }
 
@@ -54,31 +99,36 @@ impl Echo {
     pub(super) fn new(ours: u64) -> Echo {
         Echo {
             ours,
-            to: None,
+            target: None,
             begun: None,
             next_at: None,
             pause: PAUSES[0],
-            probes: 0,
+            rounds: 0,
+            sent: 0,
+            refused: 0,
             heard: None,
-            has_said_heard: false,
+            said: None,
+            has_said_done: false,
             has_said_ended: false,
-            is_heard: false,
+            reached: None,
+            reached_since: None,
+            is_peer_done: false,
             peer_ended_at: None,
         }
     }
 
-    /// The peer has said where its datagrams are to go.
-    pub(super) fn begin(&mut self, to: SocketAddr, theirs: u64) {
-        self.to = Some((to, theirs));
+    /// The peer has said where its datagrams are to go; [`lens`] are tried.
+    pub(super) fn begin(&mut self, address: SocketAddr, theirs: u64, lens: Vec<usize>) {
+        self.target = Some(Target { address, theirs, lens });
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.to.is_some()
+        self.target.is_some()
     }
 
-    /// Where probes go.
-    pub(super) fn to(&self) -> Option<SocketAddr> {
-        self.to.map(|(to, _)| to)
+    /// Where probes go, and which connection they name.
+    pub(super) fn to(&self) -> Option<(SocketAddr, u64)> {
+        self.target.as_ref().map(|target| (target.address, target.theirs))
     }
 
     /// Whether no more probes leave.
@@ -91,25 +141,42 @@ impl Echo {
         self.ours
     }
 
-    /// A probe of the peer has come.
-    pub(super) fn hear(&mut self, from: SocketAddr) {
-        self.heard.get_or_insert(from);
+    /// A probe of the peer has come, with so many octets.
+    pub(super) fn hear(&mut self, from: SocketAddr, len: usize) {
+        let (_, longest) = self.heard.get_or_insert((from, len));
+        *longest = len.max(*longest);
+    }
+
+    /// The system does not let a probe with so many octets leave.
+    pub(super) fn refuse(&mut self, len: usize) {
+        let at = self.lens().iter().position(|other| *other == len);
+        let bit = at.map_or(0, |at| 1 << at);
+        self.sent &= !bit;
+        self.refused |= bit;
     }
 
     /// Where packets of the peer come from: behind a router that changes ports, or a socket of many addresses, that may be another
     /// address than the one it has said.
     pub(super) fn source(&self) -> Option<SocketAddr> {
-        self.heard
+        self.heard.map(|(from, _)| from)
     }
 
     /// Whether both have said everything.
     pub(super) fn is_done(&self) -> bool {
-        self.has_said_heard && self.has_said_ended && self.is_heard && self.peer_ended_at.is_some()
+        let is_told = self.said == Some(0) || self.has_said_done;
+        let has_answer = self.reached == Some(0) || self.is_peer_done;
+        is_told && has_answer && self.has_said_ended && self.peer_ended_at.is_some()
+    }
+
+    /// Octets of the longest probe of this rank that has come, and of the peer's.
+    pub(super) fn proved(&self) -> Option<[usize; 2]> {
+        let len = |at: Option<usize>| self.lens().get(at?).copied();
+        Some([len(self.reached)?, len(self.said)?])
     }
 
     /// Whether this rank's datagrams do not arrive, for all that it knows.
     pub(super) fn is_unheard(&self) -> bool {
-        self.probes > 0 && !self.is_heard
+        self.rounds > 0 && self.reached.is_none()
     }
 
     /// Whether the peer's datagrams do not arrive. All that had come by `now` was taken.
@@ -124,41 +191,100 @@ impl Echo {
         [self.next_at, grace].into_iter().flatten().min()
     }
 
-    /// A word of the peer; false if there is no such word, or not again.
+    /// A word of the peer; false if there is no such word, or not again, or if it is not true.
     pub(super) fn take_word(&mut self, word: u8, now: Instant) -> bool {
         match word {
-            HEARD if !self.is_heard => self.is_heard = true,
+            b'0'..=b'9' => return self.reach(usize::from(word - LONGEST), now),
+            DONE if self.has_said_ended && !self.is_peer_done && self.reached.is_some_and(|at| at > 0) => {
+                self.is_peer_done = true;
+            }
             ENDED if self.peer_ended_at.is_none() => self.peer_ended_at = Some(now),
             _ => return false,
         }
         true
     }
 
-    /// Sends a probe if it is time, and gives the words that are to be said now.
-    pub(super) fn poll(&mut self, now: Instant, socket: &UdpSocket) -> Vec<u8> {
-        let Some((to, theirs)) = self.to else { return Vec::new() };
-        let begun = *self.begun.get_or_insert(now);
-        let mut words = Vec::new();
-        if self.heard.is_some() && !self.has_said_heard {
-            self.has_said_heard = true;
-            words.push(HEARD);
+    /// A probe of this length has come; false if that cannot be.
+    fn reach(&mut self, at: usize, now: Instant) -> bool {
+        let is_longer = self.reached.is_none_or(|reached| at < reached);
+        if !is_longer || self.is_peer_done || self.sent >> at & 1 == 0 {
+            return false;
         }
+        self.reached = Some(at);
+        self.reached_since.get_or_insert((now, self.rounds));
+        true
+    }
+
+    /// What is to be done now. `is_all`: what had come by `now` was taken.
+    pub(super) fn poll(&mut self, now: Instant, is_all: bool) -> Turn {
+        let mut turn = Turn::default();
+        if self.target.is_none() {
+            return turn;
+        }
+        self.answer(is_all, &mut turn.words);
         if self.has_said_ended {
-            return words;
+            return turn;
         }
-        let has_tried = self.probes >= PROBES_MIN && now.saturating_duration_since(begun) >= ECHO_TIME;
-        if has_tried || self.is_heard {
+        if self.has_tried(now) {
             self.has_said_ended = true;
             self.next_at = None;
-            words.push(ENDED);
+            turn.words.push(ENDED);
         } else if self.next_at.is_none_or(|at| at <= now) {
-            // One that the system does not take is lost, as one that the network does not take.
-            let _ = socket.send_to(&probe::emit(theirs), to);
-            self.probes += 1;
+            turn.probes = self.round();
             self.next_at = Some(now + self.pause);
             self.pause = (2 * self.pause).min(PAUSES[1]);
         }
-        words
+        turn
+    }
+
+    /// Says of the peer's probes what has not been said.
+    fn answer(&mut self, is_all: bool, words: &mut Vec<u8>) {
+        if self.has_said_done {
+            return;
+        }
+        let longest = self.heard.and_then(|(_, len)| self.lens().iter().position(|other| *other <= len));
+        if let Some(at) = longest.filter(|at| self.said.is_none_or(|said| *at < said)) {
+            self.said = Some(at);
+            words.push(LONGEST + at as u8);
+        }
+        // A rank that was held up finds probes in its socket that came before the last word.
+        if self.peer_ended_at.is_some() && is_all && self.said.is_some_and(|said| said > 0) {
+            self.has_said_done = true;
+            words.push(DONE);
+        }
+    }
+
+    /// Whether nothing is to be found out any more.
+    fn has_tried(&mut self, now: Instant) -> bool {
+        let begun = *self.begun.get_or_insert(now);
+        let Some((since, round)) = self.reached_since else {
+            return self.rounds >= ROUNDS_MIN && now.saturating_duration_since(begun) >= ECHO_TIME;
+        };
+        let has_failed = self.rounds - round >= LONGER_ROUNDS
+            && now.saturating_duration_since(since) >= LONGER_TIME
+            && self.next_at.is_none_or(|at| at <= now);
+        has_failed || self.open().is_empty()
+    }
+
+    /// Which lengths may be found to arrive still.
+    fn open(&self) -> Vec<usize> {
+        let end = self.reached.unwrap_or(self.lens().len());
+        (0..end).filter(|at| self.refused >> at & 1 == 0).collect()
+    }
+
+    /// Lengths of the probes that leave now: at first the longest one alone, which mostly arrives.
+    fn round(&mut self) -> Vec<usize> {
+        let mut open = self.open();
+        if self.rounds == 0 {
+            open.truncate(1);
+        }
+        self.rounds += 1;
+        open.iter().for_each(|at| self.sent |= 1 << at);
+        open.into_iter().map(|at| self.lens()[at]).collect()
+    }
+
+    fn lens(&self) -> &[usize] {
+        self.target.as_ref().map_or(&[], |target| &target.lens)
     }
 }
 
@@ -179,71 +305,4 @@ pub(super) fn keep(early: &mut Vec<Early>, from: SocketAddr, octets: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    fn socket() -> (UdpSocket, SocketAddr) {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let address = socket.local_addr().expect("bound");
-        (socket, address)
-    }
-
-    /// However slow this rank is, and whatever the clock says.
-    #[test]
-    fn probes_end_when_heard_or_after_time_and_count() {
-        let (socket, to) = socket();
-        let start = Instant::now();
-        let mut echo = Echo::new(7);
-        assert!(echo.poll(start, &socket).is_empty() && echo.next_time().is_none(), "nobody to send to");
-        echo.begin(to, 8);
-        let late = start + ECHO_TIME;
-        assert!(echo.poll(start, &socket).is_empty());
-        let mut now = late;
-        for _ in 1..PROBES_MIN {
-            assert!(echo.poll(now, &socket).is_empty() && echo.is_unheard());
-            now = echo.next_time().expect("another one");
-        }
-        assert_eq!(echo.poll(now, &socket), [ENDED]);
-        assert!(echo.poll(now + ECHO_TIME, &socket).is_empty() && echo.next_time().is_none());
-        let mut heard = Echo::new(7);
-        heard.begin(to, 8);
-        assert!(heard.poll(start, &socket).is_empty());
-        assert!(
-            heard.take_word(HEARD, start) && !heard.take_word(HEARD, start) && !heard.take_word(b'x', start)
-        );
-        heard.hear(to);
-        assert_eq!(heard.poll(start, &socket), [HEARD, ENDED]);
-        assert!(!heard.is_done() && heard.take_word(ENDED, start) && heard.is_done());
-    }
-
-    /// What is left when the limit is reached may be the probe that is waited for.
-    #[test]
-    fn a_flood_is_taken_in_pieces() {
-        let (socket, to) = socket();
-        socket.set_nonblocking(true).expect("a socket");
-        let mut room = [0; probe::LEN];
-        assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
-        let mut taken = 0;
-        // Each datagram that is taken is followed by another one.
-        socket.send_to(&[1], to).expect("room");
-        let is_all = drain(&socket, &mut room, |from, _| {
-            taken += 1;
-            socket.send_to(&[1], from).expect("room");
-        });
-        assert!(!is_all && taken == EARLY_MAX);
-    }
-
-    /// A last probe may be slower than the word about it.
-    #[test]
-    fn pair_is_deaf_a_while_after_the_last_probe() {
-        let start = Instant::now();
-        let mut echo = Echo::new(7);
-        assert!(!echo.is_deaf(start + 100 * ECHO_TIME) && echo.take_word(ENDED, start));
-        assert!(!echo.is_deaf(start + GRACE / 2) && echo.is_deaf(start + GRACE));
-        assert_eq!(echo.next_time(), Some(start + GRACE));
-        echo.hear(socket().1);
-        assert!(!echo.is_deaf(start + 100 * ECHO_TIME));
-    }
-}
+mod tests;

@@ -62,6 +62,21 @@ pub enum MeetingError {
         /// Where they were to go.
         to: SocketAddr,
     },
+    /// Short datagrams arrive, and long ones do not.
+    #[error(
+        "rank {peer}: datagrams of {len} octets from {from} to {to} do not arrive, and short ones do: something on the path drops long \
+         ones without a word; --datagram-len makes them shorter"
+    )]
+    Length {
+        /// The rank.
+        peer: u32,
+        /// Where the datagrams left.
+        from: SocketAddr,
+        /// Where they were to go.
+        to: SocketAddr,
+        /// Octets of the shortest one that was lost each time.
+        len: usize,
+    },
     /// Datagrams arrive, and it has not said in time that it has no more to send.
     #[error(
         "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
@@ -103,6 +118,7 @@ impl MeetingError {
             | MeetingError::Version { peer, .. }
             | MeetingError::Value { peer, .. }
             | MeetingError::Echo { peer, .. }
+            | MeetingError::Length { peer, .. }
             | MeetingError::Unended { peer, .. }
             | MeetingError::Word { peer, .. } => Some(*peer),
             _ => None,

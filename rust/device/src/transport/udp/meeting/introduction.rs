@@ -6,6 +6,7 @@
 //! word 2   its UDP port           word 7   packets that the reader may send ahead
 //! word 3   connection id of       word 8   microseconds that its acknowledgments may wait
 //! word 4   packets to the sender  word 9   1 if all packets are to have a checksum, else 0
+//!                                 word 10  1 if the length of datagrams is to be proved, else 0
 //! ```
 //!
 //! All are big-endian, 32 bits each.
@@ -23,9 +24,9 @@ use super::error::MeetingError;
 /// What it begins with.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The layout above, and that of the packets.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 /// Octets.
-pub(super) const LEN: usize = 40;
+pub(super) const LEN: usize = 44;
 /// The largest of the numbers that go round.
 const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
 /// An acknowledgment waits no longer than that, whoever says so.
@@ -41,6 +42,8 @@ pub(super) struct Introduction {
     pub(super) window: u16,
     pub(super) max_ack_delay: Nanos,
     pub(super) wants_checksums: bool,
+    /// Whether the way to the reader may drop long datagrams without a word: it leaves the machine.
+    pub(super) wants_proof: bool,
 }
 
 impl Introduction {
@@ -56,6 +59,7 @@ impl Introduction {
             self.window.into(),
             u32::try_from(self.max_ack_delay / 1000).unwrap_or(u32::MAX),
             self.wants_checksums.into(),
+            self.wants_proof.into(),
         ];
         let mut octets = [0; LEN];
         for (place, number) in octets.as_chunks_mut().0.iter_mut().zip(numbers) {
@@ -70,7 +74,7 @@ impl Introduction {
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
             *number = u32::from_be_bytes(*octets);
         }
-        let [magic, version, port, high, low, first, len, window, delay, checksums] = numbers;
+        let [magic, version, port, high, low, first, len, window, delay, checksums, proof] = numbers;
         check_version([magic, version], peer)?;
         let within = |field, value: u32, min: u32, max: u32| {
             let is_within = (min..=max).contains(&value);
@@ -83,6 +87,7 @@ impl Introduction {
         within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
         within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
         within("whether packets have checksums", checksums, 0, 1)?;
+        within("whether the length of datagrams is to be proved", proof, 0, 1)?;
         Ok(Introduction {
             port: port as u16,
             connection,
@@ -91,6 +96,7 @@ impl Introduction {
             window: window as u16,
             max_ack_delay: Nanos::from(delay) * 1000,
             wants_checksums: checksums == 1,
+            wants_proof: proof == 1,
         })
     }
 }

@@ -54,7 +54,8 @@ fn met_within(said: &[u8], time: Duration) -> Result<Job, MeetingError> {
 struct Peer<'a> {
     socket: &'a UdpSocket,
     datagrams: &'a [&'a [u8]],
-    sends_probe: bool,
+    /// Octets of its probe, if it sends one.
+    probe_len: Option<usize>,
     words: &'a [u8],
 }
 
@@ -76,9 +77,8 @@ impl Peer<'_> {
     /// Answers what rank 0 has said on this connection, by datagrams to this port.
     fn play(&self, theirs: &OwnedFd, told: Introduction, port: u16) {
         let to = (Ipv4Addr::LOCALHOST, port);
-        if self.sends_probe {
-            let probe = [&b"mpjE"[..], &told.connection.to_be_bytes()].concat();
-            self.socket.send_to(&probe, to).expect("sent");
+        if let Some(len) = self.probe_len {
+            self.socket.send_to(&probe::emit(told.connection, len), to).expect("sent");
         }
         for datagram in self.datagrams {
             self.socket.send_to(datagram, to).expect("sent");
@@ -105,7 +105,8 @@ fn peer_socket() -> (UdpSocket, Introduction) {
 #[test]
 fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
     let (socket, said) = peer_socket();
-    let peer = Peer { socket: &socket, datagrams: &[b"one", b"another"], sends_probe: true, words: b"he" };
+    let peer =
+        Peer { socket: &socket, datagrams: &[b"one", b"another"], probe_len: Some(probe::LEN), words: b"0e" };
     let job = peer.met(said, LONG).expect("met");
     let from = socket.local_addr().expect("bound");
     assert_eq!(job.members[1].expect("a member").address, from);
@@ -119,7 +120,7 @@ fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
 fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
-    let peer = Peer { socket: &socket, datagrams: &[], sends_probe: false, words: b"he" };
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
     // None of the peer's, which says that no more come.
     let error = peer.met(said, LONG).expect_err("nothing has come");
     let MeetingError::Echo { peer: 1, from: named, to } = error else { panic!("{error}") };
@@ -128,13 +129,41 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
     assert!(text.contains(&to.to_string()), "{text}");
     // Of this rank's, the peer says nothing.
-    let unheard = Peer { sends_probe: true, words: b"e", ..peer };
+    let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
     let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
     assert!(matches!(error, MeetingError::Echo { peer: 1, to, .. } if to == from), "{error}");
-    for words in [&b"hh"[..], b"x", b"ee"] {
-        let error = Peer { sends_probe: true, words, ..peer }.met(said, LONG).expect_err("not such words");
+    for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee"] {
+        let error =
+            Peer { probe_len: Some(probe::LEN), words, ..peer }.met(said, LONG).expect_err("not such words");
         assert!(matches!(error, MeetingError::Word { peer: 1, .. }), "{error}");
     }
+}
+
+/// The peer takes this rank for one of another machine; its own longer probes are lost.
+#[test]
+fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let said = Introduction { wants_proof: true, ..said };
+    let met =
+        |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" }.met(said, LONG);
+    for (len, expected) in [(1472, 1472), (1400, 1368), (1368, 1368), (1200, 1200)] {
+        let job = met(len).expect("met");
+        assert_eq!(job.members[1].expect("a member").datagram_len_max, expected, "{len}");
+    }
+    let error = met(1199).expect_err("any path takes more");
+    assert!(
+        matches!(error, MeetingError::Length { peer: 1, from: named, len: 1200, .. } if named == from),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
+    // Less was asked for.
+    let said = Introduction { datagram_len_max: 800, ..said };
+    let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" };
+    assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
+    let error = peer(probe::LEN).met(said, LONG).expect_err("not as long as was asked for");
+    assert!(matches!(error, MeetingError::Length { peer: 1, len: 800, .. }), "{error}");
 }
 
 /// Datagrams that have arrived, in both directions, are not called lost at the deadline.
@@ -150,11 +179,11 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     let to = socket.local_addr().expect("bound");
     (other.octets, other.len) = (said.emit(), LEN);
     let now = Instant::now();
-    other.go_on(&socket, 4711, now).expect("room");
+    other.go_on(&socket, 4711, now, true).expect("room");
     assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, to: named, .. } if named == to));
-    assert!(other.echo.take_word(echo::HEARD, now));
+    assert!(other.echo.take_word(echo::LONGEST, now));
     assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, from, .. } if from == to));
-    other.echo.hear(to);
+    other.echo.hear(to, probe::LEN);
     assert!(matches!(other.is_late(4711), MeetingError::Unended { peer: 1, .. }));
     assert_eq!(other.is_late(4711).peer(), Some(1));
 }
@@ -164,7 +193,7 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
 fn words_before_the_deadline_count_behind_it() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
-    let words = [&said.emit()[..], b"h"].concat();
+    let words = [&said.emit()[..], b"0"].concat();
     let error = met_within(&words, Duration::ZERO).expect_err("no probe comes");
     // This rank's datagrams do arrive.
     assert!(matches!(error, MeetingError::Echo { peer: 1, from: named, .. } if named == from), "{error}");
@@ -179,6 +208,7 @@ fn introduction() -> Introduction {
         window: 9,
         max_ack_delay: 25_000_000,
         wants_checksums: true,
+        wants_proof: false,
     }
 }
 
@@ -186,7 +216,7 @@ fn introduction() -> Introduction {
 fn an_introduction_is_these_octets() {
     let octets = [
         b"mpjU".as_slice(),
-        &[0, 0, 0, 4],
+        &[0, 0, 0, 5],
         &[0, 0, 0x12, 0x67],
         &[0x12, 0x34, 0x56, 0x78],
         &[0xab, 0xcd, 0xef, 0x01],
@@ -195,6 +225,7 @@ fn an_introduction_is_these_octets() {
         &[0, 0, 0, 9],
         &[0, 0, 0x61, 0xa8],
         &[0, 0, 0, 1],
+        &[0, 0, 0, 0],
     ]
     .concat();
     assert_eq!(introduction().emit()[..], octets);
@@ -254,6 +285,11 @@ fn what_a_peer_cannot_say_is_named() {
     let error = met(&octets).expect_err("no yes and no no");
     let MeetingError::Value { field, value, .. } = error else { panic!("{error}") };
     assert_eq!((field, value), ("whether packets have checksums", 2));
+    octets[39..].copy_from_slice(&[1, 0, 0, 0, 2]);
+    let field = "whether the length of datagrams is to be proved";
+    assert!(
+        matches!(met(&octets), Err(MeetingError::Value { field: named, value: 2, .. }) if named == field)
+    );
     let mut octets = sound.emit();
     octets[20] = 0x80;
     assert!(matches!(met(&octets), Err(MeetingError::Value { field: "the first sequence number", .. })));
@@ -315,7 +351,7 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
     let [own, theirs] = pair();
     let (socket, said) = peer_socket();
     rustix::io::write(&theirs, &said.emit()).expect("sent");
-    let peer = Peer { socket: &socket, datagrams: &[], sends_probe: true, words: b"he" };
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(1472), words: b"0e" };
     let ((job, asked), told) = std::thread::scope(|scope| {
         let (peer, theirs) = (&peer, &theirs);
         let peer = scope.spawn(move || {

@@ -1,0 +1,345 @@
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use mpjdev_proto::datagram::network::{Impairment, Network};
+
+use super::*;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// Lengths where Ethernet is wanted.
+const ETHERNET: usize = 1472;
+
+fn address(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// An echo of connection 7 that sends to connection 8, and what it does first.
+fn begun(len: Option<usize>, start: Instant) -> (Echo, Turn) {
+    let mut echo = Echo::new(7);
+    echo.begin(address(8), 8, lens(len));
+    let turn = echo.poll(start, true);
+    (echo, turn)
+}
+
+fn turn(probes: &[usize], words: &[u8]) -> Turn {
+    Turn { probes: probes.to_vec(), words: words.to_vec() }
+}
+
+#[test]
+fn lengths_begin_with_the_wanted_one_and_end_with_the_shortest() {
+    assert_eq!(lens(None), [12]);
+    assert_eq!(lens(Some(8968)), [8968, 1472, 1368, 1200, 12]);
+    assert_eq!(lens(Some(ETHERNET)), [1472, 1368, 1200, 12]);
+    assert_eq!(lens(Some(1300)), [1300, 1200, 12]);
+    assert_eq!(lens(Some(1200)), [1200, 12]);
+    assert_eq!(lens(Some(76)), [76, 12]);
+    assert!(lens(Some(65504)).len() <= 10, "a digit names each");
+}
+
+/// However slow this rank is, and whatever the clock says.
+#[test]
+fn probes_end_when_heard_or_after_time_and_count() {
+    let start = Instant::now();
+    let mut echo = Echo::new(7);
+    assert_eq!(echo.poll(start, true), Turn::default(), "nobody to send to");
+    assert!(echo.next_time().is_none());
+    let (mut echo, first) = begun(None, start);
+    assert_eq!(first, turn(&[12], b""));
+    let mut now = start + ECHO_TIME;
+    for _ in 1..ROUNDS_MIN {
+        assert!(echo.poll(now, true) == turn(&[12], b"") && echo.is_unheard());
+        now = echo.next_time().expect("another one");
+    }
+    assert_eq!(echo.poll(now, true), turn(&[], b"e"));
+    assert_eq!(echo.poll(now + ECHO_TIME, true), Turn::default());
+    assert!(echo.next_time().is_none() && !echo.is_done());
+    let (mut heard, _) = begun(None, start);
+    assert!(heard.take_word(LONGEST, start));
+    heard.hear(address(8), probe::LEN);
+    assert_eq!(heard.poll(start, true), turn(&[], b"0e"));
+    assert!(!heard.is_done() && heard.take_word(ENDED, start) && heard.is_done());
+    assert_eq!(heard.proved(), Some([12, 12]));
+}
+
+/// The word about the longest probe is the last one: a path that takes it costs no time.
+#[test]
+fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
+    let start = Instant::now();
+    let (mut echo, first) = begun(Some(ETHERNET), start);
+    assert_eq!(first, turn(&[1472], b""));
+    assert!(echo.take_word(LONGEST, start));
+    echo.hear(address(8), ETHERNET);
+    assert_eq!(echo.poll(start, false), turn(&[], b"0e"));
+    assert!(echo.take_word(ENDED, start) && echo.is_done());
+    assert_eq!(echo.proved(), Some([1472, 1472]));
+    // Late ones change nothing.
+    echo.hear(address(9), probe::LEN);
+    assert!(echo.poll(start, true) == Turn::default() && echo.source() == Some(address(8)));
+}
+
+/// A single loss shortens nothing, and a rank that gets no processor does not either: rounds count, and time does.
+#[test]
+fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
+    let start = Instant::now();
+    let (mut echo, _) = begun(Some(ETHERNET), start);
+    assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
+    // Octets of 1200 at least.
+    assert!(echo.take_word(b'2', start));
+    let mut now = start + 100 * LONGER_TIME;
+    for _ in 0..LONGER_ROUNDS {
+        assert_eq!(echo.poll(now, true), turn(&[1472, 1368], b""));
+        assert_eq!(echo.poll(now, true), Turn::default(), "a round is no busy loop");
+        now = echo.next_time().expect("another one");
+    }
+    assert_eq!(echo.poll(now, true), turn(&[], b"e"));
+    assert!(echo.next_time().is_none());
+    assert!(
+        echo.take_word(DONE, now) && echo.take_word(ENDED, now) && !echo.is_done(),
+        "it has heard nothing"
+    );
+    echo.hear(address(8), 1368);
+    assert_eq!(echo.poll(now, true), turn(&[], b"1d"));
+    assert!(echo.is_done());
+    assert_eq!(echo.proved(), Some([1200, 1368]));
+}
+
+/// Rounds alone end nothing on a fast clock.
+#[test]
+fn longer_probes_leave_for_a_while() {
+    let start = Instant::now();
+    let (mut echo, _) = begun(Some(1200), start);
+    let _ = echo.poll(start + PAUSES[0], true);
+    assert!(echo.take_word(b'1', start + PAUSES[0]));
+    let mut now = start + PAUSES[0];
+    while echo.poll(now, true).words.is_empty() {
+        now = echo.next_time().expect("another one");
+    }
+    assert!(now - start >= LONGER_TIME && now - start <= 2 * LONGER_TIME, "{:?}", now - start);
+}
+
+/// The system knows that a length does not fit: nobody waits for it.
+#[test]
+fn refused_lengths_are_not_tried_again() {
+    let start = Instant::now();
+    let (mut echo, first) = begun(Some(8968), start);
+    assert_eq!(first.probes, [8968]);
+    echo.refuse(8968);
+    assert!(!echo.take_word(b'0', start), "it has not left");
+    let now = start + PAUSES[0];
+    assert_eq!(echo.poll(now, true).probes, [1472, 1368, 1200, 12]);
+    echo.refuse(1000);
+    assert!(echo.take_word(b'1', now));
+    assert_eq!(echo.poll(now, true), turn(&[], b"e"));
+}
+
+#[test]
+fn words_that_cannot_be_true_are_refused() {
+    let now = Instant::now();
+    let mut silent = Echo::new(7);
+    assert!(!silent.take_word(LONGEST, now), "no probe has left");
+    let (mut echo, _) = begun(Some(ETHERNET), now);
+    for word in [b'1', b'2', b'3', b'4', b'9', DONE, b'h', b'x', 0, 255] {
+        assert!(!echo.take_word(word, now), "{word}: such a probe has not left");
+    }
+    assert_eq!(echo.poll(now + PAUSES[0], true).probes.len(), 4);
+    assert!(!echo.take_word(b'4', now) && !echo.take_word(DONE, now));
+    assert!(echo.take_word(b'2', now) && !echo.take_word(b'2', now) && !echo.take_word(b'3', now));
+    assert!(!echo.take_word(DONE, now), "probes leave still");
+    assert!(echo.take_word(b'1', now) && echo.take_word(b'0', now) && !echo.take_word(b'0', now));
+    assert_eq!(echo.poll(now, true).words, b"e");
+    assert!(!echo.take_word(DONE, now), "the longest one has come");
+    assert!(echo.take_word(ENDED, now) && !echo.take_word(ENDED, now));
+}
+
+/// A rank that was held up has the probes in its socket, and reads the last word first.
+#[test]
+fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
+    let now = Instant::now();
+    let (mut echo, _) = begun(Some(ETHERNET), now);
+    echo.hear(address(8), probe::LEN);
+    assert_eq!(echo.poll(now, true).words, b"3");
+    assert!(echo.take_word(ENDED, now));
+    assert_eq!(echo.poll(now, false).words, b"", "there may be more");
+    echo.hear(address(8), ETHERNET);
+    assert_eq!(echo.poll(now, true).words, b"0");
+    assert_eq!(echo.poll(now, true).words, b"");
+}
+
+/// What is left when the limit is reached may be the probe that is waited for.
+#[test]
+fn a_flood_is_taken_in_pieces() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let to = socket.local_addr().expect("bound");
+    socket.set_nonblocking(true).expect("a socket");
+    let mut room = [0; probe::LEN];
+    assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
+    let mut taken = 0;
+    // Each datagram that is taken is followed by another one.
+    socket.send_to(&[1], to).expect("room");
+    let is_all = drain(&socket, &mut room, |from, _| {
+        taken += 1;
+        socket.send_to(&[1], from).expect("room");
+    });
+    assert!(!is_all && taken == EARLY_MAX);
+}
+
+/// A last probe may be slower than the word about it.
+#[test]
+fn pair_is_deaf_a_while_after_the_last_probe() {
+    let start = Instant::now();
+    let mut echo = Echo::new(7);
+    assert!(!echo.is_deaf(start + 100 * ECHO_TIME) && echo.take_word(ENDED, start));
+    assert!(!echo.is_deaf(start + GRACE / 2) && echo.is_deaf(start + GRACE));
+    assert_eq!(echo.next_time(), Some(start + GRACE));
+    echo.hear(address(8), probe::LEN);
+    assert!(!echo.is_deaf(start + 100 * ECHO_TIME));
+}
+
+/// Both ranks of a pair, the network between their sockets, and their connection.
+struct World {
+    start: Instant,
+    now: u64,
+    echoes: [Echo; 2],
+    /// From the echo with this index to the other one.
+    networks: [Network<Vec<u8>>; 2],
+    /// Words on the way, and when they arrive.
+    words: [VecDeque<(u64, u8)>; 2],
+    /// How long a word takes.
+    delay: u64,
+    /// Until when this one does nothing.
+    asleep_until: [u64; 2],
+    words_said: usize,
+    probes_sent: usize,
+}
+
+impl World {
+    /// Both want datagrams of `len` octets, and those of more than these come through in neither direction.
+    fn new(seed: u64, impairment: &str, len: usize, longest: [usize; 2]) -> World {
+        let impairment: Impairment = impairment.parse().expect("an impairment");
+        let delay = impairment.delay_ns;
+        let echo = |ours: u64, theirs: u64| {
+            let mut echo = Echo::new(ours);
+            echo.begin(address(theirs as u16), theirs, lens(Some(len)));
+            echo
+        };
+        let network = |k: u64, longest: usize| {
+            let mut network = Network::new(impairment, 2 * seed + k);
+            network.set_filter(move |_, octets: &Vec<u8>| octets.len() > longest);
+            network
+        };
+        World {
+            start: Instant::now(),
+            now: 0,
+            echoes: [echo(1, 2), echo(2, 1)],
+            networks: [network(0, longest[0]), network(1, longest[1])],
+            words: [VecDeque::new(), VecDeque::new()],
+            delay,
+            asleep_until: [0; 2],
+            words_said: 0,
+            probes_sent: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.start + Duration::from_nanos(self.now);
+        for k in [0, 1] {
+            if self.asleep_until[k] > self.now {
+                continue;
+            }
+            let echo = &mut self.echoes[k];
+            while let Some(octets) = self.networks[1 - k].poll_deliver(self.now) {
+                assert_eq!(probe::connection_of(&octets), Some(echo.ours()));
+                echo.hear(address(2 - k as u16), octets.len());
+            }
+            assert!(!echo.is_deaf(now), "a probe has come");
+            let turn = echo.poll(now, true);
+            for len in turn.probes {
+                let (_, theirs) = echo.to().expect("begun");
+                self.networks[k].send(self.now, len, probe::emit(theirs, len));
+                self.probes_sent += 1;
+            }
+            for word in turn.words {
+                self.words[k].push_back((self.now + self.delay, word));
+                self.words_said += 1;
+            }
+            while self.words[1 - k].front().is_some_and(|(at, _)| *at <= self.now) {
+                let (_, word) = self.words[1 - k].pop_front().expect("one");
+                assert!(!echo.is_done(), "nothing is said behind the end");
+                assert!(echo.take_word(word, now), "{word}");
+            }
+        }
+    }
+
+    /// Lengths that are proved, and after how many nanoseconds.
+    fn run(mut self) -> ([usize; 2], u64) {
+        while !self.echoes.iter().all(Echo::is_done) {
+            self.step();
+            self.now += MILLISECOND.as_nanos() as u64;
+            assert!(self.now < 60_000_000_000, "{:?}", self.echoes);
+        }
+        assert!(self.words.iter().all(VecDeque::is_empty), "words are left on the connection");
+        // An answer has one octet, and there are fewer answers than probes.
+        assert!(self.words_said <= self.probes_sent + 4, "{} {}", self.words_said, self.probes_sent);
+        let [one, other] = self.echoes.each_ref().map(|echo| echo.proved().expect("done"));
+        assert_eq!([one[0], one[1]], [other[1], other[0]], "both know the same");
+        (one, self.now)
+    }
+}
+
+/// Proves that loss, duplicates and reordering neither shorten a path nor keep a pair from its end.
+#[test]
+fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
+    for impairment in
+        ["", "delay=100ms", "delay=1ms,loss=20%,dup=20%,reorder=3", "delay=40ms,jitter=80ms,loss=10%"]
+    {
+        for seed in 0..200 {
+            let (proved, _) = World::new(seed, impairment, ETHERNET, [usize::MAX; 2]).run();
+            assert_eq!(proved, [ETHERNET; 2], "{impairment}, {seed}");
+        }
+    }
+}
+
+/// Proves that the longest of the lengths is found that come through in each direction, also under loss, within seconds.
+#[test]
+fn paths_that_drop_long_datagrams_are_proved_for_what_they_take() {
+    let cases = [
+        (1472, [1372, 1372], [1368, 1368]),
+        (1472, [1472, 1279], [1472, 1200]),
+        (8968, [1472, 9000], [1472, 8968]),
+        (1472, [1199, 1472], [12, 1472]),
+    ];
+    for impairment in ["delay=1ms", "delay=100ms", "delay=1ms,loss=10%,dup=10%,reorder=3"] {
+        for seed in 0..50 {
+            for (len, longest, expected) in cases {
+                let (proved, time) = World::new(seed, impairment, len, longest).run();
+                assert_eq!(proved, expected, "{impairment}, {seed}");
+                let limit = ECHO_TIME.as_nanos() as u64;
+                assert!(time < limit, "{impairment}, {seed}: {time} ns");
+            }
+        }
+    }
+}
+
+/// Proves that a rank that sleeps in the middle keeps the length that the path takes.
+#[test]
+fn ranks_that_get_no_processor_keep_the_longest() {
+    for at in 0..60 {
+        for k in [0, 1] {
+            let mut world = World::new(at, "delay=5ms,loss=30%", ETHERNET, [usize::MAX; 2]);
+            for _ in 0..at {
+                world.step();
+                world.now += MILLISECOND.as_nanos() as u64;
+            }
+            world.asleep_until[k] = world.now + 10_000_000_000;
+            assert_eq!(world.run().0, [ETHERNET; 2], "{at} ms, {k}");
+        }
+    }
+}
+
+/// Proves that an honest path costs the round trip, and nothing more.
+#[test]
+fn paths_without_loss_take_no_longer_than_their_words() {
+    let (_, time) = World::new(0, "delay=100ms", ETHERNET, [usize::MAX; 2]).run();
+    // A probe, the word about it, and that no more leave.
+    assert!((300_000_000..310_000_000).contains(&time), "{time} ns");
+}
