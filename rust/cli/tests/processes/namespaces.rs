@@ -130,8 +130,8 @@ impl Machines {
     }
 
     /// The hub is a router from now on, and its link to the second site takes packets of 1400 octets. It drops longer ones without a
-    /// word; the segment size of TCP connections between the sites is lowered, as routers of such links do it.
-    fn route_over_a_narrow_link(&self) -> Result<(), String> {
+    /// word; if it clamps, the segment size of TCP connections between the sites is lowered, as most routers of such links do it.
+    fn route_over_a_narrow_link(&self, clamps: bool) -> Result<(), String> {
         let hub = self.hub();
         let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
         for (site, address) in SITES.iter().enumerate() {
@@ -140,12 +140,48 @@ impl Machines {
             in_hub(&["route", "add", &format!("{address}/32"), "dev", &port, "src", SERVER])?;
             let all =
                 ["route", "replace", "198.18.0.0/24", "via", SERVER, "dev", "eth", "onlink", "src", address];
-            run("ip", &[&["-n", &machine], &all[..], &["advmss", "1300"]].concat())?;
+            let segments: &[&str] = if clamps { &["advmss", "1300"] } else { &[] };
+            run("ip", &[&["-n", &machine], &all[..], segments].concat())?;
         }
         run("ip", &["netns", "exec", &hub, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
-        in_hub(&["link", "set", &port(1), "mtu", "1400"])?;
+        self.narrow_port()?;
         // What the router itself would say is not sent.
         in_hub(&["rule", "add", "iif", "lo", "pref", "5", "blackhole"])
+    }
+
+    /// The hub's link to the second site takes packets of 1400 octets, and drops longer ones as frames, in both directions: nobody says so.
+    fn bridge_over_a_narrow_link(&self) -> Result<(), String> {
+        for site in 0..SITES.len() {
+            // Sites send no trains: the link would not look into them.
+            run("ip", &["-n", &self.site(site), "link", "set", "eth", "gso_max_segs", "1"])?;
+        }
+        self.narrow_port()
+    }
+
+    fn narrow_port(&self) -> Result<(), String> {
+        run("ip", &["-n", &self.hub(), "link", "set", &port(1), "mtu", "1400"])
+    }
+
+    /// A job with messages of up to a megabyte by datagrams, whose ranks all end well; its server is on the machine of the first site.
+    fn runs_by_datagrams(&self, options: &[&str]) {
+        let words = ["impi-server", "-server", "2", "--host", SITES[0], "--grace", "5"];
+        let mut server = Machines::start(&self.site(0), &words);
+        let address = server.line();
+        let options =
+            [&["--transport", "udp", "--silence", "30", "-x", "MPJDEV_STATS=json"], options].concat();
+        for (site, started) in (0..).zip(self.sites(&address, &options, "short-ring")) {
+            let (status, out, err) = started.ended();
+            let expected: Vec<String> =
+                (site * RANKS..(site + 1) * RANKS).map(|rank| format!("{rank}: done")).collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            assert_eq!((status, lines(&out)), (0, expected), "{options:?}: {err}");
+            assert_eq!(err.lines().count() as u32, RANKS, "statistics only: {err}");
+            // Of each rank about each of the other site.
+            let count = err.matches("\"datagram_len\":1368,").count() as u32;
+            assert_eq!(count, RANKS * RANKS, "{options:?}: {err}");
+        }
+        let (status, _, err) = server.ended();
+        assert_eq!((status, err.as_str()), (0, ""), "{options:?}");
     }
 
     /// Nothing comes through to, or from, this site from now on.
@@ -299,7 +335,7 @@ fn datagrams_become_as_short_as_the_way_does() {
 /// does not take, and does not say so, drops none of them.
 fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     let machines = Machines::new();
-    if let Err(why) = machines.route_over_a_narrow_link() {
+    if let Err(why) = machines.route_over_a_narrow_link(true) {
         skip(why);
     }
     let words = ["impi-server", "-server", "2", "--host", SITES[0], "--grace", "5"];
@@ -316,6 +352,23 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     }
     let (status, _, err) = server.ended();
     assert_eq!((status, err.as_str()), (0, ""));
+}
+
+/// A router or a bridge that drops long packets without a word, while TCP has segments of full length: ranks try out the length of their
+/// datagrams.
+fn datagrams_fit_a_path_that_only_their_loss_shows() {
+    type Narrow = fn(&Machines) -> Result<(), String>;
+    let ways: [Narrow; 2] =
+        [|machines| machines.route_over_a_narrow_link(false), Machines::bridge_over_a_narrow_link];
+    for narrow in ways {
+        let machines = Machines::new();
+        if let Err(why) = narrow(&machines) {
+            skip(why);
+        }
+        for options in [&[][..], &["--checksum"], &["--datagram-len", "1440"]] {
+            machines.runs_by_datagrams(options);
+        }
+    }
 }
 
 /// The hub has no default route.
@@ -344,6 +397,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "datagrams_fit_a_path_whose_router_drops_long_ones_silently",
         datagrams_fit_a_path_whose_router_drops_long_ones_silently,
     ),
+    ("datagrams_fit_a_path_that_only_their_loss_shows", datagrams_fit_a_path_that_only_their_loss_shows),
     (
         "finish_behind_a_cut_link_names_the_rank_and_the_octets",
         finish_behind_a_cut_link_names_the_rank_and_the_octets,
