@@ -6,8 +6,8 @@ use mpjdev_proto::impi::Dialect;
 
 /// Dissects a recording behind an octet of settings: dialect, form of the input, part, known terms.
 ///
-/// Promises: no panic; JSON is JSON; text and JSON have as many commands, packets, warnings and damages; nothing is placed
-/// outside the input.
+/// Promises: no panic; JSON is JSON; text and JSON have as many commands, packets, warnings and damages;
+/// nothing is placed outside the input.
 pub fn recording(input: &[u8]) {
     let Some((settings, input)) = input.split_first() else { return };
     let dialect = if settings & 1 == 0 { Dialect::Final } else { Dialect::Draft };

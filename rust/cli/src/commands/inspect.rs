@@ -17,8 +17,7 @@ use crate::inspect::{hex, json, text};
 /// Arguments of `mpjdev inspect`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Raw octets and hex text are told apart by what they are: input that is text throughout is hex, anything else is \
-raw. A message starts with octet 0 or 1, which no text contains.
+Input that is text throughout is hex text, anything else is raw octets. A message starts with octet 0 or 1, which no text contains.
 
 Hex text is pairs of hexadecimal digits, with or without white space and commas between them and 0x before them. \
 From '#' or '|' to the end of the line is comment, and a word that ends in ':' at the start of a line is an \
@@ -47,11 +46,11 @@ that they begin. Where a direction stops making sense the item is
 Exit status: 0 a sound message, 1 a damaged one, or IMPI with warnings, 2 the input cannot be read or the command \
 line is wrong.")]
 pub struct Inspect {
-    /// What to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// What the input is
+    /// Form of the input
     #[arg(long, value_enum, default_value_t = Input::Auto)]
     input: Input,
 
@@ -106,11 +105,11 @@ enum Format {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Input {
-    /// Find out
+    /// Text is hex, anything else is raw
     Auto,
-    /// The octets themselves
+    /// Raw octets
     Raw,
-    /// Hexadecimal digits
+    /// Hexadecimal text
     Hex,
 }
 

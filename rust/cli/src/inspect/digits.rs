@@ -2,8 +2,8 @@
 
 use super::input::InputError;
 
-/// A reader of hex text: pairs of digits, with or without white space and commas between them and `0x` before them. A
-/// comment begins with `#` or `|`. A line may begin with an offset.
+/// A reader of hex text: pairs of digits, with or without white space and commas between them and `0x` before
+/// them. A comment begins with `#` or `|`. A line may begin with an offset.
 #[derive(Debug, Default)]
 pub(crate) struct Digits {
     /// The number of the last line, from 1.
@@ -70,8 +70,8 @@ fn is_character(octet: u8) -> bool {
     octet & 0xc0 != 0x80
 }
 
-/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which would pass for four octets, and
-/// the octets as text between bars.
+/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which would pass for
+/// four octets, and the octets as text between bars.
 fn is_canonical(line: &[u8]) -> bool {
     let offset_len = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());
     offset_len == 8 && line[8..].starts_with(b"  ") && line.trim_ascii_end().ends_with(b"|")

@@ -1,7 +1,7 @@
-//! Finds out what octets mean as a message, as far as they mean anything.
+//! Explanation of the octets of a message, as far as they make sense.
 //!
-//! Nothing is copied and nothing grows with the input: sections are found while they are shown. The walk goes by
-//! offset, so the damage that is told is the first one.
+//! Sections are found while they are shown, so nothing is copied and memory does not grow with the input. The
+//! walk goes by offset, so the damage that is reported is the first.
 
 use mpjdev_buffer::layout::{
     MESSAGE_OVERHEAD, PAIR_FIELD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, SECTION_HEADER_LEN,
@@ -10,21 +10,21 @@ use mpjdev_buffer::{BufferError, Damage, Encoding, PrimaryHeader, SecondaryHeade
 
 use crate::inspect::value::Value;
 
-/// What every Java serialization stream begins with: magic number and version.
+/// The first octets of every Java serialization stream: magic number and version.
 pub const STREAM_START: [u8; 4] = [0xac, 0xed, 0x00, 0x05];
 /// The unused octets of primary and section headers.
 const UNUSED: std::ops::Range<usize> = 1..4;
 
-/// What is wrong, and where.
+/// Damage and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Octets from the start.
     pub offset: u64,
-    /// What is wrong.
+    /// The damage.
     pub damage: Damage,
 }
 
-/// Octets and what is known about them.
+/// Octets and their meaning as a message.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
     octets: &'a [u8],
@@ -35,7 +35,7 @@ pub struct Explanation<'a> {
     error: Option<Fault>,
 }
 
-/// A section, or what there is of it.
+/// A section, perhaps cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// Its number, from 0.
@@ -58,7 +58,7 @@ pub struct Section<'a> {
 pub struct Secondary<'a> {
     /// Offset of the header.
     pub offset: usize,
-    /// s.
+    /// Octets of the payload, by the header.
     pub len: usize,
     /// The octets of the header.
     pub head: &'a [u8],
@@ -91,7 +91,7 @@ impl<'a> Explanation<'a> {
         self.encoding
     }
 
-    /// p, if there is a sound primary header.
+    /// Octets of the primary payload, if the primary header is sound.
     pub fn primary_len(&self) -> Option<usize> {
         self.primary_len
     }
@@ -101,12 +101,12 @@ impl<'a> Explanation<'a> {
         self.secondary.as_ref()
     }
 
-    /// The first thing that is wrong, if anything is.
+    /// The first damage, if there is any.
     pub fn error(&self) -> Option<Fault> {
         self.error
     }
 
-    /// Number of sections that can be understood, the last one perhaps in part.
+    /// Number of sections before the first damaged header. The last one may be cut.
     pub fn section_count(&self) -> usize {
         self.section_count
     }
@@ -116,7 +116,7 @@ impl<'a> Explanation<'a> {
         PRIMARY_HEADER_LEN + self.primary_len.unwrap_or(0)
     }
 
-    /// The sections that can be understood, in order.
+    /// The sections before the first damaged header, in order.
     pub fn sections(&self) -> Sections<'a> {
         // Without a known length there is no section either: the walk ends where it begins.
         let encoding = self.encoding.unwrap_or(Encoding::NATIVE);
@@ -130,7 +130,7 @@ impl<'a> Explanation<'a> {
         unused.iter().any(|&octet| octet != 0).then_some((UNUSED.start, unused))
     }
 
-    /// What is odd about the message as a whole, though not wrong.
+    /// An oddity of the whole message that is no damage.
     pub fn oddity(&self) -> Option<&'static str> {
         let secondary = self.secondary?;
         if self.error.is_some() {
@@ -183,7 +183,7 @@ impl<'a> Explanation<'a> {
     }
 }
 
-/// Iterator over the sections that can be understood; ends before a damaged one.
+/// Iterator over the sections; ends before a damaged one.
 #[derive(Clone, Debug)]
 pub struct Sections<'a> {
     octets: &'a [u8],
@@ -238,7 +238,7 @@ impl<'a> Section<'a> {
     /// The elements whose octets are there, in order; none for objects.
     pub fn values(&self) -> impl Iterator<Item = Value> + use<'a> {
         let (element, encoding) = (self.header.element, self.encoding);
-        // A section of objects has no octets to cut, whatever the size of a piece.
+        // A section of objects has no octets; its pieces only need a size above 0.
         self.data.chunks_exact(element.size().max(1)).map(move |e| Value::decode(e, element, encoding))
     }
 
@@ -255,7 +255,7 @@ impl<'a> Section<'a> {
         self.offset + SECTION_HEADER_LEN
     }
 
-    /// What a reader ignores or corrects, in order of offset: each remark names its offset.
+    /// Octets that a reader ignores or corrects, in order of offset. Each remark names its offset.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let unused = &self.head[UNUSED];
@@ -288,7 +288,7 @@ impl Secondary<'_> {
         self.payload.starts_with(&STREAM_START)
     }
 
-    /// A remark when the unused octets are not zero.
+    /// A remark if the unused octets are not zero.
     pub fn remark(&self) -> Option<String> {
         let unused = &self.head[PAIR_FIELD];
         let what = "unused octets (or a pairing number)";
@@ -296,7 +296,7 @@ impl Secondary<'_> {
     }
 }
 
-/// The remark that octets a writer should leave zero are not.
+/// The remark on octets that a writer leaves zero.
 pub fn not_zero(what: &str, offset: usize, octets: &[u8]) -> String {
     let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     format!("{what} at {offset} not zero: {}", octets.join(" "))
@@ -311,7 +311,7 @@ fn short(have: usize, need: usize) -> Fault {
     fault(Damage::Short { have: have as u64, need: need as u64 }, have)
 }
 
-/// The fault that the engine would report for this damage at this place.
+/// The fault that a reader of messages reports for this damage at this place.
 fn fault(damage: Damage, at: usize) -> Fault {
     match damage.at(at) {
         BufferError::Damaged { offset, damage } => Fault { offset, damage },

@@ -1,6 +1,6 @@
-//! The explanation as a dump of all octets, eight to a line, with what they mean beside them.
+//! An annotated dump of a message: eight octets a line, with their meaning beside them.
 //!
-//! The output is hex text that `inspect` reads again.
+//! The output is hex text that `inspect` reads.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ const DIGITS: [u8; 16] = *b"0123456789abcdef";
 /// # Errors
 /// Those of the writer.
 pub fn write(out: impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
-    Dump { out, explanation, at: 0, told: false }.write()
+    Dump { out, explanation, at: 0, is_damage_written: false }.write()
 }
 
 struct Dump<'a, W> {
@@ -26,11 +26,10 @@ struct Dump<'a, W> {
     explanation: &'a Explanation<'a>,
     /// Octets written so far.
     at: usize,
-    /// Whether the damage has been told.
-    told: bool,
+    is_damage_written: bool,
 }
 
-/// Says so when octets 1 to 3 of a header, which mean nothing, are not as we write them.
+/// A note if octets 1 to 3 of a header, which are unused, are not zero.
 fn unused(head: &[u8]) -> &'static str {
     if head.iter().skip(1).take(3).all(|&octet| octet == 0) { "" } else { ", unused octets not zero" }
 }
@@ -55,7 +54,7 @@ impl<W: Write> Dump<'_, W> {
             self.secondary(secondary)?;
         }
         self.plain(octets.len())?;
-        self.tell(usize::MAX)
+        self.write_damage(usize::MAX)
     }
 
     fn section(&mut self, section: &Section<'_>) -> io::Result<()> {
@@ -99,7 +98,7 @@ impl<W: Write> Dump<'_, W> {
         Ok(())
     }
 
-    /// The octets up to `end`, which mean nothing that is known.
+    /// The octets up to `end`, without a meaning.
     fn plain(&mut self, end: usize) -> io::Result<()> {
         while self.at < end {
             let row_end = end.min(self.at + ROW);
@@ -109,8 +108,8 @@ impl<W: Write> Dump<'_, W> {
     }
 
     fn row(&mut self, octets: &[u8], note: &str) -> io::Result<()> {
-        self.tell(self.at + octets.len())?;
-        // By hand: a dump has millions of octets, and formatting each takes ten times as long.
+        self.write_damage(self.at + octets.len())?;
+        // A dump has millions of octets, and write! takes ten times as long for each.
         let mut digits = [b' '; 3 * ROW];
         for (place, octet) in digits.chunks_exact_mut(3).zip(octets) {
             place[1] = DIGITS[usize::from(octet >> 4)];
@@ -124,11 +123,11 @@ impl<W: Write> Dump<'_, W> {
         writeln!(self.out, "{mark}{note}")
     }
 
-    /// Tells the damage once, before the line that reaches beyond its offset.
-    fn tell(&mut self, end: usize) -> io::Result<()> {
+    /// Writes the damage once, before the line that reaches beyond its offset.
+    fn write_damage(&mut self, end: usize) -> io::Result<()> {
         match self.explanation.error() {
-            Some(fault) if !self.told && fault.offset < end as u64 => {
-                self.told = true;
+            Some(fault) if !self.is_damage_written && fault.offset < end as u64 => {
+                self.is_damage_written = true;
                 writeln!(self.out, "# damaged at offset {}: {}", fault.offset, fault.damage)
             }
             _ => Ok(()),

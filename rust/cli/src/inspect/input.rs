@@ -17,7 +17,7 @@ pub const RECORDING_MAX: u64 = 1 << 30;
 pub enum Kind {
     /// Hex text if it is text throughout, else raw octets.
     Auto,
-    /// The octets themselves.
+    /// Raw octets.
     Raw,
     /// Hexadecimal digits.
     Hex,
@@ -89,12 +89,12 @@ pub fn read(reader: impl Read, expected_len: u64, max: u64) -> Result<Vec<u8>, I
 /// The octets of an input.
 ///
 /// # Errors
-/// Hex text was asked for or found, and it is not that.
+/// Hex text that is damaged.
 pub fn decode(input: Vec<u8>, kind: Kind) -> Result<Vec<u8>, InputError> {
     if !is_hex(&input, kind) {
         return Ok(input);
     }
-    // Two digits an octet at least: never more than the input.
+    // An octet has two digits or more, so the capacity suffices.
     let mut octets = Vec::with_capacity(input.len() / 2);
     let mut digits = Digits::default();
     for line in without_mark(&input).split(|octet| *octet == b'\n') {
@@ -117,8 +117,8 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }
 
-/// Whether these octets are text throughout: no control characters but white space. The first octet of a message
-/// is 0 or 1, so a message never is.
+/// Whether these octets are text throughout: no control characters but white space. The first octet of a
+/// message is 0 or 1, so a message never is.
 fn is_text(input: &[u8]) -> bool {
     let control = |octet: &u8| octet.is_ascii_control() && !octet.is_ascii_whitespace();
     !input.is_empty() && !input.iter().any(control) && std::str::from_utf8(input).is_ok()

@@ -2,8 +2,8 @@
 //!
 //! `{"encoding":"big|little","primary_len":n,"sections":[{"type":"int","count":3,"values":[..]}],"secondary_len":n}`
 //!
-//! A damaged message has `"error":{"offset":n,"message":".."}` at the end and lacks what is not known. Values are written
-//! while they are decoded, so the output takes no memory.
+//! A damaged message has `"error":{"offset":n,"message":".."}` at the end and lacks what is not known. Values
+//! are written while they are decoded, so the output takes no memory.
 
 use std::io::{self, Write};
 

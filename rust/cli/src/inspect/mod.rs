@@ -1,5 +1,5 @@
-//! Explanations of messages, and in [`impi`] dissection of IMPI recordings. Pure: octets in, text or JSON out, however damaged
-//! they are.
+//! Explanations of messages, and in [`impi`] dissection of IMPI recordings. Pure: octets in, text or JSON
+//! out, however damaged they are.
 
 mod digits;
 pub mod explain;

@@ -1,4 +1,4 @@
-//! The explanation for people: one line for each part, remarks under what they are about.
+//! A message as text: one line for each part, and remarks below it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use mpjdev_buffer::Type;
 
 use crate::inspect::explain::{Explanation, Secondary, Section, not_zero};
 
-/// How much to show.
+/// Limits of the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Sections.
@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What fits a screen.
+    /// A screen full.
     pub const FEW: Limits = Limits { sections: 40, values: 10 };
     /// Everything.
     pub const NONE: Limits = Limits { sections: usize::MAX, values: usize::MAX };

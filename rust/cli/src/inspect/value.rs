@@ -1,4 +1,4 @@
-//! One element of a section, as it is shown.
+//! One element of a section, as text and as JSON.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ fn non_finite(value: f64) -> &'static str {
     }
 }
 
-/// For people: numbers, and a NaN that is not the usual one with its bit pattern.
+/// Text: numbers; a NaN other than the usual one has its bit pattern.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -71,7 +71,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// For programs: JSON has no numbers that are not finite, so these are strings.
+/// JSON has no numbers that are not finite, so these are strings.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {

@@ -29,7 +29,8 @@ in all      8 packets, 0 warnings
     );
 }
 
-/// Proves that a capture of start-up and packets is shown whole, and that start-up states the terms of the packets.
+/// Proves that a capture of start-up and packets is shown whole, and that start-up states the terms of the
+/// packets.
 #[test]
 fn start_up_states_the_terms_of_the_packets() {
     let found = json(read("impi-captures/flow.txt").as_bytes(), speaking(Dialect::Final));
@@ -86,7 +87,8 @@ fn one_part_of_a_capture_can_be_shown() {
     assert_eq!((&found["commands"], &found["packets"]), (&json!(70), &json!(0)));
 }
 
-/// Proves that the options state terms, that they precede those of start-up, and that without either none are made up.
+/// Proves that the options state terms, that they precede those of start-up, and that without either none are
+/// made up.
 #[test]
 fn terms_may_be_given() {
     let packets = read("impi-many.hex");

@@ -50,7 +50,8 @@ fn exit_statuses_name_the_outcome() {
     assert!(status == 2 && err.contains("startup, packets"), "{err}");
 }
 
-/// Proves that each option has its effect: part, dialect, form of input, format, terms. The old --hiwater has none.
+/// Proves that each option has its effect: part, dialect, form of input, format, terms. The old --hiwater has
+/// none.
 #[test]
 fn options_have_their_effect() {
     let capture = golden("impi-captures/flow.txt");

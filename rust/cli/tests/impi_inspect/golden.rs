@@ -92,7 +92,8 @@ fn captured_packets_have_no_warnings() {
     assert_eq!(captured, 6);
 }
 
-/// Proves that fields without a meaning in their type are apart from the others: LAM fills them with nonsense.
+/// Proves that fields without a meaning in their type are apart from the others: LAM fills them with
+/// nonsense.
 #[test]
 fn fields_without_a_meaning_are_ignored() {
     let object = json(read("impi-long.hex").as_bytes(), speaking(Dialect::Final));

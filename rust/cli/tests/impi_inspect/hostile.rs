@@ -36,8 +36,8 @@ fn dissected(octets: &[u8], options: Options) -> serde_json::Value {
     json
 }
 
-/// Proves that every truncation of every vector is dissected up to its end, and that it is damaged unless it is cut between
-/// two units.
+/// Proves that every truncation of every vector is dissected up to its end, and that it is damaged unless it
+/// is cut between two units.
 #[test]
 fn every_truncation_is_dissected_up_to_its_end() {
     for (name, whole, dialect) in vectors() {

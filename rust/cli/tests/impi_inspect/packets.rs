@@ -163,7 +163,8 @@ fn carrying(data: &[u8], msglen: usize) -> Vec<u8> {
     [&stream(&[packet])[..128], data].concat()
 }
 
-/// Proves that an mpjdev message is recognised in the data if it is whole, split or cut, and that other octets are not.
+/// Proves that an mpjdev message is recognised in the data if it is whole, split or cut, and that other
+/// octets are not.
 #[test]
 fn mpjdev_messages_are_recognised_in_data() {
     let message = octets("example-le.hex");
@@ -223,8 +224,8 @@ fn opening(nonce: u8, proof: u8) -> [Vec<u8>; 2] {
     [[&b"mpjmesh\x01"[..], &[nonce; 16]].concat(), vec![proof; 32]]
 }
 
-/// Proves that greetings and proofs of mpjdev hosts are recognised in one direction and in both, that a refusal has a warning,
-/// and that no nonce or proof is shown.
+/// Proves that greetings and proofs of mpjdev hosts are recognised in one direction and in both, that a
+/// refusal has a warning, and that no nonce or proof is shown.
 #[test]
 fn mpjdev_hosts_open_with_greetings_and_proofs() {
     let [greeting, proof] = opening(0xab, 0xcd);

@@ -102,7 +102,8 @@ fn commands_that_violate_the_protocol_are_warned_of() {
     }
 }
 
-/// Proves that a method that does not exist, or with a wrong length, is warned of, and that methods have names.
+/// Proves that a method that does not exist, or with a wrong length, is warned of, and that methods have
+/// names.
 #[test]
 fn methods_that_do_not_fit_are_warned_of() {
     let found = |which: u32, len: u32| {

@@ -71,7 +71,8 @@ pub(super) fn line(text: &str) -> Option<Line<'_>> {
     }
 }
 
-/// Reads a comment of hex text, such as `# client 0 to server`, `# host 1 to host 0: DataSync; its data are left out`.
+/// Reads a comment of hex text, such as `# client 0 to server`, `# host 1 to host 0: DataSync; its data are
+/// left out`.
 pub(super) fn mark(comment: &str) -> Option<Mark> {
     let text = comment.trim_start_matches('#').trim();
     let (ends, rest) = text.split_once(':').unwrap_or((text, ""));

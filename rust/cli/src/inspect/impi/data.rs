@@ -60,8 +60,8 @@ fn digits<S: Serializer>(octets: &[u8], serializer: S) -> Result<S::Ok, S::Error
 }
 
 impl Data {
-    /// Data of `len` octets, of which `octets` are recorded. `msglen` is the length of the message that they begin; none
-    /// if they begin no message.
+    /// Data of `len` octets, of which `octets` are recorded. `msglen` is the length of the message that they
+    /// begin; none if they begin no message.
     pub(super) fn new(len: u64, octets: &[u8], msglen: Option<u64>) -> Data {
         let examined = &octets[..octets.len().min(EXAMINED_MAX)];
         let is_examined = examined.len() as u64 == len.min(EXAMINED_MAX as u64);
@@ -75,8 +75,8 @@ impl Data {
     }
 }
 
-/// The mpjdev message of this length that these octets begin. Nothing marks a message as such, so all its headers and its
-/// length must fit.
+/// The mpjdev message of this length that these octets begin. Nothing marks a message as such, so all its
+/// headers and its length must fit.
 fn message(octets: &[u8], msglen: u64) -> Option<Message> {
     let explanation = explain(octets);
     let (encoding, primary_len) = (explanation.encoding()?.name(), explanation.primary_len()?);

@@ -418,7 +418,8 @@ fn partial(len: usize, needed: usize, what: &str) -> String {
     format!("{len} of the {}{what}", count(needed, "octet"))
 }
 
-/// The protocol of octets without marks. Start-up begins with a command, or with the server's answer to AUTH and a command.
+/// The protocol of octets without marks. Start-up begins with a command, or with the server's answer to AUTH
+/// and a command.
 fn guess_part(head: &[u8]) -> Part {
     let is_command = |at: usize| {
         let code =

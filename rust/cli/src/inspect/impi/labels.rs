@@ -25,8 +25,8 @@ pub(super) fn element_len(label: Label, dialect: Dialect) -> Option<usize> {
     })
 }
 
-/// The elements under a label; none if the label is unknown or the length does not fit. `mask` names the clients that a
-/// reply has elements of.
+/// The elements under a label; none if the label is unknown or the length does not fit. `mask` names the
+/// clients that a reply has elements of.
 pub(super) fn list(label: Label, dialect: Dialect, data: &[u8], mask: Option<u32>) -> Option<List> {
     let element_len = element_len(label, dialect)?;
     if !data.len().is_multiple_of(element_len) {
@@ -39,8 +39,8 @@ pub(super) fn list(label: Label, dialect: Dialect, data: &[u8], mask: Option<u32
     Some(List { shown, total })
 }
 
-/// The client of each element, if the reply alone says so: a list of versions begins with 0.0, and of hosts and processes
-/// each client has at least one.
+/// The client of each element, if the reply alone says so: a list of versions begins with 0.0, and of hosts
+/// and processes each client has at least one.
 fn owners(label: Label, mask: u32, data: &[u8], total: usize) -> Vec<Option<u32>> {
     let mut clients = clients(mask);
     if label == Label::C_VERSION {

@@ -1,4 +1,5 @@
-//! Dissection of IMPI recordings: the commands between clients and the startup server, and the packets between hosts.
+//! Dissection of IMPI recordings: the commands between clients and the startup server, and the packets
+//! between hosts.
 //!
 //! ```text
 //!  octets, hex text    +-----------+ pieces  +-----------+ units +-----------------+ entries
@@ -6,7 +7,8 @@
 //!                      +-----------+         +-----------+       +-----------------+
 //! ```
 //!
-//! Each command and each packet is described by itself. The recording and the one entry that is written are in memory.
+//! Each command and each packet is described by itself. The recording and the one entry that is written are
+//! in memory.
 
 mod byte_queue;
 mod capture;

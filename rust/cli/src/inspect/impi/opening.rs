@@ -79,7 +79,8 @@ pub(super) struct Openings {
 }
 
 impl Openings {
-    /// The opening at the front of the stream, if there is one. A stream without marks may hold both directions.
+    /// The opening at the front of the stream, if there is one. A stream without marks may hold both
+    /// directions.
     pub(super) fn next(self, octets: &[u8], is_marked: bool) -> Option<Opening> {
         if self.has_packets {
             return None;
@@ -104,8 +105,8 @@ impl Openings {
     }
 }
 
-/// Whether a stream with this head opens with a handshake. A header begins with its type; a number that could be a type is
-/// a handshake if the octets behind it make better headers than the head itself.
+/// Whether a stream with this head opens with a handshake. A header begins with its type; a number that could
+/// be a type is a handshake if the octets behind it make better headers than the head itself.
 pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, dialect: Dialect) -> bool {
     let Some(number) = head.first_chunk().map(|octets| u32::from_be_bytes(*octets)) else { return false };
     let is_type = PacketType::from_code(number, dialect).is_some();

@@ -36,9 +36,6 @@ pub(super) struct CapturedPacket {
     pub(super) data_len: Option<u64>,
 }
 
-/// Directions whose octets are counted.
-const DIRECTIONS_MAX: usize = 4096;
-
 /// A recording that is read piece by piece.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -221,9 +218,6 @@ impl Capture {
 
     /// The place of `len` octets of this direction, which count from now on.
     fn advance(&mut self, line: u64, direction: Direction, len: u64) -> Place {
-        if self.offsets.len() >= DIRECTIONS_MAX && !self.offsets.contains_key(&direction) {
-            return Place { offset: 0, line: Some(line) };
-        }
         let offset = self.offsets.entry(direction).or_default();
         let place = Place { offset: *offset, line: Some(line) };
         *offset = offset.saturating_add(len);

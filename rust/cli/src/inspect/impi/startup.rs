@@ -122,7 +122,8 @@ impl UnitReader {
     }
 }
 
-/// Describes a unit: its fields, its meaning, and what of it violates the protocol. Learns the terms that it states.
+/// Describes a unit: its fields, its meaning, and what of it violates the protocol. Learns the terms that it
+/// states.
 pub(super) fn describe(
     side: Side,
     unit: Unit,
