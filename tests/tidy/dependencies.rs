@@ -78,8 +78,16 @@ fn only_the_jni_crate_depends_on_jni() {
 /// A test's crate must not become a part of what is shipped.
 #[test]
 fn no_crate_depends_on_those_that_are_for_tests() {
-    let forbidden =
-        ["mpjdev-fuzz", "mpjdev-sim", "mpjdev-bench", "mpjdev-tests", "proptest", "loom", "criterion"];
+    let forbidden = [
+        "mpjdev-fuzz",
+        "mpjdev-sim",
+        "mpjdev-baseline",
+        "mpjdev-bench",
+        "mpjdev-tests",
+        "proptest",
+        "loom",
+        "criterion",
+    ];
     for name in OURS {
         let found: Vec<_> =
             normal_dependencies(name).into_iter().filter(|d| forbidden.contains(&d.as_str())).collect();
