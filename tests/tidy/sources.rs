@@ -141,13 +141,7 @@ fn only_the_device_reads_a_clock() {
     let others: Vec<Source> = all
         .into_iter()
         .filter(|s| {
-            let folders = [
-                "rust/device/",
-                "rust/bench/",
-                "rust/cli/src/job/",
-                "rust/cli/src/bench/",
-                "rust/cli/src/impi/",
-            ];
+            let folders = ["rust/device/", "rust/bench/", "rust/cli/src/job/", "rust/cli/src/impi/"];
             !folders.iter().any(|folder| s.path.starts_with(folder))
         })
         .filter(|s| !s.path.contains("/tests/") && !s.path.contains("/benches/"))
@@ -158,11 +152,13 @@ fn only_the_device_reads_a_clock() {
 #[test]
 fn unsafe_code_is_forbidden_where_it_has_no_business() {
     let forbids = |file: &str| read(&root().join(file)).contains("#![forbid(unsafe_code)]");
-    for name in ["buffer", "proto", "device", "cli", "fuzz"] {
+    for name in ["buffer", "proto", "device", "cli", "bench", "fuzz"] {
         let file = format!("rust/{name}/src/lib.rs");
         assert!(forbids(&file), "{file} does not forbid unsafe code");
     }
-    for file in ["rust/cli/src/main.rs", "tests/tidy/main.rs", "tests/conformance/main.rs"] {
+    for file in
+        ["rust/cli/src/main.rs", "rust/bench/src/main.rs", "tests/tidy/main.rs", "tests/conformance/main.rs"]
+    {
         assert!(forbids(file), "{file} does not forbid unsafe code");
     }
     let jni = read(&root().join("rust/jni/src/lib.rs"));

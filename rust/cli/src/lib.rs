@@ -1,13 +1,11 @@
 //! The `mpjdev` command.
 //!
 //! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is apart from
-//! that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`bench`](mod@bench) measures them, [`impi`] joins the
-//! sites of a job.
+//! that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`impi`] joins the sites of a job.
 //!
 //! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
 #![forbid(unsafe_code)]
 
-pub mod bench;
 pub mod commands;
 pub mod impi;
 pub mod inspect;

@@ -1,8 +1,5 @@
 //! The commands: one file each, one variant of [`Command`] each.
 
-pub mod bench;
-pub mod bench_net;
-pub mod bench_rank;
 pub mod impi_server;
 pub mod inspect;
 pub mod mpi_info;
@@ -26,14 +23,6 @@ struct Line {
 /// What `mpjdev` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure messages between ranks, beside a C program under an MPI of the machine
-    Bench(bench::Bench),
-    /// Bad networks of bench
-    #[command(hide = true)]
-    BenchNet(bench_net::BenchNet),
-    /// A rank of bench
-    #[command(hide = true)]
-    BenchRank(bench_rank::BenchRank),
     /// Let the sites of an IMPI job find each other: the startup server
     ImpiServer(impi_server::ImpiServer),
     /// Explain the octets of a message, or the packets and commands of an IMPI recording
@@ -67,9 +56,6 @@ impl Command {
     /// process that a launcher has started to run the same line.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
-            Command::Bench(bench) => bench.run(),
-            Command::BenchNet(net) => net.run(),
-            Command::BenchRank(rank) => rank.run(),
             Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::MpiInfo(info) => info.run(),

@@ -344,7 +344,7 @@ impl Surroundings for Machine {
 }
 
 /// The `java` command: that of JAVA_HOME, else the one on the PATH.
-pub(crate) fn java() -> OsString {
+pub fn java() -> OsString {
     match env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java")) {
         Some(java) if is_executable(&java) => java.into(),
         _ => "java".into(),
@@ -352,7 +352,7 @@ pub(crate) fn java() -> OsString {
 }
 
 /// Our own jar, when there is one beside the command's folder.
-pub(crate) fn own_jar() -> Option<PathBuf> {
+fn own_jar() -> Option<PathBuf> {
     let command = env::current_exe().ok()?;
     let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");
     jar.is_file().then_some(jar)

@@ -3,7 +3,6 @@
 
 mod connected;
 mod datagrams;
-mod goodput;
 mod kills;
 mod namespaces;
 mod parts;
@@ -180,7 +179,6 @@ fn tests() -> Vec<(&'static str, fn())> {
         .chain(datagrams::TESTS)
         .chain(sites::TESTS)
         .chain(namespaces::TESTS)
-        .chain(goodput::TESTS)
         .copied()
         .collect()
 }

@@ -271,7 +271,7 @@ mod tests {
         let own = std::env::current_exe().expect("this program");
         let run = |side: usize, role: &str| {
             let mut command = way.command(side);
-            command.arg(&own).args(["--exact", "bench::netem::tests::one_side", "--nocapture"]);
+            command.arg(&own).args(["--exact", "netem::tests::one_side", "--nocapture"]);
             command.env(ROLE, role).output().expect("it runs")
         };
         std::thread::scope(|scope| {

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
-    command.arg("bench-net").args(args);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
+    command.arg("net").args(args);
     command
 }
 
@@ -66,7 +66,7 @@ fn a_stream_goes_through_a_bad_network_or_it_is_said_why_not() {
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     if output.status.code() == Some(2) {
-        assert!(err.starts_with("mpjdev: no "), "{err}");
+        assert!(err.starts_with("mpjdev-bench: no "), "{err}");
         eprintln!("NOT TESTED: {err}");
         return;
     }

@@ -1,11 +1,11 @@
-//! `mpjdev bench` as a user runs it, as short as it goes. How fast anything is proves nothing here.
+//! `mpjdev-bench` as a user runs it, as short as it goes. How fast anything is proves nothing here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mpjdev_cli::bench::order::{Case, Order};
-use mpjdev_cli::bench::side::{Contestant, Folder, Side, Tools};
-use mpjdev_cli::bench::startup;
+use mpjdev_bench::order::{Case, Order};
+use mpjdev_bench::side::{Contestant, Folder, Side, Tools};
+use mpjdev_bench::startup;
 use serde_json::Value;
 
 fn run(args: &[&str]) -> (i32, String, String) {
@@ -13,8 +13,8 @@ fn run(args: &[&str]) -> (i32, String, String) {
 }
 
 fn run_with(args: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
-    command.arg("bench").args(args).envs(variables.iter().copied()).stdin(Stdio::null());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
+    command.args(args).envs(variables.iter().copied()).stdin(Stdio::null());
     let output = command.output().expect("it runs");
     let text = |octets| String::from_utf8(octets).expect("UTF-8");
     (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
@@ -119,7 +119,7 @@ fn ranks_over_datagrams_go_through_a_bad_network() {
     let args = ["rate", "--transport", "udp", "--sizes", "8,32k", "--time", "0", "--impair", bad, "-n", "3"];
     let (status, out, err) = run(&[&args[..], &["--seed", "7", "--json"]].concat());
     assert_eq!(status, 0, "{err}");
-    assert!(err.lines().all(|line| line.starts_with("mpjdev: ")) && err.contains("of 32 KiB"), "{err}");
+    assert!(err.lines().all(|line| line.starts_with("mpjdev-bench: ")) && err.contains("of 32 KiB"), "{err}");
     let whole: Value = serde_json::from_str(&out).expect("JSON");
     let network = &whole["network"];
     assert_eq!((network["impairment"].as_str(), network["seed"].as_u64()), (Some(bad), Some(7)));
@@ -209,7 +209,7 @@ fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {
 /// Proves that clients start up with the server of this command and let it end; without that they say that there is none.
 #[test]
 fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
-    let own = Path::new(env!("CARGO_BIN_EXE_mpjdev"));
+    let own = Path::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let help = Command::new(own).args(["impi-server", "--help"]).output().expect("it runs");
     let taken = startup::measure(&mut startup::server(own, 4), 4);
     match (help.status.success(), taken) {
@@ -261,8 +261,9 @@ fn is_well_formed(xml: &str) -> bool {
 #[test]
 fn wrong_usage_is_named_with_status_2() {
     for (args, word) in [
-        (&["speed"][..], "pingpong"),
-        (&[], "WHAT"),
+        (&["speed"][..], "'speed'"),
+        (&["pingpung"], "'pingpong'"),
+        (&[], "pingpong"),
         (&["rate", "--transport", "atm"], "local, shm, tcp, udp"),
         (&["rate", "--sizes", "7"], "a multiple of 8"),
         (&["rate", "--sizes", "x"], "not a number of octets"),
@@ -305,7 +306,7 @@ fn a_peer_that_is_not_installed_is_said_with_how_to_install_it() {
 /// Proves that plain UDP sockets follow orders as processes, and lose nothing on the way.
 #[test]
 fn plain_datagrams_are_a_contestant() {
-    let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev"));
+    let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let folder = Folder::new().expect("a folder");
     let tools = Tools { folder, own, java: "java".into(), class_path: "".into() };
     let mut side = Side::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
@@ -334,11 +335,11 @@ fn it_is_no_rank_and_leaves_nothing_behind() {
 /// Proves that a rank without anybody to follow says so and ends.
 #[test]
 fn a_rank_needs_a_launcher_and_orders() {
-    let own = env!("CARGO_BIN_EXE_mpjdev");
+    let own = env!("CARGO_BIN_EXE_mpjdev-bench");
     let plain = [&["--sockets", "2"][..], &["--datagrams", "2"], &["--rank", "2"], &["--rank", "2", "--udp"]];
     for option in [&[][..], &["--threads", "2"]].into_iter().chain(plain) {
         let args = [&["/no/such/socket"], option].concat();
-        let output = Command::new(own).arg("bench-rank").args(args).output().expect("it runs");
+        let output = Command::new(own).arg("rank").args(args).output().expect("it runs");
         assert_eq!(output.status.code(), Some(1));
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(err.contains("no launcher") || err.contains("the socket of the orders"), "{err}");
@@ -348,8 +349,8 @@ fn a_rank_needs_a_launcher_and_orders() {
 /// Proves that a transport that there is not is no other one, nor none.
 #[test]
 fn a_rank_that_is_told_an_unknown_transport_says_so() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
-    let output = command.args(["bench-rank", "/no/such/socket"]).env("MPJDEV_TRANSPORT", "mpii").output();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
+    let output = command.args(["rank", "/no/such/socket"]).env("MPJDEV_TRANSPORT", "mpii").output();
     let output = output.expect("it runs");
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -36,11 +36,11 @@ struct Process {
 }
 
 impl Process {
-    /// Runs this program on one side of the way as `bench-net` with these words.
+    /// Runs this program on one side of the way as `net` with these words.
     fn start(way: &Way, side: usize, words: &[String]) -> Result<Process, BenchError> {
         let own: PathBuf = std::env::current_exe().map_err(BenchError::system("this command"))?;
         let mut command = way.command(side);
-        command.arg(own).arg("bench-net").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(own).arg("net").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(BenchError::system("one end of a stream"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| wrong("one end of a stream", "it has no output"))?;

@@ -1,15 +1,15 @@
-//! The hidden command that is a contestant in Rust of `mpjdev bench`.
+//! The hidden command that is a contestant in Rust of `mpjdev-bench`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::bench::{datagrams, rank, sockets};
+use crate::{datagrams, rank, sockets};
 
 /// Its arguments.
 #[derive(Args, Debug)]
-pub struct BenchRank {
+pub struct Rank {
     /// Where orders come from
     socket: PathBuf,
 
@@ -38,7 +38,7 @@ pub struct BenchRank {
     udp: bool,
 }
 
-impl BenchRank {
+impl Rank {
     /// Follows orders to their end; gives the exit status.
     pub fn run(&self) -> ExitCode {
         let served = match (self.sockets, self.datagrams, self.rank) {
@@ -51,7 +51,7 @@ impl BenchRank {
         match served {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("mpjdev bench, a rank: {error}");
+                eprintln!("mpjdev-bench, a rank: {error}");
                 ExitCode::FAILURE
             }
         }

@@ -87,7 +87,7 @@ pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -
         }
         if pace.tells && told.elapsed() > TELL_AFTER {
             told = Instant::now();
-            eprintln!("mpjdev: {turn} of {} turns at least are done", pace.turns);
+            eprintln!("mpjdev-bench: {turn} of {} turns at least are done", pace.turns);
         }
         for at in 0..entries.len() {
             // Everybody comes first at times.

@@ -10,16 +10,16 @@ use clap::{Args, Subcommand};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::network::Impairment;
 
-use crate::bench::BenchError;
-use crate::bench::ends::{self, Order, Protocol, Task};
-use crate::bench::netem::{Maker, Way};
-use crate::bench::pairs::{Pair, Tcp};
-use crate::bench::relay::Relay;
-use crate::bench::stream::{self, Goodput};
+use crate::BenchError;
+use crate::ends::{self, Order, Protocol, Task};
+use crate::netem::{Maker, Way};
+use crate::pairs::{Pair, Tcp};
+use crate::relay::Relay;
+use crate::stream::{self, Goodput};
 
 /// Its arguments.
 #[derive(Args, Debug)]
-pub struct BenchNet {
+pub struct Net {
     #[command(subcommand)]
     what: What,
 }
@@ -127,7 +127,7 @@ struct Messages {
     eager_acks: bool,
 }
 
-impl BenchNet {
+impl Net {
     /// Does it; gives the exit status.
     pub fn run(&self) -> ExitCode {
         let done = match &self.what {
@@ -154,7 +154,7 @@ impl BenchNet {
         match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("mpjdev: {error}");
+                eprintln!("mpjdev-bench: {error}");
                 ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
             }
         }
@@ -184,7 +184,7 @@ fn take(at: SocketAddr) -> io::Result<()> {
 
 fn measure(way: Way, impair: Impairment, seconds: f64, congestion: &str) -> Result<(), BenchError> {
     if let Some(why) = way.why_no_netem() {
-        eprintln!("mpjdev: a relay of ours is the network, since {why}");
+        eprintln!("mpjdev-bench: a relay of ours is the network, since {why}");
     }
     let time = Duration::from_secs_f64(seconds);
     let goodput = Tcp::prepare(&way, time, congestion)?.start()?.tcp(time)?;

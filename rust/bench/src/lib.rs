@@ -1,4 +1,4 @@
-//! Measuring how fast messages go: `mpjdev bench`.
+//! Benchmarks of messages between ranks: `mpjdev-bench`.
 //!
 //! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of the machine, and plain TCP
 //! sockets.
@@ -10,9 +10,11 @@
 //! protocols go through, [`stream`] what TCP does there and [`ends`] what messages over datagrams do, both as [`pairs`] of processes, which [`goodput`]
 //! compares;
 //! [`report`], [`counters`] and [`chart`] are for people.
+#![forbid(unsafe_code)]
 
 pub mod chart;
 mod classic;
+pub mod commands;
 pub mod contest;
 pub mod counters;
 pub mod datagrams;
@@ -42,9 +44,34 @@ pub mod startup;
 pub mod stream;
 pub mod trial;
 
+use std::ffi::OsString;
 use std::io;
+use std::process::ExitCode;
 
+use mpjdev_cli::job;
 use thiserror::Error;
+
+/// Exit status for wrong usage and for what is not on this machine.
+const UNUSABLE: u8 = 2;
+
+/// Words of the launcher: ranks are started by its code in this program, with or without an installation beside it.
+const LAUNCHER: [&str; 4] = ["run", "impi-server", job::MONITOR, job::STUB];
+
+/// Runs the command line `args`, the first of which is the name of the program.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|word| LAUNCHER.iter().any(|launcher| word == launcher)) {
+        return mpjdev_cli::run(args);
+    }
+    match commands::parse(args) {
+        Ok(command) => command.run(),
+        Err(usage) => {
+            // Help and version are printed the same way, with status 0 and to standard output. A closed output is no error.
+            let _ = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(UNUSABLE))
+        }
+    }
+}
 
 /// Why nothing can be measured.
 #[derive(Debug, Error)]

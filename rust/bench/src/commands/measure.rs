@@ -1,4 +1,4 @@
-//! `mpjdev bench`: measures messages between ranks, beside a C program where there is an MPI.
+//! Measuring commands: messages between ranks, beside a C program where there is an MPI.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,27 +9,28 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use mpjdev_cli::commands::run::java;
+use mpjdev_cli::job::network;
 use mpjdev_proto::datagram::network::Impairment;
 use serde::Serialize;
 
-use crate::bench::BenchError;
-use crate::bench::chart;
-use crate::bench::contest::{self, Entry, Pace, Stop};
-use crate::bench::counters;
-use crate::bench::figures::{self, Held};
-use crate::bench::goodput;
-use crate::bench::impaired::{self, BadNetwork, Conditions, Fate};
-use crate::bench::netem::{Maker, Way};
-use crate::bench::order::Case;
-use crate::bench::outcome::compare;
-use crate::bench::peer::{Peer, Program};
-use crate::bench::report::{Absent, Row, Unit, size, table};
-use crate::bench::side::{Contestant, Folder, Side, Tools, Transport};
-use crate::bench::trial::{Course, Outcome};
-use crate::job::network;
+use crate::BenchError;
+use crate::chart;
+use crate::contest::{self, Entry, Pace, Stop};
+use crate::counters;
+use crate::figures::{self, Held};
+use crate::goodput;
+use crate::impaired::{self, BadNetwork, Conditions, Fate};
+use crate::netem::{Maker, Way};
+use crate::order::Case;
+use crate::outcome::compare;
+use crate::peer::{Peer, Program};
+use crate::report::{Absent, Row, Unit, size, table};
+use crate::side::{Contestant, Folder, Side, Tools, Transport};
+use crate::trial::{Course, Outcome};
 
-/// Arguments of `mpjdev bench`.
+/// Arguments of a measurement.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 All contestants run at the same time and take turns; only one works at any moment. How long a bare cache line takes \
@@ -38,12 +39,12 @@ so only turns of the same mode (the line takes less than 100 ns, or more) are co
 enough of them. Times are medians. The last column says how many processors others used meanwhile: where that is not \
 about 0, ranks had to wait for a processor, and the times say little.
 
-  mpjdev bench pingpong
-  mpjdev bench figures --time 2
-  mpjdev bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
-  mpjdev bench pingpong --transport tcp
-  mpjdev bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
-  mpjdev bench goodput --impair loss=1%,delay=5ms,rate=100mbit
+  mpjdev-bench pingpong
+  mpjdev-bench figures --time 2
+  mpjdev-bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
+  mpjdev-bench pingpong --transport tcp
+  mpjdev-bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
+  mpjdev-bench goodput --impair loss=1%,delay=5ms,rate=100mbit
 
 Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all their datagrams go \
 through a relay, which is not fast, and does to them each way what is asked for, in parts with commas between:
@@ -63,9 +64,9 @@ Goodput is measured between network namespaces, which this process must be allow
 by the kernel (netem) or, where it cannot, by a relay of this process between two interfaces (/dev/net/tun).
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
-pub struct Bench {
-    /// What to measure
-    #[arg(value_enum, value_name = "WHAT")]
+pub struct Measure {
+    /// What to measure: the command has its name
+    #[arg(skip = What::Pingpong)]
     what: What,
 
     /// Number of ranks [default: 2; of ring and alltoall 4]
@@ -130,21 +131,22 @@ pub struct Bench {
     svg: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
-    /// Time of one way, there and back between two ranks
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Time of one way.
     Pingpong,
-    /// Octets per second in windows of 64 messages
+    /// Octets per second.
     Bandwidth,
-    /// Messages per second in windows of 64
+    /// Messages per second.
     Rate,
-    /// From every rank to every other
+    /// From every rank to every other.
     Alltoall,
-    /// Time of one hop round a ring of all ranks
+    /// Round a ring of all ranks.
     Ring,
-    /// What Java over shared memory, TCP, UDP and an MPI has to reach, most of it as a ratio to C under an MPI and plain sockets
+    /// All targets.
     Figures,
-    /// Streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
+    /// Through a bad network.
     Goodput,
 }
 
@@ -221,9 +223,10 @@ struct Whole {
     complaints: Vec<BenchError>,
 }
 
-impl Bench {
+impl Measure {
     /// Measures and tells; gives the exit status.
-    pub fn run(&self) -> ExitCode {
+    pub fn run(mut self, what: What) -> ExitCode {
+        self.what = what;
         let told = self.check().and_then(|()| match self.what {
             What::Goodput => self.goodput(),
             _ => self.measure_and_tell(),
@@ -231,7 +234,7 @@ impl Bench {
         match told {
             Ok(well) => ExitCode::from(u8::from(!well)),
             Err(error) => {
-                eprintln!("mpjdev: {error}");
+                eprintln!("mpjdev-bench: {error}");
                 ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
             }
         }
@@ -241,7 +244,7 @@ impl Bench {
     fn measure_and_tell(&self) -> Result<bool, BenchError> {
         self.measure().and_then(|whole| {
             self.tell(&whole)?;
-            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev: {complaint}"));
+            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev-bench: {complaint}"));
             Ok(whole.complaints.is_empty())
         })
     }
@@ -271,12 +274,12 @@ impl Bench {
         let (seed, stop) = (self.seed, stop_at_signals()?);
         let trial = Way::new(impairment, seed, self.by)?;
         if let Some(why) = trial.why_no_netem() {
-            eprintln!("mpjdev: a relay of this process makes the network bad, since {why}");
+            eprintln!("mpjdev-bench: a relay of this process makes the network bad, since {why}");
         }
         let maker = trial.maker();
         drop(trial);
         let course = goodput::Course { impairment, seed, maker, time, stop: &stop };
-        let measured = course.run(&|what| eprintln!("mpjdev: {what}"))?;
+        let measured = course.run(&|what| eprintln!("mpjdev-bench: {what}"))?;
         let json = self.save(&measured)?;
         let text = if self.json { json } else { measured.table() };
         print(&text).map(|()| true)
@@ -344,7 +347,7 @@ impl Bench {
         for case in self.what.cases().iter().filter(is_asked) {
             for octets in sizes {
                 if network.is_some() {
-                    eprintln!("mpjdev: measuring {} of {}", case.title(), size(*octets));
+                    eprintln!("mpjdev-bench: measuring {} of {}", case.title(), size(*octets));
                 }
                 whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
             }
@@ -407,7 +410,7 @@ impl Bench {
         let programs = self.programs(tools, theirs)?;
         let pace = Pace::of(self.time.unwrap_or(TURNS));
         let course = Course { tools, transports, peers: &programs, pace, stop };
-        let outcome = course.run(&|title| eprintln!("mpjdev: measuring {title}"))?;
+        let outcome = course.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
         Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })
     }
@@ -423,7 +426,7 @@ impl Bench {
 
     fn tools(&self) -> Result<Tools, BenchError> {
         let own = env::current_exe().map_err(BenchError::system("this command"))?;
-        let jar = || super::run::own_jar().map(PathBuf::into_os_string);
+        let jar = || own_jar().map(PathBuf::into_os_string);
         let class_path = self.class_path.clone().or_else(jar).unwrap_or_default();
         let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
         if (self.java || self.what == What::Figures) && !is_there {
@@ -432,7 +435,7 @@ impl Bench {
                 class_path.display()
             )));
         }
-        Ok(Tools { folder: Folder::new()?, own, java: super::run::java(), class_path })
+        Ok(Tools { folder: Folder::new()?, own, java: java(), class_path })
     }
 
     fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
@@ -502,12 +505,19 @@ impl Bench {
         for peer in peers.iter().filter(|_| !self.no_peer) {
             match peer.compile(tools.folder.path()) {
                 Ok(program) => programs.push(program),
-                Err(BenchError::Missing(why)) if self.peer.is_empty() => eprintln!("mpjdev: {why}"),
+                Err(BenchError::Missing(why)) if self.peer.is_empty() => eprintln!("mpjdev-bench: {why}"),
                 Err(error) => return Err(error),
             }
         }
         Ok(programs)
     }
+}
+
+/// The library's jar, when there is one beside this program's folder.
+fn own_jar() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let jar = program.parent()?.parent()?.join("lib/mpjdev.jar");
+    jar.is_file().then_some(jar)
 }
 
 fn print(text: &str) -> Result<(), BenchError> {

@@ -6,16 +6,16 @@ pub(super) const LATE_MAX: f64 = 2e6;
 /// Such a case beside messages of the same length that are waited for.
 macro_rules! late {
     ($title:literal, $case:ident, $octets:expr) => {
-        $crate::bench::figures::Trial {
+        $crate::figures::Trial {
             ranks: 2,
             parts: &[
-                ($crate::bench::figures::Who::Ours, $crate::bench::order::Case::$case, $octets),
-                ($crate::bench::figures::Who::Ours, $crate::bench::order::Case::Buffers, $octets),
+                ($crate::figures::Who::Ours, $crate::order::Case::$case, $octets),
+                ($crate::figures::Who::Ours, $crate::order::Case::Buffers, $octets),
             ],
-            asked: &[$crate::bench::figures::Asked {
+            asked: &[$crate::figures::Asked {
                 title: $title,
-                of: $crate::bench::figures::Of::Beyond(0, 1),
-                limit: $crate::bench::figures::Limit::Most($crate::bench::figures::computing::LATE_MAX),
+                of: $crate::figures::Of::Beyond(0, 1),
+                limit: $crate::figures::Limit::Most($crate::figures::computing::LATE_MAX),
             }],
         }
     };

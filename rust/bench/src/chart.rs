@@ -240,8 +240,8 @@ fn text(x: f64, y: f64, anchor: &str, size: u32, weight: &str, what: &str) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::outcome::{Mode, Summary};
-    use crate::bench::report::Cell;
+    use crate::outcome::{Mode, Summary};
+    use crate::report::Cell;
 
     fn row(case: Case, octets: u64, names: &[&str]) -> Row {
         let summary =

@@ -503,7 +503,7 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::outcome::compare;
+    use crate::outcome::compare;
 
     fn turns(nanos: f64, extra: f64) -> Vec<Sample> {
         vec![Sample { nanos, extra, before: Some(30.0), after: Some(30.0), counted: None }; 3]

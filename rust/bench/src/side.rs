@@ -208,7 +208,7 @@ impl Contestant {
 }
 
 /// The hidden command that is a rank.
-pub const RANK: &str = "bench-rank";
+pub const RANK: &str = "rank";
 
 /// The Java counterpart, up to its arguments. Many JVMs share memory and processors: they get little of both.
 pub fn java(tools: &Tools, crowded: bool) -> Vec<OsString> {

@@ -1,0 +1,70 @@
+//! Commands of `mpjdev-bench`: arguments, files and exit statuses.
+
+pub mod measure;
+pub mod net;
+pub mod rank;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use measure::{Measure, What};
+
+/// Benchmarks of mpjdev: messages between ranks, beside a C program under an MPI of the machine.
+#[derive(Debug, Parser)]
+#[command(name = "mpjdev-bench", version, arg_required_else_help = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What `mpjdev-bench` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure the time of one way, there and back between two ranks
+    Pingpong(Measure),
+    /// Measure octets per second in windows of 64 messages
+    Bandwidth(Measure),
+    /// Measure messages per second in windows of 64
+    Rate(Measure),
+    /// Measure messages from every rank to every other
+    Alltoall(Measure),
+    /// Measure the time of one hop round a ring of all ranks
+    Ring(Measure),
+    /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under an MPI and plain sockets
+    Figures(Measure),
+    /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
+    Goodput(Measure),
+    /// Bad networks
+    #[command(hide = true)]
+    Net(net::Net),
+    /// A rank
+    #[command(hide = true)]
+    Rank(rank::Rank),
+}
+
+impl Command {
+    /// Runs the command; gives the exit status.
+    pub fn run(self) -> ExitCode {
+        match self {
+            Command::Pingpong(measure) => measure.run(What::Pingpong),
+            Command::Bandwidth(measure) => measure.run(What::Bandwidth),
+            Command::Rate(measure) => measure.run(What::Rate),
+            Command::Alltoall(measure) => measure.run(What::Alltoall),
+            Command::Ring(measure) => measure.run(What::Ring),
+            Command::Figures(measure) => measure.run(What::Figures),
+            Command::Goodput(measure) => measure.run(What::Goodput),
+            Command::Net(net) => net.run(),
+            Command::Rank(rank) => rank.run(),
+        }
+    }
+}
+
+/// The command of a command line.
+///
+/// # Errors
+/// Wrong usage; also a question for help or the version, whose answer is in the error.
+pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
+    Line::try_parse_from(args).map(|line| line.command)
+}
