@@ -160,6 +160,15 @@ fn help_version_and_unknown_commands_are_answered() {
     assert!(status == 2 && err.contains("inspect"), "{err}");
 }
 
+/// Proves that one line says where the benchmarks are, whatever was asked of them.
+#[test]
+fn bench_names_its_program_with_status_2() {
+    let line = "mpjdev: the benchmarks are the program mpjdev-bench (./gradlew installBench)\n";
+    for args in [&["bench"][..], &["bench", "pingpong", "--java", "--sizes", "8"], &["bench", "--help"]] {
+        assert_eq!(run(args), (2, String::new(), line.to_owned()), "{args:?}");
+    }
+}
+
 /// Proves that the second name of the command stands for `mpjdev run`, whatever folder it is in.
 #[cfg(unix)]
 #[test]

@@ -1,5 +1,6 @@
 //! The commands: one file each, one variant of [`Command`] each.
 
+pub mod bench;
 pub mod impi_server;
 pub mod inspect;
 pub mod mpi_info;
@@ -23,6 +24,9 @@ struct Line {
 /// What `mpjdev` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Name the program of the benchmarks
+    #[command(hide = true)]
+    Bench(bench::Bench),
     /// Let the sites of an IMPI job find each other: the startup server
     ImpiServer(impi_server::ImpiServer),
     /// Explain the octets of a message, or the packets and commands of an IMPI recording
@@ -56,6 +60,7 @@ impl Command {
     /// process that a launcher has started to run the same line.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
+            Command::Bench(bench) => bench.run(),
             Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::MpiInfo(info) => info.run(),
