@@ -268,18 +268,15 @@ fn native_methods_are_declared_in_the_java_core_alone() {
     none(findings, "a native method outside mpjdev.core");
 }
 
-/// The public face is one package; whoever needs another class of it needs a design decision. The tools are programs.
+/// The public face is one package; another class of it is a design decision. The benchmarks have a jar of their own.
 #[test]
-fn java_classes_belong_to_the_face_the_core_or_the_tools() {
+fn java_classes_of_the_library_belong_to_the_face_or_the_core() {
     let mut findings = Vec::new();
     for source in sources("java/src/main/java", ".java") {
         let package = source.text.lines().find_map(|line| line.strip_prefix("package "));
-        if !matches!(
-            package.map(|p| p.trim_end_matches(';')),
-            Some("mpjdev" | "mpjdev.core" | "mpjdev.tools")
-        ) {
+        if !matches!(package.map(|p| p.trim_end_matches(';')), Some("mpjdev" | "mpjdev.core")) {
             findings.push(format!("{}: package {package:?}", source.path));
         }
     }
-    none(findings, "a class in neither mpjdev, mpjdev.core nor mpjdev.tools");
+    none(findings, "a class in neither mpjdev nor mpjdev.core");
 }

@@ -122,7 +122,7 @@ class BenchTest {
 
     @Test
     void shouldMeasureProcessesThatTheLauncherStarts() throws Exception {
-        String out = command("run", "-n", "3", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
+        String out = program("mpjdev.command", "run", "-n", "3", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
                 System.getProperty("java.class.path"), Bench.class.getName(), "ring", "--sizes", "8,4k", "--time", "0");
         assertEquals(2, out.lines().filter(line -> line.startsWith("ring, one hop ")).count(), out);
         assertTrue(out.contains(" 4 KiB  "), out);
@@ -130,7 +130,7 @@ class BenchTest {
 
     @Test
     void shouldMeasureRanksOverDatagrams() throws Exception {
-        String out = command("run", "--transport", "udp", "-n", "2", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
+        String out = program("mpjdev.command", "run", "--transport", "udp", "-n", "2", java(), "--enable-native-access=ALL-UNNAMED", "-cp",
                 System.getProperty("java.class.path"), Bench.class.getName(), "pingpong", "--sizes", "8,64k", "--time", "0",
                 "--json");
         for (String row : List.of("\"arrays\", \"octets\": 8,", "\"buffers\", \"octets\": 65536,")) {
@@ -141,7 +141,7 @@ class BenchTest {
     /** Proves that the command gets what these ranks count, for each row. */
     @Test
     void shouldTellTheCommandWhatWasCounted() throws Exception {
-        String out = command("bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
+        String out = program("mpjdev.bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--transport", "udp", "--sizes", "8", "--time", "0", "--json");
         assertEquals(2, out.split("\"Java udp\"", -1).length - 1, out);
         assertEquals(4, out.split("\"counters\": \\{", -1).length - 1, out);
@@ -151,7 +151,7 @@ class BenchTest {
     /** Proves that the orders of the command and this program understand each other. */
     @Test
     void shouldTakeTurnsWithTheCommand() throws Exception {
-        String out = command("bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
+        String out = program("mpjdev.bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--no-peer", "--sizes", "8", "--time", "0", "--json");
         assertTrue(out.contains("\"Java local\"") && out.contains("\"Java shm\""), out);
     }
@@ -160,9 +160,10 @@ class BenchTest {
         return Path.of(System.getProperty("java.home"), "bin", "java").toString();
     }
 
-    private static String command(String... words) throws Exception {
+    /** What a program prints whose path is in a property of the system. */
+    private static String program(String property, String... words) throws Exception {
         List<String> line = new java.util.ArrayList<>(List.of(words));
-        line.add(0, System.getProperty("mpjdev.command"));
+        line.add(0, System.getProperty(property));
         Path out = Files.createTempFile("mpjdev-test", ".out");
         Path err = Files.createTempFile("mpjdev-test", ".err");
         try {

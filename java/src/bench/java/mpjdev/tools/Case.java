@@ -3,7 +3,7 @@ package mpjdev.tools;
 import java.util.List;
 import mpjdev.Comm;
 
-/** What can be measured; the names are those of {@code mpjdev bench}. */
+/** What can be measured; the names are those of {@code mpjdev-bench}. */
 enum Case {
     ARRAYS("arrays", "array to array", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 import mpjdev.Comm;
 
-/** Following the orders of {@code mpjdev bench}, which come as lines through a socket. */
+/** Following the orders of {@code mpjdev-bench}, which come as lines through a socket. */
 final class Served {
     private static final String END = "end";
 

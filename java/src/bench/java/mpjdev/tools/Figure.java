@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
  * @param turns how many times this comes from
  */
 record Figure(Case what, int octets, int ranks, String name, double median, double best, double extra, int turns) {
-    /** For programs, in the form that {@code mpjdev bench --json} has. */
+    /** For programs, in the form that {@code mpjdev-bench pingpong --json} has. */
     static String json(List<Figure> figures) {
         return figures.stream().map(Figure::json).collect(Collectors.joining(",\n  ", "{\"rows\": [\n  ", "\n]}\n"));
     }
