@@ -24,6 +24,7 @@ pub mod figures;
 pub mod foreign;
 pub mod goodput;
 pub mod impaired;
+pub mod installation;
 pub mod line;
 pub mod loops;
 pub mod memory;

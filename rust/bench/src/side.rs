@@ -100,8 +100,10 @@ impl Drop for Folder {
 pub struct Tools {
     /// For sockets.
     pub folder: Folder,
-    /// This command.
+    /// This program.
     pub own: PathBuf,
+    /// The launcher of ranks.
+    pub launcher: PathBuf,
     /// The `java` command.
     pub java: OsString,
     /// Where the Java counterpart is.
@@ -159,6 +161,7 @@ impl Contestant {
     fn command(&self, tools: &Tools, ranks: u32, socket: &Path) -> Vec<OsString> {
         let number = || OsString::from(ranks.to_string());
         let own = || OsString::from(tools.own.clone());
+        let run = || [OsString::from(tools.launcher.clone()), "run".into(), "-n".into(), number()];
         let rank = || [own(), RANK.into(), socket.into()];
         let crowded = ranks > processors();
         let transport = match self {
@@ -178,7 +181,7 @@ impl Contestant {
                 return words;
             }
             Contestant::Relayed(passage) => {
-                let mut words = vec![own(), "run".into(), "-n".into(), number()];
+                let mut words = Vec::from(run());
                 words.extend(["--transport".into(), "udp".into(), "-x".into()]);
                 words.push(format!("{}={}", relay::VARIABLE, passage.relay).into());
                 words.extend(passage.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
@@ -192,7 +195,7 @@ impl Contestant {
         let mut words: Vec<OsString> = Vec::new();
         if transport != Transport::Local {
             let option = ["--transport".into(), transport.to_string().into()];
-            words.extend([own(), "run".into(), "-n".into(), number()].into_iter().chain(option));
+            words.extend(run().into_iter().chain(option));
         }
         if matches!(self, Contestant::Rust(_)) {
             words.extend(rank());

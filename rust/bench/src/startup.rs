@@ -43,8 +43,8 @@ pub struct Taken {
 }
 
 /// The startup server of so many clients.
-pub fn server(own: &Path, clients: u32) -> Command {
-    let mut command = Command::new(own);
+pub fn server(launcher: &Path, clients: u32) -> Command {
+    let mut command = Command::new(launcher);
     command.args(["impi-server", "-server", &clients.to_string()]);
     command
 }

@@ -222,8 +222,8 @@ impl Course<'_> {
             words.push(word.into());
             words
         };
-        let mut job: Vec<OsString> =
-            vec![self.tools.own.clone().into(), "run".into(), "-n".into(), ranks.to_string().into()];
+        let launcher = self.tools.launcher.clone().into();
+        let mut job: Vec<OsString> = vec![launcher, "run".into(), "-n".into(), ranks.to_string().into()];
         job.extend(java("empty"));
         let mut samples = [Vec::new(), Vec::new()];
         for _ in 0..STARTS {
@@ -245,7 +245,7 @@ impl Course<'_> {
         };
         for _ in 0..STARTUPS {
             for (at, clients) in figures::CLIENTS.into_iter().enumerate() {
-                let taken = startup::measure(&mut startup::server(&self.tools.own, clients), clients)?;
+                let taken = startup::measure(&mut startup::server(&self.tools.launcher, clients), clients)?;
                 add(at + 1, taken.all, clients);
                 if at == 0 {
                     add(0, taken.beyond, 1);

@@ -308,7 +308,8 @@ fn a_peer_that_is_not_installed_is_said_with_how_to_install_it() {
 fn plain_datagrams_are_a_contestant() {
     let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let folder = Folder::new().expect("a folder");
-    let tools = Tools { folder, own, java: "java".into(), class_path: "".into() };
+    let launcher = own.clone();
+    let tools = Tools { folder, own, launcher, java: "java".into(), class_path: "".into() };
     let mut side = Side::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
     assert_eq!(side.name(), "plain UDP sockets");
     for (case, octets) in [(Case::Buffers, 8), (Case::Arrays, 1 << 16), (Case::RateBuffers, 1 << 12)] {

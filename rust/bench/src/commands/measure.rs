@@ -22,6 +22,7 @@ use crate::counters;
 use crate::figures::{self, Held};
 use crate::goodput;
 use crate::impaired::{self, BadNetwork, Conditions, Fate};
+use crate::installation::Installation;
 use crate::netem::{Maker, Way};
 use crate::order::Case;
 use crate::outcome::compare;
@@ -94,7 +95,7 @@ pub struct Measure {
     #[arg(long, value_name = "RATE", requires = "impair", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Where the Java counterpart is [default: lib/mpjdev.jar beside the folder of this command]
+    /// Where the Java counterpart is [default: mpjdev-bench.jar and mpjdev.jar of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
@@ -425,17 +426,17 @@ impl Measure {
     }
 
     fn tools(&self) -> Result<Tools, BenchError> {
-        let own = env::current_exe().map_err(BenchError::system("this command"))?;
-        let jar = || own_jar().map(PathBuf::into_os_string);
-        let class_path = self.class_path.clone().or_else(jar).unwrap_or_default();
+        let installation = Installation::own().map_err(BenchError::system("this program"))?;
+        let class_path = self.class_path.clone().or_else(|| installation.class_path()).unwrap_or_default();
         let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
         if (self.java || self.what == What::Figures) && !is_there {
             return Err(BenchError::Missing(format!(
-                "no Java counterpart at '{}': --class-path says where mpjdev.jar is",
+                "no Java counterpart at '{}': --class-path names mpjdev-bench.jar and mpjdev.jar",
                 class_path.display()
             )));
         }
-        Ok(Tools { folder: Folder::new()?, own, java: java(), class_path })
+        let (own, launcher) = (installation.program().to_owned(), installation.launcher());
+        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path })
     }
 
     fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
@@ -511,13 +512,6 @@ impl Measure {
         }
         Ok(programs)
     }
-}
-
-/// The library's jar, when there is one beside this program's folder.
-fn own_jar() -> Option<PathBuf> {
-    let program = env::current_exe().ok()?;
-    let jar = program.parent()?.parent()?.join("lib/mpjdev.jar");
-    jar.is_file().then_some(jar)
 }
 
 fn print(text: &str) -> Result<(), BenchError> {

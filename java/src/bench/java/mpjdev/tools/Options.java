@@ -10,8 +10,8 @@ final class Options {
     static final String HELP = """
             Measures messages between ranks.
 
-              mpjrun -n 2 mpjdev.tools.Bench pingpong
-              java -cp mpjdev.jar mpjdev.tools.Bench rate --threads 2 --json
+              mpjrun -n 2 -cp mpjdev-bench.jar mpjdev.tools.Bench pingpong
+              java -cp mpjdev-bench.jar mpjdev.tools.Bench rate --threads 2 --json
 
             WHAT is one of
               pingpong   one way, half of there and back: arrays, buffers, strided, random, sum, objects

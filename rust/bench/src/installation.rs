@@ -1,0 +1,95 @@
+//! Files of the installation that the benchmarks use: the launcher and the jars.
+//!
+//! `installBench` lays out the folder `mpjdev-bench` beside the product's, which is `mpjdev`.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Name of the product's folder.
+const PRODUCT: &str = "mpjdev";
+/// Jar of the Java benchmarks, in the folder of the benchmarks.
+const BENCH_JAR: &str = "lib/mpjdev-bench.jar";
+/// Jar of the library, in the folder of the product.
+const LIBRARY_JAR: &str = "lib/mpjdev.jar";
+/// The launcher, in the folder of the product.
+const LAUNCHER: &str = "bin/mpjdev";
+
+/// An installation.
+#[derive(Debug)]
+pub struct Installation {
+    program: PathBuf,
+}
+
+impl Installation {
+    /// The one that this program belongs to.
+    ///
+    /// # Errors
+    /// The system does not name this program.
+    pub fn own() -> io::Result<Installation> {
+        env::current_exe().map(|program| Installation { program })
+    }
+
+    /// This program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The product's launcher; without one this program, which has the same code.
+    pub fn launcher(&self) -> PathBuf {
+        self.of_product(LAUNCHER).unwrap_or_else(|| self.program.clone())
+    }
+
+    /// Class path of the Java benchmarks, if both jars are there.
+    pub fn class_path(&self) -> Option<OsString> {
+        let bench = self.home()?.join(BENCH_JAR);
+        let jars = [bench.is_file().then_some(bench)?, self.of_product(LIBRARY_JAR)?];
+        env::join_paths(jars).ok()
+    }
+
+    /// Folder of the benchmarks.
+    fn home(&self) -> Option<&Path> {
+        self.program.parent()?.parent()
+    }
+
+    /// A file of the product, which may also share the folder of the benchmarks.
+    fn of_product(&self, file: &str) -> Option<PathBuf> {
+        let home = self.home()?;
+        let beside = home.parent().map(|folder| folder.join(PRODUCT));
+        let places = [Some(home.to_owned()), beside];
+        places.into_iter().flatten().map(|folder| folder.join(file)).find(|file| file.is_file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::side::Folder;
+
+    fn file(folder: &Path, name: &str) -> PathBuf {
+        let file = folder.join(name);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(&file, "").expect("a file");
+        file
+    }
+
+    #[test]
+    fn launcher_and_jars_are_found_beside_or_in_the_folder_of_the_benchmarks() {
+        let folder = Folder::new().expect("a folder");
+        let home = folder.path().join("mpjdev-bench");
+        let program = file(&home, "bin/mpjdev-bench");
+        let installation = Installation { program: program.clone() };
+        assert_eq!((installation.launcher(), installation.class_path()), (program, None));
+        let bench = file(&home, BENCH_JAR);
+        assert_eq!(installation.class_path(), None, "the library is missing");
+        for product in [folder.path().join(PRODUCT), home] {
+            let (launcher, library) = (file(&product, LAUNCHER), file(&product, LIBRARY_JAR));
+            assert_eq!(installation.launcher(), launcher);
+            let expected = env::join_paths([&bench, &library]).ok();
+            assert_eq!(installation.class_path(), expected);
+        }
+    }
+}
