@@ -6,7 +6,7 @@ mod mpi;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use computing::late;
 pub use datagrams::Count;
@@ -56,7 +56,7 @@ pub struct Asked {
 }
 
 /// How far a figure may go.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
     /// So far at most.
@@ -346,7 +346,7 @@ pub const STARTUP: [Asked; 2] = [
 ];
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As asked.
@@ -360,7 +360,7 @@ pub enum Verdict {
 }
 
 /// A figure beside what was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Held {
     /// What people read.
     pub title: String,
@@ -492,7 +492,7 @@ impl fmt::Display for Limit {
 }
 
 /// Three digits.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     match value {
         -10.0..10.0 => format!("{value:.2}"),
         10.0..100.0 => format!("{value:.1}"),

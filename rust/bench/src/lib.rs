@@ -9,7 +9,7 @@
 //! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
 //! protocols go through, [`stream`] what TCP does there and [`ends`] what messages over datagrams do, both as [`pairs`] of processes, which [`goodput`]
 //! compares;
-//! [`report`], [`counters`] and [`chart`] are for people.
+//! [`report`], [`counters`], [`page`] and [`chart`] are for people.
 #![forbid(unsafe_code)]
 
 pub mod chart;
@@ -20,6 +20,7 @@ pub mod counters;
 pub mod datagrams;
 pub mod desk;
 pub mod ends;
+pub mod environment;
 pub mod figures;
 pub mod foreign;
 pub mod goodput;
@@ -32,6 +33,7 @@ mod messages;
 pub mod netem;
 pub mod order;
 pub mod outcome;
+pub mod page;
 pub mod pairs;
 pub mod peer;
 mod plain;

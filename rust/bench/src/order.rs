@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use mpjdev_device::stats::Datagrams;
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Messages of a window: so many in a row, then a short answer.
 const WINDOW: u64 = 64;
@@ -136,6 +137,12 @@ impl fmt::Display for Case {
 impl Serialize for Case {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Case {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What turns give: samples, the mode that the machine was in, and medians that may be compared.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::counters::Counted;
 
@@ -11,7 +11,7 @@ const SLOW_NANOS: f64 = 100.0;
 const LEAST: usize = 3;
 
 /// How far apart the two processors were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// A line takes less than 100 ns, before and after.
@@ -55,7 +55,7 @@ impl Sample {
 }
 
 /// What one contestant did in one mode.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Median of the nanoseconds.
     pub median: f64,
@@ -66,7 +66,7 @@ pub struct Summary {
     /// Turns that this comes from.
     pub turns: usize,
     /// What ranks over datagrams have counted in all these turns.
-    #[serde(rename = "counters", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "counters", skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub counted: Option<Counted>,
 }
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::order::Case;
 use super::outcome::{Compared, Mode, Summary};
 
 /// Contestants that did the same and took turns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// What they did.
     pub case: Case,
@@ -27,7 +27,7 @@ pub struct Row {
 }
 
 /// What one contestant did.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// Who.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Cell {
 }
 
 /// A contestant that could not be started.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Absent {
     /// Who.
     pub name: String,

@@ -257,6 +257,26 @@ fn is_well_formed(xml: &str) -> bool {
     open.is_empty() && xml.starts_with("<svg ")
 }
 
+/// Proves that a page is made of what figures have saved, and that other files are named.
+#[test]
+fn report_writes_a_page_of_what_figures_saved() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (saved, other) = (folder.join("shm.json"), folder.join("no-figures.json"));
+    let figure =
+        r#"{"title": "8 B", "asked": {"most": 1.3}, "measured": 1.2, "verdict": "reached", "mode": "fast"}"#;
+    std::fs::write(&saved, format!("{{\"rows\": [], \"figures\": [{figure}]}}")).expect("a file");
+    std::fs::write(&other, "{\"rows\": []}").expect("a file");
+    let name = |file: &Path| file.to_str().expect("UTF-8").to_owned();
+    let (status, out, err) = run(&["report", &name(&saved)]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.contains("\n## shm\n") && out.contains("| 8 B | at most 1.30 | 1.20 |"), "{out}");
+    for (file, why) in [(name(&other), "no figures"), ("/no/such.json".into(), "No such file")] {
+        let (status, out, err) = run(&["report", &name(&saved), &file]);
+        assert_eq!((status, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(&file) && err.contains(why), "{err}");
+    }
+}
+
 /// Proves that wrong usage is named, with status 2 and nothing on standard output.
 #[test]
 fn wrong_usage_is_named_with_status_2() {
@@ -279,6 +299,7 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--impair", "loss=1%", "--transport", "udp", "--java"], "--java"),
         (&["rate", "--transport", "udp", "--seed", "2"], "--impair"),
         (&["rate", "--transport", "udp", "--link-rate", "1gbit"], "--impair"),
+        (&["report"], "<FILE>"),
         (&["figures", "-n", "4"], "of their own"),
         (&["figures", "--transport", "local"], "over shm, over tcp, over udp and over mpi"),
         (&["figures", "--class-path", "/no/such.jar"], "--class-path"),

@@ -19,6 +19,7 @@ use crate::BenchError;
 use crate::chart;
 use crate::contest::{self, Entry, Pace, Stop};
 use crate::counters;
+use crate::environment::Environment;
 use crate::figures::{self, Held};
 use crate::goodput;
 use crate::impaired::{self, BadNetwork, Conditions, Fate};
@@ -210,6 +211,9 @@ impl What {
 /// All that was measured.
 #[derive(Default, Serialize)]
 struct Whole {
+    /// Where and when figures were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<Environment>,
     rows: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     figures: Vec<Held>,
@@ -413,7 +417,8 @@ impl Measure {
         let course = Course { tools, transports, peers: &programs, pace, stop };
         let outcome = course.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
-        Ok(Whole { rows, figures: held, absent, complaints, ..Whole::default() })
+        let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
+        Ok(Whole { environment, rows, figures: held, absent, complaints, ..Whole::default() })
     }
 
     fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {

@@ -3,6 +3,7 @@
 pub mod measure;
 pub mod net;
 pub mod rank;
+pub mod report;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ pub enum Command {
     Figures(Measure),
     /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
     Goodput(Measure),
+    /// Write a page of docs/performance from runs of figures
+    Report(report::Report),
     /// Bad networks
     #[command(hide = true)]
     Net(net::Net),
@@ -55,6 +58,7 @@ impl Command {
             Command::Ring(measure) => measure.run(What::Ring),
             Command::Figures(measure) => measure.run(What::Figures),
             Command::Goodput(measure) => measure.run(What::Goodput),
+            Command::Report(report) => report.run(),
             Command::Net(net) => net.run(),
             Command::Rank(rank) => rank.run(),
         }
