@@ -48,14 +48,14 @@ impl Env {
     }
 }
 
-/// The `mpjdev.core.Received` argument of a call: where details of a message go that the result has no room for.
+/// The `mpjdev.core.NativeStatus` argument of a call: where details of a message go that the result has no room for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Received(jobject);
+pub(crate) struct NativeStatus(jobject);
 
-/// The field `detail` of `mpjdev.core.Received`; found when the library is loaded.
+/// The field `detail` of `mpjdev.core.NativeStatus`; found when the library is loaded.
 static DETAIL: AtomicPtr<sys::_jfieldID> = AtomicPtr::new(std::ptr::null_mut());
 
-impl Received {
+impl NativeStatus {
     /// Sets the field; does nothing for a null argument.
     #[inline(always)]
     pub(crate) fn set(self, env: &mut Env, detail: i64) {
@@ -72,7 +72,7 @@ fn find_fields(env: &mut Env) -> Result<(), Failure> {
     // SAFETY: the environment is the calling thread's; the names are those of the class beside `Native`.
     let field = unsafe {
         let functions = &(**env.raw).v1_1;
-        let class = (functions.FindClass)(env.raw, c"mpjdev/core/Received".as_ptr());
+        let class = (functions.FindClass)(env.raw, c"mpjdev/core/NativeStatus".as_ptr());
         if class.is_null() {
             return Err(Fault::Pending.into());
         }
@@ -225,10 +225,10 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
         JavaClass::NullPointer => jni::jni_str!("java/lang/NullPointerException"),
         JavaClass::OutOfMemory => jni::jni_str!("java/lang/OutOfMemoryError"),
         JavaClass::UnsupportedOperation => jni::jni_str!("java/lang/UnsupportedOperationException"),
-        // `Failure(String)` takes the code apart; a text is all that can be thrown without a constructor call.
+        // `NativeFailure(String)` takes the code apart; a text is all that can be thrown without a constructor call.
         JavaClass::Coded(code, rank) => {
             let coded = format!("{code} {rank} {text}");
-            return throw_named(env, jni::jni_str!("mpjdev/core/Failure"), &coded);
+            return throw_named(env, jni::jni_str!("mpjdev/core/NativeFailure"), &coded);
         }
     };
     throw_named(env, name, text);
@@ -286,8 +286,8 @@ macro_rules! signature {
     (view) => {
         "Ljava/nio/ByteBuffer;"
     };
-    (received) => {
-        "Lmpjdev/core/Received;"
+    (status) => {
+        "Lmpjdev/core/NativeStatus;"
     };
     (string) => {
         "Ljava/lang/String;"
@@ -334,9 +334,9 @@ macro_rules! shell {
         shell! { @ $symbol $body, $ret, [$($r)* $a: jobject, $b: jint,]
             [$($c)* $a = (|_: &mut Env| array($a, $b, 5)),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: received, $($rest:tt)*]) => {
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: status, $($rest:tt)*]) => {
         shell! { @ $symbol $body, $ret, [$($r)* $a: jobject,]
-            [$($c)* $a = (|_: &mut Env| Ok::<_, Failure>(Received($a))),] [$($rest)*] }
+            [$($c)* $a = (|_: &mut Env| Ok::<_, Failure>(NativeStatus($a))),] [$($rest)*] }
     };
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: string, $($rest:tt)*]) => {
         shell! { @ $symbol $body, $ret, [$($r)* $a: jstring,]
@@ -429,9 +429,9 @@ natives! {
     "readDirect" Java_mpjdev_core_Native_readDirect = crate::buffer::read_direct,
         (handle: long, dest: direct, off: long, element: int, count: int, flags: int) -> void;
     "viewWritten" Java_mpjdev_core_Native_viewWritten = crate::view::write,
-        (handle: long, element: int, count: int, said/length: longs, flags: int) -> view;
+        (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
     "viewRead" Java_mpjdev_core_Native_viewRead = crate::view::read,
-        (handle: long, element: int, count: int, said/length: longs, flags: int) -> view;
+        (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
     "freeView" Java_mpjdev_core_Native_freeView = crate::view::free, (view: long) -> void;
     "beginObjects" Java_mpjdev_core_Native_beginObjects = crate::buffer::begin_objects, (handle: long, flags: int) -> long;
     "writeObjects" Java_mpjdev_core_Native_writeObjects = crate::buffer::write_objects, (handle: long, count: int, flags: int) -> void;
@@ -469,17 +469,17 @@ natives! {
     "abort" Java_mpjdev_core_Native_abort = crate::comm::abort, (comm: long, why: string) -> void;
     "send" Java_mpjdev_core_Native_send = crate::comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
     "isend" Java_mpjdev_core_Native_isend = crate::comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
-    "recv" Java_mpjdev_core_Native_recv = crate::comm::recv, (comm: long, buffer: long, source: int, tag: int, out: received) -> long;
+    "recv" Java_mpjdev_core_Native_recv = crate::comm::recv, (comm: long, buffer: long, source: int, tag: int, out: status) -> long;
     "recvFrom" Java_mpjdev_core_Native_recvFrom = crate::comm::recv_from, (comm: long, buffer: long, source: int, tag: int) -> long;
     "irecv" Java_mpjdev_core_Native_irecv = crate::comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
-    "probe" Java_mpjdev_core_Native_probe = crate::comm::probe, (comm: long, source: int, tag: int, out: received) -> long;
-    "iprobe" Java_mpjdev_core_Native_iprobe = crate::comm::iprobe, (comm: long, source: int, tag: int, out: received) -> long;
+    "probe" Java_mpjdev_core_Native_probe = crate::comm::probe, (comm: long, source: int, tag: int, out: status) -> long;
+    "iprobe" Java_mpjdev_core_Native_iprobe = crate::comm::iprobe, (comm: long, source: int, tag: int, out: status) -> long;
     "improbe" Java_mpjdev_core_Native_improbe = crate::comm::improbe, (comm: long, source: int, tag: int) -> long;
-    "matchedStatus" Java_mpjdev_core_Native_matchedStatus = crate::comm::matched_status, (matched: long, out: received) -> long;
+    "matchedStatus" Java_mpjdev_core_Native_matchedStatus = crate::comm::matched_status, (matched: long, out: status) -> long;
     "imrecv" Java_mpjdev_core_Native_imrecv = crate::comm::imrecv, (matched: long, buffer: long) -> long;
     "freeMatched" Java_mpjdev_core_Native_freeMatched = crate::comm::free_matched, (matched: long) -> void;
-    "await" Java_mpjdev_core_Native_await = crate::comm::wait, (request: long, nanos: long, out: received) -> long;
-    "test" Java_mpjdev_core_Native_test = crate::comm::test, (request: long, out: received) -> long;
+    "await" Java_mpjdev_core_Native_await = crate::comm::wait, (request: long, nanos: long, out: status) -> long;
+    "test" Java_mpjdev_core_Native_test = crate::comm::test, (request: long, out: status) -> long;
     "awaitAny" Java_mpjdev_core_Native_awaitAny = crate::comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
     "cancel" Java_mpjdev_core_Native_cancel = crate::comm::cancel, (request: long) -> bool;
     "freeRequest" Java_mpjdev_core_Native_freeRequest = crate::comm::free_request, (request: long) -> void;

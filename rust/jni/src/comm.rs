@@ -1,7 +1,7 @@
 //! Communication: the bodies of the native methods that send, receive, probe, wait and make communicators.
 //!
 //! A result that describes a message is one number: source in bits 32 to 62, tag below. Its size, and type and count of
-//! the first section, go into the `Received` argument. [`PENDING`] and [`SENT`] are negative.
+//! the first section, go into the `NativeStatus` argument. [`PENDING`] and [`SENT`] are negative.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use mpjdev_device::{
 };
 
 use crate::array::{Array, IntArray};
-use crate::boundary::{Env, Received};
+use crate::boundary::{Env, NativeStatus};
 use crate::error::{Failure, Fault, reserved, zeroed};
 use crate::handle::{self, Kind, Pending, Request};
 
@@ -76,7 +76,7 @@ fn detail(status: &Status) -> i64 {
 }
 
 #[inline(always)]
-fn pack(env: &mut Env, status: &Status, out: Received) -> i64 {
+fn pack(env: &mut Env, status: &Status, out: NativeStatus) -> i64 {
     out.set(env, detail(status));
     i64::from(status.source) << 32 | i64::from(status.tag)
 }
@@ -221,7 +221,14 @@ fn start_send(
 
 // ---- Receiving
 
-pub(crate) fn recv(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32, out: Received) -> Answer {
+pub(crate) fn recv(
+    env: &mut Env,
+    comm: i64,
+    buffer: i64,
+    source: i32,
+    tag: i32,
+    out: NativeStatus,
+) -> Answer {
     receive(env, comm, buffer, source, tag, |env, status| pack(env, status, out))
 }
 
@@ -307,12 +314,12 @@ fn deliver(buffer: i64, message: mpjdev_buffer::Message) {
     });
 }
 
-pub(crate) fn probe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Received) -> Answer {
+pub(crate) fn probe(env: &mut Env, comm: i64, source: i32, tag: i32, out: NativeStatus) -> Answer {
     let status = handle::comm(comm)?.probe(from(source, tag), &mut || env.may_wait())?;
     Ok(pack(env, &status, out))
 }
 
-pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Received) -> Answer {
+pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: NativeStatus) -> Answer {
     let found = handle::comm(comm)?.iprobe(from(source, tag))?;
     Ok(found.map_or(PENDING, |status| pack(env, &status, out)))
 }
@@ -325,7 +332,7 @@ pub(crate) fn improbe(_: &mut Env, comm: i64, source: i32, tag: i32) -> Answer {
     }
 }
 
-pub(crate) fn matched_status(env: &mut Env, matched: i64, out: Received) -> Answer {
+pub(crate) fn matched_status(env: &mut Env, matched: i64, out: NativeStatus) -> Answer {
     let status = handle::matched_status(matched)?;
     Ok(pack(env, &status, out))
 }
@@ -365,7 +372,7 @@ fn deadline(nanos: i64) -> Option<Instant> {
     u64::try_from(nanos).ok().and_then(|n| deadline_after(Duration::from_nanos(n)))
 }
 
-pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: Received) -> Answer {
+pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: NativeStatus) -> Answer {
     let r = handle::request(request)?;
     let result = r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait());
     match result {
@@ -374,7 +381,7 @@ pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: Received) -> An
     }
 }
 
-pub(crate) fn test(env: &mut Env, request: i64, out: Received) -> Answer {
+pub(crate) fn test(env: &mut Env, request: i64, out: NativeStatus) -> Answer {
     let r = handle::request(request)?;
     match r.comm.test(r.id).transpose() {
         None => Ok(PENDING),
@@ -388,7 +395,7 @@ fn conclude(
     handle: i64,
     request: &Request,
     result: Result<Done, DeviceError>,
-    out: Received,
+    out: NativeStatus,
 ) -> Answer {
     handle::drop_request(handle);
     let done = match request.buffer {

@@ -128,11 +128,11 @@ pub(crate) enum JavaClass {
     NullPointer,
     OutOfMemory,
     UnsupportedOperation,
-    /// `mpjdev.core.Failure` with this code, and the rank in question or -1.
+    /// `mpjdev.core.NativeFailure` with this code, and the rank in question or -1.
     Coded(i32, i32),
 }
 
-/// Codes of `mpjdev.core.Failure`; a JUnit test compares both sides.
+/// Codes of `mpjdev.core.NativeFailure`; a JUnit test compares both sides.
 pub(crate) mod code {
     pub(crate) const OVERFLOW: i32 = 1;
     pub(crate) const END_OF_SECTIONS: i32 = 2;

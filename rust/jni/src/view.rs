@@ -40,14 +40,14 @@ pub(crate) fn write(
     handle: i64,
     element: i32,
     count: i32,
-    said: Array,
+    out: Array,
     flags: i32,
 ) -> Result<DirectView, Failure> {
     let (element, count) = (primitive(element)?, count_of(count)?);
     writing(handle, flags, |w| {
         let (slab, at) = w.stage_view(element, count)?;
         let hold = Hold::Written { _slab: slab.clone() };
-        let view = show(env, slab.place(at, count * element.size()), w.encoding(), hold, &said)?;
+        let view = show(env, slab.place(at, count * element.size()), w.encoding(), hold, &out)?;
         if flags & STAGED == 0 {
             w.commit();
         }
@@ -61,7 +61,7 @@ pub(crate) fn read(
     handle: i64,
     element: i32,
     count: i32,
-    said: Array,
+    out: Array,
     flags: i32,
 ) -> Result<DirectView, Failure> {
     let (element, count) = (primitive(element)?, count_of(count)?);
@@ -73,7 +73,7 @@ pub(crate) fn read(
             None => Hold::Message { _slab: message.first_slab().clone() },
         };
         let encoding = message.encoding();
-        let view = show(env, r.stage(element, count)?, encoding, hold, &said)?;
+        let view = show(env, r.stage(element, count)?, encoding, hold, &out)?;
         if flags & STAGED == 0 {
             r.commit();
         }
@@ -87,11 +87,11 @@ fn show(
     place: Place<'_>,
     encoding: Encoding,
     hold: Hold,
-    said: &Array,
+    out: &Array,
 ) -> Result<DirectView, Failure> {
     let handle = handle::keep_view(hold)?;
-    said.put_long(env, VIEW, handle);
-    said.put_long(env, ORDER, i64::from(encoding.code()));
+    out.put_long(env, VIEW, handle);
+    out.put_long(env, ORDER, i64::from(encoding.code()));
     env.direct_view(&place).inspect_err(|_| handle::free_view(handle))
 }
 

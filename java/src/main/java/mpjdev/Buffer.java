@@ -4,9 +4,9 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
-import mpjdev.core.Failure;
-import mpjdev.core.Freeing;
+import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 
 /**
@@ -46,7 +46,7 @@ public class Buffer implements AutoCloseable {
 
     Buffer(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, Freeing.BUFFER);
+        resource = new Resource(this, handle, HandleCloser.BUFFER);
     }
 
     static long newWriter(int capacity, ByteOrder order) {
@@ -80,7 +80,7 @@ public class Buffer implements AutoCloseable {
     boolean hasContent() {
         try {
             return Native.sectionCount(handle, 0) > 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             return true; // the sections of a damaged message cannot be counted
         }
     }

@@ -1,9 +1,9 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import mpjdev.core.Failure;
-import mpjdev.core.Freeing;
+import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 import mpjdev.core.Waiting;
 
@@ -54,7 +54,7 @@ public class Comm {
 
     Comm(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, Freeing.COMM);
+        resource = new Resource(this, handle, HandleCloser.COMM);
     }
 
     private Comm() {
@@ -295,7 +295,7 @@ public class Comm {
                 made = Native.advance(operation, true);
             }
             return made == 0 ? null : new Comm(made);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Native.freeOperation(operation);
@@ -360,7 +360,7 @@ public class Comm {
         try {
             Native.send(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
             buf.sent();
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(buf);
@@ -401,7 +401,7 @@ public class Comm {
             long request = Native.isend(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
             buf.sent();
             return Request.of(request, null);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(buf);
@@ -434,7 +434,7 @@ public class Comm {
             long result = Native.recv(handle(), buf.handle(), src, tag, status);
             buf.arrived();
             return status.received(result, buf);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             if (!wasRefused(f, buf)) {
                 buf.arrived();
             }
@@ -446,8 +446,8 @@ public class Comm {
     }
 
     /** Whether a receive failed before anything was done for it; else its buffer is empty. */
-    private static boolean wasRefused(Failure f, Buffer buf) {
-        return f.code() == Failure.BAD_ARGUMENT || f.code() == Failure.NOT_INITIALIZED && buf.hasContent();
+    private static boolean wasRefused(NativeFailure f, Buffer buf) {
+        return f.code() == NativeFailure.BAD_ARGUMENT || f.code() == NativeFailure.NOT_INITIALIZED && buf.hasContent();
     }
 
     private Status recvVirtually(Buffer buf, int src, int tag) {
@@ -484,7 +484,7 @@ public class Comm {
             Request request = Request.of(Native.irecv(handle(), buf.handle(), src, tag), buf);
             buf.arrived();
             return request;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(buf);
@@ -515,7 +515,7 @@ public class Comm {
         Status status = new Status();
         try {
             return status.put(Native.probe(handle(), src, tag, status));
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -534,7 +534,7 @@ public class Comm {
         try {
             long found = Native.iprobe(handle(), src, tag, status);
             return found == Native.PENDING ? null : status.put(found);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(this);

@@ -1,29 +1,29 @@
 package mpjdev;
 
-import mpjdev.core.Failure;
+import mpjdev.core.NativeFailure;
 
 /** Makes the engine's failures this package's exceptions. */
 final class Errors {
     private Errors() {}
 
     /** What a write method throws. */
-    static RuntimeException write(Failure f) {
-        if (f.code() == Failure.OVERFLOW) {
+    static RuntimeException write(NativeFailure f) {
+        if (f.code() == NativeFailure.OVERFLOW) {
             return new BufferOverflowException(f.getMessage());
         }
         return unexpected(f);
     }
 
     /** What a read method throws. */
-    static BufferReadException read(Failure f) {
+    static BufferReadException read(NativeFailure f) {
         switch (f.code()) {
-            case Failure.TYPE_MISMATCH:
+            case NativeFailure.TYPE_MISMATCH:
                 return new TypeMismatchException(f.getMessage());
-            case Failure.SIZE_MISMATCH:
+            case NativeFailure.SIZE_MISMATCH:
                 return new SectionSizeMismatchException(f.getMessage());
-            case Failure.END_OF_SECTIONS:
-            case Failure.DAMAGED:
-            case Failure.TRUNCATED:
+            case NativeFailure.END_OF_SECTIONS:
+            case NativeFailure.DAMAGED:
+            case NativeFailure.TRUNCATED:
                 return new BufferReadException(f.getMessage());
             default:
                 throw unexpected(f);
@@ -31,35 +31,35 @@ final class Errors {
     }
 
     /** What an operation on a communicator or a request throws. */
-    static RuntimeException comm(Failure f) {
+    static RuntimeException comm(NativeFailure f) {
         String text = f.getMessage();
         switch (f.code()) {
-            case Failure.TRUNCATED:
+            case NativeFailure.TRUNCATED:
                 return new TruncationException(text);
-            case Failure.DAMAGED:
+            case NativeFailure.DAMAGED:
                 return new DamagedMessageException(text);
-            case Failure.PEER_FAILED:
+            case NativeFailure.PEER_FAILED:
                 return new PeerFailedException(text, f.rank());
-            case Failure.TIMED_OUT:
+            case NativeFailure.TIMED_OUT:
                 return new TimedOutException(text);
-            case Failure.INTERRUPTED:
+            case NativeFailure.INTERRUPTED:
                 return new InterruptedOperationException(text);
-            case Failure.CANCELLED:
+            case NativeFailure.CANCELLED:
                 return new CancelledException(text);
-            case Failure.NOT_INITIALIZED:
+            case NativeFailure.NOT_INITIALIZED:
                 return new NotInitializedException(text);
-            case Failure.BAD_ARGUMENT:
+            case NativeFailure.BAD_ARGUMENT:
                 return new BadArgumentException(text);
-            case Failure.UNDELIVERED:
+            case NativeFailure.UNDELIVERED:
                 return new UndeliveredException(text, f.rank());
-            case Failure.ABANDONED:
+            case NativeFailure.ABANDONED:
                 return new CollectiveAbandonedException(text, f.rank());
             default:
                 return unexpected(f);
         }
     }
 
-    private static RuntimeException unexpected(Failure f) {
+    private static RuntimeException unexpected(NativeFailure f) {
         return new IllegalStateException("failure " + f.code() + ": " + f.getMessage());
     }
 }

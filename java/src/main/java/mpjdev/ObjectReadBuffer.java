@@ -7,8 +7,8 @@ import java.io.ObjectInputFilter;
 import java.io.ObjectInputStream;
 import java.io.ObjectStreamClass;
 import java.lang.ref.Reference;
-import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.SecondaryInput;
 
 /**
@@ -119,7 +119,7 @@ public class ObjectReadBuffer extends ReadBuffer {
             // Before the elements are listed: extents can multiply to more than there is memory for.
             Native.checkObjects(
                     handle(), Native.patchCount(dest.length, dstOff, rank, exts, strs, own, own.length), flags);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -161,7 +161,7 @@ public class ObjectReadBuffer extends ReadBuffer {
                     stream = null;
                 }
             }
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);

@@ -7,8 +7,8 @@ import java.io.ObjectStreamConstants;
 import java.io.OutputStream;
 import java.lang.ref.Reference;
 import java.nio.ByteOrder;
-import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.SecondaryOutput;
 
 /**
@@ -114,7 +114,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
             before = Native.beginObjects(handle(), flags);
             flags = 0;
             writing = true;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -124,7 +124,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
             serialise(count, source, before);
             Native.writeObjects(handle(), count, 0);
             written = true;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } catch (StackOverflowError e) {
             throw new InvalidObjectException("the graph is too deep for this thread's stack: a larger one is set by -Xss, or for"

@@ -2,8 +2,8 @@ package mpjdev;
 
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicReference;
-import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 
 /** Who the calling thread is: a rank of the process, a rank that is a thread, or nobody. */
 final class Ranks {
@@ -68,7 +68,7 @@ final class Ranks {
             process = new Comm(Native.processWorld());
             tellAtTheEnd();
             ProcessEnd.watch();
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         }
     }
@@ -90,7 +90,7 @@ final class Ranks {
         }
         try {
             Native.finish(own.handle());
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             // Nothing of the rank waits for a collection.
@@ -147,7 +147,7 @@ final class Ranks {
         try {
             task.run(world);
             Native.finish(world.handle());
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             fail(world, rank, Errors.comm(f), first);
         } catch (Throwable t) {
             fail(world, rank, t, first);

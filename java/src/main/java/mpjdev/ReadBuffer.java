@@ -3,8 +3,8 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
-import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.Segments;
 import mpjdev.core.Types;
 import mpjdev.core.View;
@@ -51,7 +51,7 @@ public class ReadBuffer extends Buffer {
         try {
             Native.load(handle(), octets, octets.length);
             arrived();
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -82,7 +82,7 @@ public class ReadBuffer extends Buffer {
     private long peek() throws BufferReadException {
         try {
             return Native.peek(handle(), flags);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -98,7 +98,7 @@ public class ReadBuffer extends Buffer {
     public int sectionCount() throws BufferReadException {
         try {
             return Native.sectionCount(handle(), flags);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -128,7 +128,7 @@ public class ReadBuffer extends Buffer {
             }
             Native.readDirect(handle(), dest, dstOff, type.code(), numEls, f);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -167,7 +167,7 @@ public class ReadBuffer extends Buffer {
             ByteBuffer octets = View.read(handle(), type.code(), numEls, flags);
             flags = 0;
             return octets;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -180,7 +180,7 @@ public class ReadBuffer extends Buffer {
         try {
             Native.read(handle(), array, length, type, off, count, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -191,7 +191,7 @@ public class ReadBuffer extends Buffer {
         try {
             Native.scatter(handle(), array, length, type, 0, count, offs, indexes, indexes.length, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -202,7 +202,7 @@ public class ReadBuffer extends Buffer {
         try {
             Native.strScatter(handle(), array, length, type, off, rank, exts, strs, indexes, indexes.length, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
             Reference.reachabilityFence(this);

@@ -2,9 +2,9 @@ package mpjdev;
 
 import java.lang.ref.Reference;
 import java.util.concurrent.TimeUnit;
-import mpjdev.core.Failure;
-import mpjdev.core.Freeing;
+import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 import mpjdev.core.Waiting;
 
@@ -45,7 +45,7 @@ public class Request {
         if (handle == 0) {
             request.status = Status.sent();
         } else {
-            request.pending = new Resource(request, handle, Freeing.REQUEST);
+            request.pending = new Resource(request, handle, HandleCloser.REQUEST);
         }
         return request;
     }
@@ -90,7 +90,7 @@ public class Request {
         Status into = new Status();
         try {
             settle(resource, Native.await(resource.handle(), nanos, into), into);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             settle(resource, f);
         } catch (OutOfMemoryError e) {
             settle(resource, e);
@@ -146,7 +146,7 @@ public class Request {
                 return false;
             }
             settle(resource, result, into);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             settle(resource, f);
         } catch (OutOfMemoryError e) {
             settle(resource, e);
@@ -169,9 +169,9 @@ public class Request {
     }
 
     /** The operation has failed, unless only the wait has. */
-    private void settle(Resource resource, Failure f) {
+    private void settle(Resource resource, NativeFailure f) {
         RuntimeException exception = Errors.comm(f);
-        if (f.code() == Failure.TIMED_OUT || f.code() == Failure.INTERRUPTED) {
+        if (f.code() == NativeFailure.TIMED_OUT || f.code() == NativeFailure.INTERRUPTED) {
             throw exception;
         }
         if (buffer != null) {
@@ -226,7 +226,7 @@ public class Request {
         }
         try {
             return Native.cancel(resource.handle());
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -275,7 +275,7 @@ public class Request {
         try {
             int at = Native.awaitAny(handles, handles.length, handles.length, FOREVER);
             return at < 0 ? null : indexed(reqs[at].iwait(), at);
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.comm(f);
         } catch (IllegalStateException e) {
             for (int i = 0; i < reqs.length; i++) {

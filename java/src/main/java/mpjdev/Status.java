@@ -1,9 +1,9 @@
 package mpjdev;
 
-import mpjdev.core.Received;
+import mpjdev.core.NativeStatus;
 
 /** What is known about a message that was received, or that a probe has seen. */
-public class Status extends Received {
+public class Status extends NativeStatus {
     /** Rank of the sender in the communicator; {@link Comm#ANY_SOURCE} for a send. */
     public int source;
     /** Tag of the message; {@link Comm#ANY_TAG} for a send. */

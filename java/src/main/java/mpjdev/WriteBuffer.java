@@ -3,8 +3,8 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import mpjdev.core.Failure;
 import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
 import mpjdev.core.Segments;
 import mpjdev.core.Types;
 import mpjdev.core.View;
@@ -101,7 +101,7 @@ public class WriteBuffer extends Buffer {
             }
             Native.writeDirect(handle(), source, srcOff, type.code(), numEls, f);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -138,7 +138,7 @@ public class WriteBuffer extends Buffer {
             ByteBuffer octets = View.written(handle(), type.code(), numEls, flags);
             flags = 0;
             return octets;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -151,7 +151,7 @@ public class WriteBuffer extends Buffer {
         try {
             Native.write(handle(), array, length, type, off, count, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -162,7 +162,7 @@ public class WriteBuffer extends Buffer {
         try {
             Native.gather(handle(), array, length, type, 0, count, offs, indexes, indexes.length, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);
@@ -173,7 +173,7 @@ public class WriteBuffer extends Buffer {
         try {
             Native.strGather(handle(), array, length, type, off, rank, exts, strs, indexes, indexes.length, flags);
             flags = 0;
-        } catch (Failure f) {
+        } catch (NativeFailure f) {
             throw Errors.write(f);
         } finally {
             Reference.reachabilityFence(this);

@@ -7,7 +7,7 @@ import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
-import mpjdev.core.Failure;
+import mpjdev.core.NativeFailure;
 import org.junit.jupiter.api.Test;
 
 /** Every failure of the engine is exactly one exception of each part of the API, with its text and its rank. */
@@ -42,7 +42,7 @@ class ErrorsTest {
     /** The codes as they are declared: a new one must get a row above. */
     private static Map<String, Integer> codes() throws IllegalAccessException {
         Map<String, Integer> codes = new TreeMap<>();
-        for (Field field : Failure.class.getFields()) {
+        for (Field field : NativeFailure.class.getFields()) {
             if (field.getType() == int.class) {
                 codes.put(field.getName(), field.getInt(null));
             }
@@ -50,13 +50,13 @@ class ErrorsTest {
         return codes;
     }
 
-    private static void check(int part, Function<Failure, Exception> face) throws Exception {
+    private static void check(int part, Function<NativeFailure, Exception> face) throws Exception {
         Map<String, Integer> codes = codes();
         assertEquals(codes.keySet(), new TreeMap<>(EXPECTED).keySet());
         for (Map.Entry<String, Integer> code : codes.entrySet()) {
             Exception e;
             try {
-                e = face.apply(new Failure(code.getValue() + " " + RANK + " " + TEXT));
+                e = face.apply(new NativeFailure(code.getValue() + " " + RANK + " " + TEXT));
             } catch (RuntimeException thrown) {
                 e = thrown;
             }
@@ -83,10 +83,10 @@ class ErrorsTest {
 
     @Test
     void shouldTellTheRankThatAFailureIsAbout() {
-        assertEquals(RANK, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " 3 gone"))).rank());
-        assertEquals(-1, ((PeerFailedException) Errors.comm(new Failure(Failure.PEER_FAILED + " -1 all"))).rank());
-        assertEquals(RANK, ((UndeliveredException) Errors.comm(new Failure(Failure.UNDELIVERED + " 3 left"))).rank());
-        Failure abandoned = new Failure(Failure.ABANDONED + " 3 left");
+        assertEquals(RANK, ((PeerFailedException) Errors.comm(new NativeFailure(NativeFailure.PEER_FAILED + " 3 gone"))).rank());
+        assertEquals(-1, ((PeerFailedException) Errors.comm(new NativeFailure(NativeFailure.PEER_FAILED + " -1 all"))).rank());
+        assertEquals(RANK, ((UndeliveredException) Errors.comm(new NativeFailure(NativeFailure.UNDELIVERED + " 3 left"))).rank());
+        NativeFailure abandoned = new NativeFailure(NativeFailure.ABANDONED + " 3 left");
         assertEquals(RANK, ((CollectiveAbandonedException) Errors.comm(abandoned)).rank());
     }
 }

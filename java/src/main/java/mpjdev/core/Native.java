@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
  * {@link IllegalStateException}. An array argument is followed by its own length and, where the type is open, by its own
  * type code ({@link Types}): callers must pass exactly those, since native code believes them. Offsets and counts are
  * checked by native code, in elements. {@code flags} are {@link #CLEAR} and {@link #RESET}, carried out before the call does
- * anything else. Methods throw {@link Failure} for what a face has its own exceptions for.
+ * anything else. Methods throw {@link NativeFailure} for what a face has its own exceptions for.
  */
 public final class Native {
     /** Flag: empty the buffer first. */
@@ -106,21 +106,21 @@ public final class Native {
      * @param handle a buffer for writing
      * @param element type
      * @param count elements
-     * @param said gets the view's handle, and the code of the byte order of its elements
+     * @param out gets the view's handle, and the code of the byte order of its elements
      * @param length 2
      * @param flags flags
      * @return the octets of the elements, whose memory is kept until the view is freed */
-    static native ByteBuffer viewWritten(long handle, int element, int count, long[] said, int length, int flags);
+    static native ByteBuffer viewWritten(long handle, int element, int count, long[] out, int length, int flags);
 
     /** Reads a section in place.
      * @param handle a buffer for reading
      * @param element type
      * @param count elements
-     * @param said gets the view's handle, and the code of the byte order of its elements
+     * @param out gets the view's handle, and the code of the byte order of its elements
      * @param length 2
      * @param flags flags
      * @return the octets of the elements, whose memory is readable until the view is freed */
-    static native ByteBuffer viewRead(long handle, int element, int count, long[] said, int length, int flags);
+    static native ByteBuffer viewRead(long handle, int element, int count, long[] out, int length, int flags);
 
     static native void freeView(long view);
 
@@ -232,14 +232,14 @@ public final class Native {
      * @param tag tag or {@link #ANY_TAG}
      * @param out gets size, type and count
      * @return source &lt;&lt; 32 | tag */
-    public static native long recv(long comm, long buffer, int source, int tag, Received out);
+    public static native long recv(long comm, long buffer, int source, int tag, NativeStatus out);
 
-    /** As {@link #recv}, of one source and with one tag; gives what {@link Received#set} takes. */
+    /** As {@link #recv}, of one source and with one tag; gives what {@link NativeStatus#set} takes. */
     public static native long recvFrom(long comm, long buffer, int source, int tag);
 
     public static native long irecv(long comm, long buffer, int source, int tag);
 
-    public static native long probe(long comm, int source, int tag, Received out);
+    public static native long probe(long comm, int source, int tag, NativeStatus out);
 
     /** Looks for a message.
      * @param comm a communicator
@@ -247,7 +247,7 @@ public final class Native {
      * @param tag tag or {@link #ANY_TAG}
      * @param out gets the size
      * @return source &lt;&lt; 32 | tag, or {@link #PENDING} */
-    public static native long iprobe(long comm, int source, int tag, Received out);
+    public static native long iprobe(long comm, int source, int tag, NativeStatus out);
 
     /** Takes a message out of matching.
      * @param comm a communicator
@@ -256,7 +256,7 @@ public final class Native {
      * @return a matched message, or {@link #PENDING} */
     public static native long improbe(long comm, int source, int tag);
 
-    public static native long matchedStatus(long matched, Received out);
+    public static native long matchedStatus(long matched, NativeStatus out);
 
     public static native long imrecv(long matched, long buffer);
 
@@ -267,13 +267,13 @@ public final class Native {
      * @param nanos longest wait, negative for no end
      * @param out gets size, type and count of a receive
      * @return source &lt;&lt; 32 | tag, or {@link #SENT} */
-    public static native long await(long request, long nanos, Received out);
+    public static native long await(long request, long nanos, NativeStatus out);
 
     /** As {@link #await}, without waiting.
      * @param request a request
      * @param out gets size, type and count of a receive
      * @return source &lt;&lt; 32 | tag, {@link #SENT}, or {@link #PENDING} */
-    public static native long test(long request, Received out);
+    public static native long test(long request, NativeStatus out);
 
     /** Waits until one of the requests is done, which it stays; zeroes are passed over.
      * @param requests requests

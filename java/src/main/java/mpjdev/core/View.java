@@ -11,7 +11,7 @@ import java.nio.ByteOrder;
 public final class View {
     private static final int VIEW = 0;
     private static final int ORDER = 1;
-    private static final int SAID = 2;
+    private static final int OUT_LENGTH = 2;
 
     private View() {}
 
@@ -25,8 +25,8 @@ public final class View {
      * @return the octets of the elements, in the byte order of the message
      */
     public static ByteBuffer written(long buffer, int type, int count, int flags) {
-        long[] said = new long[SAID];
-        return held(Native.viewWritten(buffer, type, count, said, SAID, flags), said);
+        long[] out = new long[OUT_LENGTH];
+        return held(Native.viewWritten(buffer, type, count, out, OUT_LENGTH, flags), out);
     }
 
     /**
@@ -39,18 +39,18 @@ public final class View {
      * @return the octets of the elements, read-only, in the byte order of the message
      */
     public static ByteBuffer read(long buffer, int type, int count, int flags) {
-        long[] said = new long[SAID];
-        ByteBuffer octets = held(Native.viewRead(buffer, type, count, said, SAID, flags), said);
+        long[] out = new long[OUT_LENGTH];
+        ByteBuffer octets = held(Native.viewRead(buffer, type, count, out, OUT_LENGTH, flags), out);
         return octets.asReadOnlyBuffer().order(octets.order());
     }
 
-    private static ByteBuffer held(ByteBuffer octets, long[] said) {
+    private static ByteBuffer held(ByteBuffer octets, long[] out) {
         try {
-            new Resource(octets, said[VIEW], Freeing.VIEW);
+            new Resource(octets, out[VIEW], HandleCloser.VIEW);
         } catch (Throwable e) {
-            Native.freeView(said[VIEW]);
+            Native.freeView(out[VIEW]);
             throw e;
         }
-        return octets.order(said[ORDER] == 0 ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN);
+        return octets.order(out[ORDER] == 0 ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN);
     }
 }

@@ -44,7 +44,7 @@ class MatchedProbeTest {
     }
 
     /** What native code tells about a message. */
-    private static final class Seen extends Received {
+    private static final class Seen extends NativeStatus {
         int size() {
             return receivedSize();
         }
@@ -200,7 +200,7 @@ class MatchedProbeTest {
                 for (int look = 0; look < 2; look++) {
                     assertEquals(envelope(0, letter.number), Native.matchedStatus(matched, seen));
                     assertEquals(letter.needs(), seen.size());
-                    assertEquals(Received.NO_TYPE, seen.type(), "its sections are not known before it is received");
+                    assertEquals(NativeStatus.NO_TYPE, seen.type(), "its sections are not known before it is received");
                 }
                 long buffer = Native.newReader(seen.size());
                 long request = Native.imrecv(matched, buffer);
@@ -247,8 +247,8 @@ class MatchedProbeTest {
         Letter letter = new Letter(3, 4, 0, false);
         letter.send(comm, 0, TAG);
         assertEquals(Native.PENDING, Native.improbe(comm, 0, TAG + 1));
-        assertEquals(Failure.BAD_ARGUMENT,
-                assertThrows(Failure.class, () -> Native.improbe(comm, 1, TAG)).code());
+        assertEquals(NativeFailure.BAD_ARGUMENT,
+                assertThrows(NativeFailure.class, () -> Native.improbe(comm, 1, TAG)).code());
         long matched = Native.improbe(comm, Native.ANY_SOURCE, TAG);
         assertEquals(Native.PENDING, Native.iprobe(comm, 0, TAG, new Seen()), "it is out of matching");
         assertEquals(Native.PENDING, Native.improbe(comm, 0, TAG));
@@ -399,8 +399,8 @@ class MatchedProbeTest {
             assertThrows(IllegalStateException.class, () -> Native.imrecv(matched, bad));
         }
         assertTrue(Native.cancel(pending));
-        assertEquals(Failure.CANCELLED,
-                assertThrows(Failure.class, () -> Native.await(pending, PATIENCE_NANOS, new Seen())).code());
+        assertEquals(NativeFailure.CANCELLED,
+                assertThrows(NativeFailure.class, () -> Native.await(pending, PATIENCE_NANOS, new Seen())).code());
         Native.await(Native.imrecv(matched, busy), PATIENCE_NANOS, new Seen());
         letter.isIn(busy);
         Native.close(busy);
@@ -427,9 +427,9 @@ class MatchedProbeTest {
                 }
                 long buffer = Native.newReader(less);
                 long request = Native.imrecv(take(comm, 0, TAG), buffer);
-                Failure failure =
-                        assertThrows(Failure.class, () -> Native.await(request, PATIENCE_NANOS, new Seen()));
-                assertEquals(Failure.TRUNCATED, failure.code());
+                NativeFailure failure =
+                        assertThrows(NativeFailure.class, () -> Native.await(request, PATIENCE_NANOS, new Seen()));
+                assertEquals(NativeFailure.TRUNCATED, failure.code());
                 assertEquals(0, failure.rank());
                 for (String word : new String[] {"rank 0", "tag " + TAG, "" + letter.needs(),
                     "capacity " + less}) {

@@ -31,7 +31,7 @@ class NativeTest {
     @Test
     void failureCodesAreTheNativeOnes() throws IllegalAccessException {
         List<String> names = new ArrayList<>();
-        for (Field field : Failure.class.getFields()) {
+        for (Field field : NativeFailure.class.getFields()) {
             if (field.getType() == int.class) {
                 names.add(field.getName());
                 assertEquals(names.size(), field.getInt(null), field.getName());
@@ -42,7 +42,7 @@ class NativeTest {
 
     @Test
     void numbersThatBothSidesUseAreTheSame() throws ReflectiveOperationException {
-        Class<?>[] homes = {Native.class, Received.class, mpjdev.Buffer.class};
+        Class<?>[] homes = {Native.class, NativeStatus.class, mpjdev.Buffer.class};
         for (String line : Native.constants().split("\n")) {
             String[] parts = line.split("=");
             int found = 0;

@@ -5,7 +5,7 @@ package mpjdev.core;
  *
  * <p>Never leaves a face: it is caught there and becomes the face's exception with the same text. Internal.
  */
-public final class Failure extends RuntimeException {
+public final class NativeFailure extends RuntimeException {
     /** The section does not fit the buffer. */
     public static final int OVERFLOW = 1;
     /** There is no further section. */
@@ -47,11 +47,11 @@ public final class Failure extends RuntimeException {
      *
      * @param coded code and rank in decimal, then the text, with one space between them
      */
-    public Failure(String coded) {
+    public NativeFailure(String coded) {
         this(coded.split(" ", 3));
     }
 
-    private Failure(String[] parts) {
+    private NativeFailure(String[] parts) {
         super(parts[2], null, false, false);
         code = Integer.parseInt(parts[0]);
         rank = Integer.parseInt(parts[1]);

@@ -6,13 +6,13 @@ import java.lang.reflect.Field;
 import org.junit.jupiter.api.Test;
 
 /** Size, type and count of a message share one number, and none touches another. */
-class ReceivedTest {
+class NativeStatusTest {
     /** As a face's status. */
-    private static final class Seen extends Received {
+    private static final class Seen extends NativeStatus {
         /** Puts in what native code does. */
         static Seen of(long size, long type, long count) throws ReflectiveOperationException {
             Seen seen = new Seen();
-            Field detail = Received.class.getDeclaredField("detail");
+            Field detail = NativeStatus.class.getDeclaredField("detail");
             detail.setAccessible(true);
             detail.setLong(seen, size << 32 | type << 28 | count);
             return seen;
@@ -28,9 +28,9 @@ class ReceivedTest {
     @Test
     void shouldTakeApartWhatNativeCodePacks() throws Exception {
         int[] sizes = {0, 1, 24, mpjdev.Buffer.MAX_CAPACITY, Integer.MAX_VALUE};
-        int[] counts = {0, 1, 1 << 27, Received.COUNT_MAX - 1, Received.COUNT_MAX};
+        int[] counts = {0, 1, 1 << 27, NativeStatus.COUNT_MAX - 1, NativeStatus.COUNT_MAX};
         for (int size : sizes) {
-            for (int type = 0; type <= Received.NO_TYPE; type++) {
+            for (int type = 0; type <= NativeStatus.NO_TYPE; type++) {
                 for (int count : counts) {
                     Seen seen = Seen.of(size, type, count);
                     seen.is(size, type, count);
@@ -44,8 +44,8 @@ class ReceivedTest {
 
     @Test
     void shouldHoldNothingWhenItIsSaid() throws Exception {
-        Seen seen = Seen.of(Integer.MAX_VALUE, Types.OBJECT, Received.COUNT_MAX);
+        Seen seen = Seen.of(Integer.MAX_VALUE, Types.OBJECT, NativeStatus.COUNT_MAX);
         seen.setNothing();
-        seen.is(0, Received.NO_TYPE, 0);
+        seen.is(0, NativeStatus.NO_TYPE, 0);
     }
 }

@@ -3,25 +3,25 @@ package mpjdev.core;
 import java.util.function.LongConsumer;
 
 /** What closes handles, each by its own method. A plain class: the first lambda takes a JVM some 5 ms. Internal. */
-public final class Freeing implements LongConsumer {
+public final class HandleCloser implements LongConsumer {
     /** Closes a buffer. */
-    public static final Freeing BUFFER = new Freeing(0);
+    public static final HandleCloser BUFFER = new HandleCloser(0);
     /** Frees a communicator. */
-    public static final Freeing COMM = new Freeing(1);
+    public static final HandleCloser COMM = new HandleCloser(1);
     /** Frees a request. */
-    public static final Freeing REQUEST = new Freeing(2);
+    public static final HandleCloser REQUEST = new HandleCloser(2);
     /** Frees a view. */
-    static final Freeing VIEW = new Freeing(3);
+    static final HandleCloser VIEW = new HandleCloser(3);
 
-    private final int what;
+    private final int kind;
 
-    private Freeing(int what) {
-        this.what = what;
+    private HandleCloser(int kind) {
+        this.kind = kind;
     }
 
     @Override
     public void accept(long handle) {
-        switch (what) {
+        switch (kind) {
             case 0:
                 Native.close(handle);
                 break;

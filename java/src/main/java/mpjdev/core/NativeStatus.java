@@ -4,7 +4,7 @@ package mpjdev.core;
  * What native code tells about a message beside source and tag: the part of a status that is filled by reference.
  * Internal; a face's status extends it, so that a receive makes one object.
  */
-public class Received {
+public class NativeStatus {
     /** Largest count that fits beside the type; a larger one is asked of the buffer. */
     protected static final int COUNT_MAX = (1 << 28) - 1;
     /** Type code that stands for "no section". */
@@ -14,7 +14,7 @@ public class Received {
     private long detail;
 
     /** Made by a face. */
-    protected Received() {}
+    protected NativeStatus() {}
 
     /**
      * Octets of the first physical message without its headers.
@@ -62,7 +62,7 @@ public class Received {
      *
      * @param other the other one
      */
-    protected final void copyFrom(Received other) {
+    protected final void copyFrom(NativeStatus other) {
         detail = other.detail;
     }
 }
