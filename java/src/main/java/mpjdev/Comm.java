@@ -1,11 +1,11 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
+import mpjdev.core.Backoff;
 import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
-import mpjdev.core.Waiting;
 
 /**
  * A communicator: a group of ranks that exchange messages apart from all others.
@@ -281,14 +281,14 @@ public class Comm {
     private Comm collective(long operation) {
         try {
             long made;
-            if (Waiting.isVirtual()) {
-                Waiting waiting = new Waiting();
+            if (Backoff.isVirtual()) {
+                Backoff backoff = new Backoff();
                 made = Native.advance(operation, false);
                 while (made == Native.PENDING) {
                     if (Thread.currentThread().isInterrupted()) {
                         throw new InterruptedOperationException("interrupted in a collective operation");
                     }
-                    waiting.pause();
+                    backoff.pause();
                     made = Native.advance(operation, false);
                 }
             } else {
@@ -353,7 +353,7 @@ public class Comm {
     }
 
     private void send(Buffer buf, int dest, int tag, boolean synchronous) {
-        if (Waiting.isVirtual()) {
+        if (Backoff.isVirtual()) {
             isend(buf, dest, tag, synchronous).iwait();
             return;
         }
@@ -421,7 +421,7 @@ public class Comm {
      * @throws TruncationException when the message is larger than the buffer; it is gone then
      */
     public Status recv(Buffer buf, int src, int tag) {
-        if (Waiting.isVirtual()) {
+        if (Backoff.isVirtual()) {
             return recvVirtually(buf, src, tag);
         }
         Status status = new Status();
@@ -500,14 +500,14 @@ public class Comm {
      * @return source, tag and size
      */
     public Status probe(int src, int tag) {
-        if (Waiting.isVirtual()) {
-            Waiting waiting = new Waiting();
+        if (Backoff.isVirtual()) {
+            Backoff backoff = new Backoff();
             Status status = iprobe(src, tag);
             while (status == null) {
                 if (Thread.currentThread().isInterrupted()) {
                     throw new InterruptedOperationException("interrupted in a probe");
                 }
-                waiting.pause();
+                backoff.pause();
                 status = iprobe(src, tag);
             }
             return status;

@@ -2,11 +2,11 @@ package mpjdev;
 
 import java.lang.ref.Reference;
 import java.util.concurrent.TimeUnit;
+import mpjdev.core.Backoff;
 import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
-import mpjdev.core.Waiting;
 
 /**
  * A send or receive under way.
@@ -77,7 +77,7 @@ public class Request {
         // Read once: another thread may free the request meanwhile.
         Resource resource = pending;
         if (resource != null) {
-            if (Waiting.isVirtual()) {
+            if (Backoff.isVirtual()) {
                 park(nanos);
             } else {
                 drive(resource, nanos);
@@ -111,7 +111,7 @@ public class Request {
     /** As {@link #drive}, on a virtual thread. */
     private void park(long nanos) {
         long begun = System.nanoTime();
-        Waiting waiting = new Waiting();
+        Backoff backoff = new Backoff();
         while (!poll()) {
             if (Thread.currentThread().isInterrupted()) {
                 throw new InterruptedOperationException("interrupted while waiting; the request is still pending");
@@ -119,7 +119,7 @@ public class Request {
             if (nanos >= 0 && System.nanoTime() - begun >= nanos) {
                 throw new TimedOutException("timed out after " + nanos + " ns; the request is still pending");
             }
-            waiting.pause();
+            backoff.pause();
         }
     }
 
@@ -257,7 +257,7 @@ public class Request {
             if (done != null || !anyActive(reqs)) {
                 return done;
             }
-            done = Waiting.isVirtual() ? parkAny(reqs) : driveAny(reqs);
+            done = Backoff.isVirtual() ? parkAny(reqs) : driveAny(reqs);
             if (done != null) {
                 return done;
             }
@@ -299,7 +299,7 @@ public class Request {
 
     /** Null when all requests were freed meanwhile. */
     private static Status parkAny(Request[] reqs) {
-        Waiting waiting = new Waiting();
+        Backoff backoff = new Backoff();
         while (true) {
             Status status = itestany(reqs);
             if (status != null || !anyActive(reqs)) {
@@ -308,7 +308,7 @@ public class Request {
             if (Thread.currentThread().isInterrupted()) {
                 throw new InterruptedOperationException("interrupted while waiting; the requests are still pending");
             }
-            waiting.pause();
+            backoff.pause();
         }
     }
 

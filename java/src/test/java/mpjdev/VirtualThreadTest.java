@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
-import mpjdev.core.Waiting;
+import mpjdev.core.Backoff;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -45,7 +45,7 @@ class VirtualThreadTest {
             int number = i;
             threads.add((Thread) start.invoke(null, (Runnable) () -> {
                 try {
-                    assertTrue(Waiting.isVirtual());
+                    assertTrue(Backoff.isVirtual());
                     work.run(number);
                 } catch (Throwable t) {
                     thrown.compareAndSet(null, t);

@@ -42,7 +42,7 @@ public final class Native {
             throw new UnsatisfiedLinkError("the native library has ABI " + abi + ", this jar needs " + ABI
                     + ": both must be of one version of mpjdev");
         }
-        Memory.applyLimit();
+        MemoryLimit.apply();
     }
 
     private Native() {}

@@ -60,7 +60,7 @@ final class NativeLoader {
     /** Loads what the launcher has unpacked, or says why not and gives false. */
     private static boolean loadShared(String entry) {
         SharedLibrary shared = SharedLibrary.find(System.getenv(SharedLibrary.VARIABLE), entry);
-        String why = shared.why;
+        String why = shared.rejection;
         if (shared.path != null) {
             synchronized (System.getProperties()) {
                 try {

@@ -13,16 +13,16 @@ public final class Resource {
     /** Must not refer to the owner, or it would never become unreachable. */
     private static final class Close implements Runnable {
         private final long handle;
-        private final LongConsumer how;
+        private final LongConsumer closer;
 
-        Close(long handle, LongConsumer how) {
+        Close(long handle, LongConsumer closer) {
             this.handle = handle;
-            this.how = how;
+            this.closer = closer;
         }
 
         @Override
         public void run() {
-            how.accept(handle);
+            closer.accept(handle);
         }
     }
 
@@ -31,11 +31,11 @@ public final class Resource {
      *
      * @param owner the handle is closed when this becomes unreachable
      * @param handle the handle
-     * @param how what closes it: a static method that does not block and may be called twice
+     * @param closer what closes it: a static method that does not block and may be called twice
      */
-    public Resource(Object owner, long handle, LongConsumer how) {
+    public Resource(Object owner, long handle, LongConsumer closer) {
         this.handle = handle;
-        cleanable = CLEANER.register(owner, new Close(handle, how));
+        cleanable = CLEANER.register(owner, new Close(handle, closer));
     }
 
     /**

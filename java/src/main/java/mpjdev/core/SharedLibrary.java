@@ -25,35 +25,35 @@ final class SharedLibrary {
     /** Its path; none when there is none, or when it is not to be used. */
     final String path;
     /** Why not; none when there is nothing to say. */
-    final String why;
+    final String rejection;
 
-    private SharedLibrary(String path, String why) {
+    private SharedLibrary(String path, String rejection) {
         this.path = path;
-        this.why = why;
+        this.rejection = rejection;
     }
 
     /**
      * Looks at what the launcher offers.
      *
-     * @param said the variable's value, may be null
+     * @param value the variable's value, may be null
      * @param entry the name of our own library in our own jar
      * @return what there is
      */
-    static SharedLibrary find(String said, String entry) {
-        if (said == null) {
+    static SharedLibrary find(String value, String entry) {
+        if (value == null) {
             return new SharedLibrary(null, null);
         }
-        if (said.length() <= CRC_DIGITS || said.charAt(CRC_DIGITS) != ':') {
-            return new SharedLibrary(null, VARIABLE + "=" + said + " is not CRC-32:PATH");
+        if (value.length() <= CRC_DIGITS || value.charAt(CRC_DIGITS) != ':') {
+            return new SharedLibrary(null, VARIABLE + "=" + value + " is not CRC-32:PATH");
         }
-        File file = new File(said.substring(CRC_DIGITS + 1));
+        File file = new File(value.substring(CRC_DIGITS + 1));
         String jar = ownJar();
         if (jar == null) {
             return new SharedLibrary(null, "mpjdev's classes are in no jar");
         }
         try (ZipFile zip = new ZipFile(jar)) {
             ZipEntry own = zip.getEntry(entry);
-            if (own == null || own.getCrc() != Long.parseLong(said.substring(0, CRC_DIGITS), HEXADECIMAL)) {
+            if (own == null || own.getCrc() != Long.parseLong(value.substring(0, CRC_DIGITS), HEXADECIMAL)) {
                 return new SharedLibrary(null, "mpjrun is of another version than " + jar);
             }
             if (file.length() != own.getSize()) {

@@ -21,11 +21,11 @@ final class Upcalls {
 
     /** Made at the first collection: the lambdas would add 10 ms to the start of each rank. */
     private static final class Collections {
-        static final Reclaiming MEMORY = new Reclaiming(System::nanoTime, Native::usedMemory, System::gc, 0);
+        static final Reclaimer MEMORY = new Reclaimer(System::nanoTime, Native::usedMemory, System::gc, 0);
 
         /** Joining a job takes many descriptors, so it is worth waiting for the last one. */
-        static final Reclaiming DESCRIPTORS =
-                new Reclaiming(System::nanoTime, Upcalls::openDescriptors, System::gc, 100_000_000);
+        static final Reclaimer DESCRIPTORS =
+                new Reclaimer(System::nanoTime, Upcalls::openDescriptors, System::gc, 100_000_000);
     }
 
     /** Descriptors of this process; the most there can be where none is left to count them with. */

@@ -148,12 +148,12 @@ class SharedLibraryTest {
 
     @Test
     void shouldSayWhyItIsNotTaken() {
-        assertNull(SharedLibrary.find(null, ENTRY).why);
+        assertNull(SharedLibrary.find(null, ENTRY).rejection);
         for (String said : new String[] {"", "12345678", "/tmp/libmpjdev.so", "123456789:/tmp/x"}) {
             SharedLibrary shared = SharedLibrary.find(said, ENTRY);
             assertNull(shared.path);
-            assertEquals("MPJDEV_LIBRARY=" + said + " is not CRC-32:PATH", shared.why);
+            assertEquals("MPJDEV_LIBRARY=" + said + " is not CRC-32:PATH", shared.rejection);
         }
-        assertEquals("mpjdev's classes are in no jar", SharedLibrary.find("12345678:/tmp/x", ENTRY).why);
+        assertEquals("mpjdev's classes are in no jar", SharedLibrary.find("12345678:/tmp/x", ENTRY).rejection);
     }
 }

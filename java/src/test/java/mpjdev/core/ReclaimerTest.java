@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 
 /** How often a program at its memory limit collects, counted on a clock of the test. */
-class ReclaimingTest {
+class ReclaimerTest {
     private static final long MILLI = 1_000_000;
 
     private long now;
@@ -16,7 +16,7 @@ class ReclaimingTest {
     private int collections;
 
     /** Each look at the clock takes a millisecond, a collection a second. */
-    private final Reclaiming reclaiming = new Reclaiming(() -> now += MILLI, () -> used, () -> {
+    private final Reclaimer reclaiming = new Reclaimer(() -> now += MILLI, () -> used, () -> {
         collections++;
         now += 1000 * MILLI;
         used -= freed;
@@ -64,7 +64,7 @@ class ReclaimingTest {
     void shouldWaitUntilNothingMoreIsFreed() {
         int late = 300;
         int[] looks = {0};
-        Reclaiming room = new Reclaiming(() -> now += MILLI, () -> {
+        Reclaimer room = new Reclaimer(() -> now += MILLI, () -> {
             looks[0]++;
             return used - Math.max(0, Math.min(50, looks[0] - late));
         }, () -> collections++, 100 * MILLI);

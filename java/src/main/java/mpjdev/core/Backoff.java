@@ -8,7 +8,7 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * How virtual threads wait: they test and park in Java, since a wait in native code would keep their carrier. Internal.
  */
-public final class Waiting {
+public final class Backoff {
     private static final MethodHandle IS_VIRTUAL = find();
     private static final int YIELDS = 64;
     private static final long FIRST_PARK_NANOS = 1_000;
@@ -18,7 +18,7 @@ public final class Waiting {
     private long park = FIRST_PARK_NANOS;
 
     /** The beginning of a wait. */
-    public Waiting() {}
+    public Backoff() {}
 
     private static MethodHandle find() {
         try {

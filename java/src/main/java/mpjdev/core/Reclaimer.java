@@ -8,18 +8,18 @@ import java.util.function.LongSupplier;
  * <p>After three collections in a row that freed nothing there is none for ten times as long as the last one took: a program
  * that meets the limit again and again spends at most a tenth of its time on them.
  */
-final class Reclaiming {
+final class Reclaimer {
     /** How long to wait for what the collector has found to be given back, by a thread that may have to wait for a processor. */
     private static final long WAIT_NANOS = 1_000_000_000;
     private static final long PAUSE = 10;
-    private static final int FRUITLESS_MAX = 3;
+    private static final int EMPTY_RUNS_MAX = 3;
 
     private final LongSupplier clock;
     private final LongSupplier used;
     private final Runnable collect;
     private final long settleNanos;
 
-    private int fruitless;
+    private int emptyRuns;
     private long ended;
     private long took;
 
@@ -27,7 +27,7 @@ final class Reclaiming {
      * {@code clock} gives nanoseconds, {@code used} what is to become less. It counts as freed when it has become no less for
      * {@code settleNanos}; with 0 at once, for what is asked for in small pieces.
      */
-    Reclaiming(LongSupplier clock, LongSupplier used, Runnable collect, long settleNanos) {
+    Reclaimer(LongSupplier clock, LongSupplier used, Runnable collect, long settleNanos) {
         this.clock = clock;
         this.used = used;
         this.collect = collect;
@@ -37,7 +37,7 @@ final class Reclaiming {
     /** Collects and waits a little, unless that is not worth it; whether something was freed. */
     synchronized boolean run() {
         long begun = clock.getAsLong();
-        if (fruitless >= FRUITLESS_MAX && begun - ended < PAUSE * took) {
+        if (emptyRuns >= EMPTY_RUNS_MAX && begun - ended < PAUSE * took) {
             return false;
         }
         long before = used.getAsLong();
@@ -55,7 +55,7 @@ final class Reclaiming {
             }
         }
         boolean freed = least < before;
-        fruitless = freed ? 0 : fruitless + 1;
+        emptyRuns = freed ? 0 : emptyRuns + 1;
         ended = clock.getAsLong();
         took = ended - begun;
         return freed;

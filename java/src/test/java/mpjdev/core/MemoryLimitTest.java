@@ -16,25 +16,25 @@ import org.junit.jupiter.api.Timeout;
 
 /** Message memory has a limit; garbage makes room under it, and what is left of it is said in numbers. */
 @Timeout(120)
-class MemoryTest {
+class MemoryLimitTest {
     private static final int PIECE = 1 << 20;
 
     @Test
     void shouldParseSizes() {
-        assertEquals(0, Memory.parse("0"));
-        assertEquals(4096, Memory.parse("4096"));
-        assertEquals(64 << 10, Memory.parse("64k"));
-        assertEquals(512L << 20, Memory.parse(" 512M "));
-        assertEquals(2L << 30, Memory.parse("2g"));
-        assertEquals(Long.MAX_VALUE, Memory.parse("9223372036854775807"));
-        assertEquals(8589934591L << 30, Memory.parse("8589934591g"));
+        assertEquals(0, MemoryLimit.parse("0"));
+        assertEquals(4096, MemoryLimit.parse("4096"));
+        assertEquals(64 << 10, MemoryLimit.parse("64k"));
+        assertEquals(512L << 20, MemoryLimit.parse(" 512M "));
+        assertEquals(2L << 30, MemoryLimit.parse("2g"));
+        assertEquals(Long.MAX_VALUE, MemoryLimit.parse("9223372036854775807"));
+        assertEquals(8589934591L << 30, MemoryLimit.parse("8589934591g"));
     }
 
     @Test
     void shouldNameThePropertyWhenASizeIsNone() {
         for (String bad : new String[] {"", "k", "12q", "-1", "-1k", "1.5g", "0x10", "1 k", "1kk", "8589934592g",
             "9223372036854775808"}) {
-            IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> Memory.parse(bad), bad);
+            IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> MemoryLimit.parse(bad), bad);
             assertTrue(e.getMessage().contains("-Dmpjdev.memory=" + bad), e.getMessage());
         }
     }

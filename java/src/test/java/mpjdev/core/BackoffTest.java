@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** A wait in Java begins with yields, then parks for longer and longer, up to a millisecond. */
 @Timeout(60)
-class WaitingTest {
+class BackoffTest {
     private static final int YIELDS = 64;
 
     private static long nanosOf(Runnable work) {
@@ -22,34 +22,34 @@ class WaitingTest {
 
     @Test
     void shouldKnowAPlatformThread() {
-        assertFalse(Waiting.isVirtual());
+        assertFalse(Backoff.isVirtual());
     }
 
     @Test
     void shouldYieldBeforeItParks() {
-        Waiting waiting = new Waiting();
+        Backoff backoff = new Backoff();
         // A permit lets the first park return at once, whoever parks.
         LockSupport.unpark(Thread.currentThread());
         for (int i = 0; i < YIELDS; i++) {
-            waiting.pause();
+            backoff.pause();
         }
         long nanos = nanosOf(() -> LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(20)));
         assertTrue(nanos < TimeUnit.SECONDS.toNanos(10), "the permit was used up by a pause");
         LockSupport.unpark(Thread.currentThread());
-        waiting.pause();
+        backoff.pause();
         assertTrue(nanosOf(() -> LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50)))
                 >= TimeUnit.MILLISECONDS.toNanos(25), "the pause behind the yields was no park");
     }
 
     @Test
     void shouldParkForAMillisecondInTheEnd() {
-        Waiting waiting = new Waiting();
+        Backoff backoff = new Backoff();
         for (int i = 0; i < YIELDS + 10; i++) {
-            waiting.pause();
+            backoff.pause();
         }
         long[] nanos = new long[15];
         for (int i = 0; i < nanos.length; i++) {
-            nanos[i] = nanosOf(waiting::pause);
+            nanos[i] = nanosOf(backoff::pause);
         }
         long[] last = Arrays.copyOfRange(nanos, 10, nanos.length);
         Arrays.sort(nanos);
@@ -61,12 +61,12 @@ class WaitingTest {
 
     @Test
     void shouldBeginAnewWithEveryWait() {
-        Waiting old = new Waiting();
+        Backoff old = new Backoff();
         for (int i = 0; i < YIELDS + 15; i++) {
             old.pause();
         }
         LockSupport.unpark(Thread.currentThread());
-        new Waiting().pause();
+        new Backoff().pause();
         assertTrue(nanosOf(() -> LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(20))) < TimeUnit.SECONDS.toNanos(10));
     }
 }

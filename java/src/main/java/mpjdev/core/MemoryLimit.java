@@ -6,13 +6,13 @@ package mpjdev.core;
  * <p>{@code -Dmpjdev.memory=SIZE} sets it, in octets or with a suffix k, m or g; without it the limit is the
  * largest heap size, as for direct buffers.
  */
-final class Memory {
+final class MemoryLimit {
     static final String LIMIT_PROPERTY = "mpjdev.memory";
 
-    private Memory() {}
+    private MemoryLimit() {}
 
     /** Tells the engine the limit. */
-    static void applyLimit() {
+    static void apply() {
         String asked = System.getProperty(LIMIT_PROPERTY);
         try {
             Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
