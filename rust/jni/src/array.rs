@@ -48,10 +48,10 @@ enum Fix {
     Truth,
 }
 
-fn fix(element: Type, foreign: bool, reading: bool) -> Fix {
+fn fix(element: Type, swapped: bool, reading: bool) -> Fix {
     match element {
         Type::Boolean if reading => Fix::Truth,
-        _ if foreign && element.size() > 1 => Fix::Swap,
+        _ if swapped && element.size() > 1 => Fix::Swap,
         _ => Fix::Plain,
     }
 }
@@ -88,7 +88,7 @@ impl Array {
         self.element
     }
 
-    /// Copies `count` elements from `off` on to their place in a message; `foreign`: in the other byte order.
+    /// Copies `count` elements from `off` on to their place in a message; `swapped`: in the other byte order.
     ///
     /// # Panics
     /// When the elements are not inside the array or the place is too small; callers have checked both.
@@ -99,12 +99,12 @@ impl Array {
         off: usize,
         count: usize,
         place: Place<'_>,
-        foreign: bool,
+        swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
         assert!(off + count <= self.len && count * size <= place.len());
         let to = place.as_ptr();
-        let fix = fix(self.element, foreign, false);
+        let fix = fix(self.element, swapped, false);
         if count <= REGION_MAX {
             // SAFETY: off and count are inside the array, and the place has room for them.
             unsafe {
@@ -140,12 +140,12 @@ impl Array {
         off: usize,
         count: usize,
         place: Place<'_>,
-        foreign: bool,
+        swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
         assert!(off + count <= self.len && count * size <= place.len());
         let from = place.as_ptr().cast_const();
-        let fix = fix(self.element, foreign, true);
+        let fix = fix(self.element, swapped, true);
         if count <= REGION_MAX {
             // SAFETY: off and count are inside the array, the place has the elements, the scratch holds 128 of
             // any size.
@@ -185,12 +185,12 @@ impl Array {
         env: &mut Env,
         patch: &Patch,
         place: Place<'_>,
-        foreign: bool,
+        swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
         let to = place.as_ptr();
         assert!(patch.count() * size == place.len());
-        let swap = fix(self.element, foreign, false) == Fix::Swap;
+        let swap = fix(self.element, swapped, false) == Fix::Swap;
         self.in_blocks(env, patch, Access::Read, |array, block, done| {
             // SAFETY: the block is inside the array, as the patch is; the place has room for all of the patch.
             unsafe {
@@ -213,12 +213,12 @@ impl Array {
         env: &mut Env,
         patch: &Patch,
         place: Place<'_>,
-        foreign: bool,
+        swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
         let from = place.as_ptr().cast_const();
         assert!(patch.count() * size == place.len());
-        let fix = fix(self.element, foreign, true);
+        let fix = fix(self.element, swapped, true);
         let mut fixed: Vec<u64> = Vec::new();
         if fix != Fix::Plain {
             fixed = zeroed(self.block_max().min(patch.count()))?;
@@ -392,22 +392,22 @@ impl Direct {
     ///
     /// # Panics
     /// When they are not inside the buffer or the place, or both meet; callers have checked it.
-    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
+    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, swapped: bool) {
         let size = element.size();
         assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
         // SAFETY: both runs are good for the elements, and do not overlap.
-        unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, foreign, false)) }
+        unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, swapped, false)) }
     }
 
     /// Copies `count` elements from their place to octet `off` and following.
     ///
     /// # Panics
     /// As for [`copy_out`](Self::copy_out).
-    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Place<'_>, foreign: bool) {
+    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Place<'_>, swapped: bool) {
         let size = element.size();
         assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
         // SAFETY: as in copy_out.
-        unsafe { copy_fixed(place.as_ptr(), self.start.add(off), size, count, fix(element, foreign, true)) }
+        unsafe { copy_fixed(place.as_ptr(), self.start.add(off), size, count, fix(element, swapped, true)) }
     }
 }
 

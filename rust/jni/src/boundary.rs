@@ -25,7 +25,7 @@ use crate::array::{Array, Direct, IntArray};
 use crate::error::{Failure, Fault, JavaClass};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
-const ABI: i32 = 3;
+const ABI: i32 = 4;
 
 /// The calling thread's Java environment, for the length of one call.
 #[derive(Debug)]
@@ -428,9 +428,9 @@ natives! {
         (handle: long, source: direct, off: long, element: int, count: int, flags: int) -> void;
     "readDirect" Java_mpjdev_core_Native_readDirect = crate::buffer::read_direct,
         (handle: long, dest: direct, off: long, element: int, count: int, flags: int) -> void;
-    "viewWritten" Java_mpjdev_core_Native_viewWritten = crate::view::write,
+    "writeView" Java_mpjdev_core_Native_writeView = crate::view::write,
         (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
-    "viewRead" Java_mpjdev_core_Native_viewRead = crate::view::read,
+    "readView" Java_mpjdev_core_Native_readView = crate::view::read,
         (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
     "freeView" Java_mpjdev_core_Native_freeView = crate::view::free, (view: long) -> void;
     "beginObjects" Java_mpjdev_core_Native_beginObjects = crate::buffer::begin_objects, (handle: long, flags: int) -> long;
@@ -491,7 +491,7 @@ natives! {
     "freeOperation" Java_mpjdev_core_Native_freeOperation = crate::comm::free_operation, (operation: long) -> void;
     "markCounts" Java_mpjdev_core_Native_markCounts = crate::stats::mark, () -> void;
     "counts" Java_mpjdev_core_Native_counts = crate::stats::since_mark, () -> text;
-    "tellStats" Java_mpjdev_core_Native_tellStats = crate::stats::tell, () -> void;
+    "printStats" Java_mpjdev_core_Native_printStats = crate::stats::print, () -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
     "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
     "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;

@@ -15,7 +15,7 @@ pub(crate) const CLEAR: i32 = 1;
 pub(crate) const RESET: i32 = 2;
 
 /// Flag of a call: the byte order of a direct buffer is not this machine's.
-pub(crate) const FOREIGN: i32 = 4;
+pub(crate) const SWAPPED: i32 = 4;
 
 /// Flag of a view: its section is prepared, and neither made part of the message nor passed.
 pub(crate) const STAGED: i32 = 8;
@@ -24,7 +24,7 @@ pub(crate) const STAGED: i32 = 8;
 pub(crate) const CONSTANTS: [(&str, i64); 5] = [
     ("CLEAR", CLEAR as i64),
     ("RESET", RESET as i64),
-    ("FOREIGN", FOREIGN as i64),
+    ("SWAPPED", SWAPPED as i64),
     ("STAGED", STAGED as i64),
     ("MAX_CAPACITY", mpjdev_buffer::layout::CAPACITY_MAX as i64),
 ];
@@ -243,8 +243,8 @@ pub(crate) fn write_direct(
     writing(handle, flags, |w| {
         w.section(element, count as usize, |place, encoding| {
             check_apart(&direct, &place)?;
-            let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
-            direct.copy_out(off as usize, element, count as usize, place, foreign);
+            let swapped = (encoding != Encoding::NATIVE) != (flags & SWAPPED != 0);
+            direct.copy_out(off as usize, element, count as usize, place, swapped);
             Ok(())
         })
     })
@@ -264,8 +264,8 @@ pub(crate) fn read_direct(
     reading(handle, flags, |r| {
         r.section(element, count as usize, |place, encoding| {
             check_apart(&direct, &place)?;
-            let foreign = (encoding != Encoding::NATIVE) != (flags & FOREIGN != 0);
-            direct.copy_in(off as usize, element, count as usize, place, foreign);
+            let swapped = (encoding != Encoding::NATIVE) != (flags & SWAPPED != 0);
+            direct.copy_in(off as usize, element, count as usize, place, swapped);
             Ok(())
         })
     })

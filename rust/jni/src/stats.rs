@@ -31,7 +31,7 @@ pub(crate) fn since_mark(_: &mut Env) -> Result<String, Failure> {
 
 /// Writes what the process's rank has counted to standard error, if that is asked for and was not done.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
-pub(crate) fn tell(_: &mut Env) -> Result<(), Failure> {
+pub(crate) fn print(_: &mut Env) -> Result<(), Failure> {
     if let Some(rank) = handle::process_rank() {
         rank.tell_stats();
     }

@@ -101,12 +101,12 @@ pub(super) fn find_vm(env: &mut Env) {
 /// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little. When Java throws instead,
 /// nothing was reclaimed: what is refused then says how much memory there is.
 pub(super) fn reclaim() {
-    ask(c"reclaim");
+    ask(c"reclaimMemory");
 }
 
 /// The same for descriptors: files and sockets that are garbage are closed.
 pub(super) fn make_room() {
-    ask(c"makeRoom");
+    ask(c"reclaimDescriptors");
 }
 
 fn ask(method: &CStr) {

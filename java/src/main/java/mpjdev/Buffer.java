@@ -58,7 +58,7 @@ public class Buffer implements AutoCloseable {
         if (direct.capacity() > 0) {
             (direct.limit() > 0 ? direct : direct.duplicate().clear()).get(0);
         }
-        return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.FOREIGN;
+        return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.SWAPPED;
     }
 
     /** The octets of some elements of a direct buffer; position and limit of the buffer itself do not matter, and stay. */

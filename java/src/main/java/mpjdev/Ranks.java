@@ -77,7 +77,7 @@ final class Ranks {
     private static void tellAtTheEnd() {
         if (!tells && System.getenv("MPJDEV_STATS") != null) {
             tells = true;
-            Runtime.getRuntime().addShutdownHook(new Thread(Native::tellStats, "mpjdev-stats"));
+            Runtime.getRuntime().addShutdownHook(new Thread(Native::printStats, "mpjdev-stats"));
         }
     }
 

@@ -111,10 +111,10 @@ public class WriteBuffer extends Buffer {
     /** Copies in Java, and makes the section part of the message only then: the memory may be freed meanwhile. */
     private void writeShared(ByteBuffer source, Type type, int srcOff, int numEls) {
         ByteBuffer from = elements(source, type, srcOff, numEls);
-        ByteBuffer section = View.written(handle(), type.code(), numEls, flags | Native.STAGED);
+        ByteBuffer section = View.write(handle(), type.code(), numEls, flags | Native.STAGED);
         flags = 0;
         Segments.copy(from, section, type.size());
-        View.written(handle(), type.code(), numEls, 0);
+        View.write(handle(), type.code(), numEls, 0);
     }
 
     /**
@@ -135,7 +135,7 @@ public class WriteBuffer extends Buffer {
      */
     public ByteBuffer view(Type type, int numEls) {
         try {
-            ByteBuffer octets = View.written(handle(), type.code(), numEls, flags);
+            ByteBuffer octets = View.write(handle(), type.code(), numEls, flags);
             flags = 0;
             return octets;
         } catch (NativeFailure f) {

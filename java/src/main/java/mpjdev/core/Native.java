@@ -18,7 +18,7 @@ public final class Native {
     public static final int RESET = 2;
 
     /** Flag: the byte order of the direct buffer argument is not this machine's. */
-    public static final int FOREIGN = 4;
+    public static final int SWAPPED = 4;
 
     /** Flag of a view: its section is prepared, and neither made part of the message nor passed. */
     public static final int STAGED = 8;
@@ -33,7 +33,7 @@ public final class Native {
     public static final long SENT = -2;
 
     /** Raised together with the native side's number whenever a signature changes. */
-    static final int ABI = 3;
+    static final int ABI = 4;
 
     static {
         NativeLoader.load();
@@ -110,7 +110,7 @@ public final class Native {
      * @param length 2
      * @param flags flags
      * @return the octets of the elements, whose memory is kept until the view is freed */
-    static native ByteBuffer viewWritten(long handle, int element, int count, long[] out, int length, int flags);
+    static native ByteBuffer writeView(long handle, int element, int count, long[] out, int length, int flags);
 
     /** Reads a section in place.
      * @param handle a buffer for reading
@@ -120,7 +120,7 @@ public final class Native {
      * @param length 2
      * @param flags flags
      * @return the octets of the elements, whose memory is readable until the view is freed */
-    static native ByteBuffer viewRead(long handle, int element, int count, long[] out, int length, int flags);
+    static native ByteBuffer readView(long handle, int element, int count, long[] out, int length, int flags);
 
     static native void freeView(long view);
 
@@ -202,7 +202,7 @@ public final class Native {
     public static native String counts();
 
     /** Writes what this process's rank has counted to standard error, if {@code MPJDEV_STATS} asks for it and it was not done. */
-    public static native void tellStats();
+    public static native void printStats();
 
     /** Whether the process has used an MPI, which is to be ended before it ends.
      * @return whether it has */

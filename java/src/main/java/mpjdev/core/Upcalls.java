@@ -10,12 +10,12 @@ final class Upcalls {
     }
 
     /** Has unreachable buffers close, as far as a collection and a short wait can. */
-    static boolean reclaim() {
+    static boolean reclaimMemory() {
         return Collections.MEMORY.run();
     }
 
     /** Has unreachable files and sockets close, as far as a collection and a short wait can. */
-    static boolean makeRoom() {
+    static boolean reclaimDescriptors() {
         return Collections.DESCRIPTORS.run();
     }
 

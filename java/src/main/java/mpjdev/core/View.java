@@ -24,9 +24,9 @@ public final class View {
      * @param flags flags
      * @return the octets of the elements, in the byte order of the message
      */
-    public static ByteBuffer written(long buffer, int type, int count, int flags) {
+    public static ByteBuffer write(long buffer, int type, int count, int flags) {
         long[] out = new long[OUT_LENGTH];
-        return held(Native.viewWritten(buffer, type, count, out, OUT_LENGTH, flags), out);
+        return keep(Native.writeView(buffer, type, count, out, OUT_LENGTH, flags), out);
     }
 
     /**
@@ -40,11 +40,11 @@ public final class View {
      */
     public static ByteBuffer read(long buffer, int type, int count, int flags) {
         long[] out = new long[OUT_LENGTH];
-        ByteBuffer octets = held(Native.viewRead(buffer, type, count, out, OUT_LENGTH, flags), out);
+        ByteBuffer octets = keep(Native.readView(buffer, type, count, out, OUT_LENGTH, flags), out);
         return octets.asReadOnlyBuffer().order(octets.order());
     }
 
-    private static ByteBuffer held(ByteBuffer octets, long[] out) {
+    private static ByteBuffer keep(ByteBuffer octets, long[] out) {
         try {
             new Resource(octets, out[VIEW], HandleCloser.VIEW);
         } catch (Throwable e) {
