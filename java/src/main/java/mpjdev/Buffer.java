@@ -54,7 +54,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /** Also throws what Java does for a buffer whose arena is closed or another thread's: native code would not see that. */
-    static int foreign(ByteBuffer direct) {
+    static int orderFlag(ByteBuffer direct) {
         if (direct.capacity() > 0) {
             (direct.limit() > 0 ? direct : direct.duplicate().clear()).get(0);
         }
@@ -62,7 +62,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /** The octets of some elements of a direct buffer; position and limit of the buffer itself do not matter, and stay. */
-    static ByteBuffer elements(ByteBuffer direct, Type type, int off, int count) {
+    static ByteBuffer elementRange(ByteBuffer direct, Type type, int off, int count) {
         long octets = (long) count * type.size();
         if (off < 0 || count < 0 || off + octets > direct.capacity()) {
             throw new ArrayIndexOutOfBoundsException("direct buffer, in octets: offset " + off + " and count " + octets
@@ -72,7 +72,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /** A new message is there, or none any more: what is kept about the one before is forgotten. */
-    void arrived() {
+    void contentReplaced() {
         flags = 0;
     }
 
@@ -86,7 +86,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /** A native call has carried the flags out. A position that was reset for it is at the start anyway. */
-    void sent() {
+    void flagsApplied() {
         flags = 0;
     }
 
@@ -116,7 +116,7 @@ public class Buffer implements AutoCloseable {
     public void ensureCapacity(int newCapacity) {
         try {
             Native.ensureCapacity(handle, newCapacity);
-            arrived();
+            contentReplaced();
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -126,7 +126,7 @@ public class Buffer implements AutoCloseable {
     public void restoreCapacity() {
         try {
             Native.restoreCapacity(handle);
-            arrived();
+            contentReplaced();
         } finally {
             Reference.reachabilityFence(this);
         }

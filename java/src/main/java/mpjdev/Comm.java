@@ -44,7 +44,7 @@ public class Comm {
      * The communicator of all ranks. In a process that has called {@link #init} it is the process's own; else it is that
      * of the rank whose thread, or whose thread's child, asks (see {@link #runThreads}).
      */
-    public static final Comm WORLD = new World();
+    public static final Comm WORLD = new CurrentWorld();
 
     /** Characters of a reason that are passed on. */
     private static final int REASON_MAX = 10_000;
@@ -63,10 +63,10 @@ public class Comm {
     }
 
     /** The world of a rank that is a thread: it ends with its job, not before. */
-    static final class Job extends Comm {
+    static final class ThreadWorld extends Comm {
         private volatile boolean ended;
 
-        Job(long handle) {
+        ThreadWorld(long handle) {
             super(handle);
         }
 
@@ -86,7 +86,7 @@ public class Comm {
     }
 
     /** Resolves to the world of the process or of the calling thread's rank. */
-    private static final class World extends Comm {
+    private static final class CurrentWorld extends Comm {
         @Override
         long handle() {
             return Ranks.world().handle();
@@ -359,7 +359,7 @@ public class Comm {
         }
         try {
             Native.send(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
-            buf.sent();
+            buf.flagsApplied();
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -399,7 +399,7 @@ public class Comm {
     private Request isend(Buffer buf, int dest, int tag, boolean synchronous) {
         try {
             long request = Native.isend(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
-            buf.sent();
+            buf.flagsApplied();
             return Request.of(request, null);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
@@ -428,15 +428,15 @@ public class Comm {
         try {
             if (src >= 0 && tag >= 0) {
                 long detail = Native.recvFrom(handle(), buf.handle(), src, tag);
-                buf.arrived();
+                buf.contentReplaced();
                 return status.received(src, tag, detail, buf);
             }
             long result = Native.recv(handle(), buf.handle(), src, tag, status);
-            buf.arrived();
+            buf.contentReplaced();
             return status.received(result, buf);
         } catch (NativeFailure f) {
             if (!wasRefused(f, buf)) {
-                buf.arrived();
+                buf.contentReplaced();
             }
             throw Errors.comm(f);
         } finally {
@@ -456,7 +456,7 @@ public class Comm {
             return request.iwait();
         } catch (InterruptedOperationException e) {
             if (request.cancel()) {
-                request.itestQuietly();
+                request.discardOutcome();
                 throw e;
             }
             // Too late to withdraw: the message is there or about to be. The flag is put back afterwards.
@@ -482,7 +482,7 @@ public class Comm {
     public Request irecv(Buffer buf, int src, int tag) {
         try {
             Request request = Request.of(Native.irecv(handle(), buf.handle(), src, tag), buf);
-            buf.arrived();
+            buf.contentReplaced();
             return request;
         } catch (NativeFailure f) {
             throw Errors.comm(f);

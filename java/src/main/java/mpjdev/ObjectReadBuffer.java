@@ -58,8 +58,8 @@ public class ObjectReadBuffer extends ReadBuffer {
     }
 
     @Override
-    void arrived() {
-        super.arrived();
+    void contentReplaced() {
+        super.contentReplaced();
         forget();
     }
 

@@ -53,8 +53,8 @@ public class ObjectWriteBuffer extends WriteBuffer {
     }
 
     @Override
-    void arrived() {
-        super.arrived();
+    void contentReplaced() {
+        super.contentReplaced();
         stream = null;
     }
 
@@ -132,7 +132,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
         } finally {
             writing = false;
             if (!written) {
-                takeBack(before);
+                rollBack(before);
             }
             Reference.reachabilityFence(this);
         }
@@ -141,7 +141,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
     private void serialise(int count, Elements.Source source, long before) throws IOException {
         if (stream == null) {
             sink = new SecondaryOutput(handle());
-            stream = before == 0 ? new ObjectOutputStream(sink) : new Continued(sink);
+            stream = before == 0 ? new ObjectOutputStream(sink) : new ContinuedStream(sink);
         }
         ObjectOutputStream begun = stream;
         for (int k = 0; k < count; k++) {
@@ -154,7 +154,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
     }
 
     /** Leaves the payload as it was before a failed section; the next one begins a stream of its own. */
-    private void takeBack(long before) {
+    private void rollBack(long before) {
         stream = null;
         if (sink != null) {
             sink.drop();
@@ -163,8 +163,8 @@ public class ObjectWriteBuffer extends WriteBuffer {
     }
 
     /** Goes on in a payload that has a stream already: the reader is told to forget which objects it has seen. */
-    private static final class Continued extends ObjectOutputStream {
-        Continued(OutputStream out) throws IOException {
+    private static final class ContinuedStream extends ObjectOutputStream {
+        ContinuedStream(OutputStream out) throws IOException {
             super(reset(out));
         }
 

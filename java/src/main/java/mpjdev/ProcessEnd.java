@@ -9,31 +9,31 @@ import mpjdev.core.Native;
  * be done.
  */
 final class ProcessEnd {
-    private static boolean watched;
+    private static boolean installed;
 
     private ProcessEnd() {}
 
     /** The calling thread has made this process a rank. */
-    static synchronized void watch() {
+    static synchronized void install() {
         if (!Native.usesMpi()) {
             return;
         }
-        if (!watched) {
-            watched = true;
+        if (!installed) {
+            installed = true;
             Runtime.getRuntime().addShutdownHook(new Thread(() -> Native.endProcess(""), "mpjdev-end"));
         }
         Thread thread = Thread.currentThread();
         UncaughtExceptionHandler before = thread.getUncaughtExceptionHandler();
-        if (!(before instanceof Ending)) {
-            thread.setUncaughtExceptionHandler(new Ending(before));
+        if (!(before instanceof AbortOnUncaught)) {
+            thread.setUncaughtExceptionHandler(new AbortOnUncaught(before));
         }
     }
 
     /** Other threads of the program may go on for ever, and other ranks wait for this one: the job ends. */
-    private static final class Ending implements UncaughtExceptionHandler {
+    private static final class AbortOnUncaught implements UncaughtExceptionHandler {
         private final UncaughtExceptionHandler before;
 
-        Ending(UncaughtExceptionHandler before) {
+        AbortOnUncaught(UncaughtExceptionHandler before) {
             this.before = before;
         }
 

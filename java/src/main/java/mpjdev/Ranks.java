@@ -19,10 +19,10 @@ final class Ranks {
     private static volatile boolean finished;
 
     /** What was counted is told when the process ends. */
-    private static boolean tells;
+    private static boolean statsAtExit;
 
     /** The world of a rank that is a thread, for the thread and its children. */
-    private static final InheritableThreadLocal<Comm.Job> BOUND = new InheritableThreadLocal<>();
+    private static final InheritableThreadLocal<Comm.ThreadWorld> BOUND = new InheritableThreadLocal<>();
 
     private Ranks() {}
 
@@ -41,7 +41,7 @@ final class Ranks {
 
     /** The world of the thread's job; none when that is over, as for a pool's thread that has outlived it. */
     private static Comm bound() {
-        Comm.Job bound = BOUND.get();
+        Comm.ThreadWorld bound = BOUND.get();
         return bound == null || bound.hasEnded() ? null : bound;
     }
 
@@ -66,17 +66,17 @@ final class Ranks {
         }
         try {
             process = new Comm(Native.processWorld());
-            tellAtTheEnd();
-            ProcessEnd.watch();
+            printStatsAtExit();
+            ProcessEnd.install();
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         }
     }
 
     /** A rank that ends without having finished tells, too, what it has counted, where somebody asks for that. */
-    private static void tellAtTheEnd() {
-        if (!tells && System.getenv("MPJDEV_STATS") != null) {
-            tells = true;
+    private static void printStatsAtExit() {
+        if (!statsAtExit && System.getenv("MPJDEV_STATS") != null) {
+            statsAtExit = true;
             Runtime.getRuntime().addShutdownHook(new Thread(Native::printStats, "mpjdev-stats"));
         }
     }
@@ -94,7 +94,7 @@ final class Ranks {
             throw Errors.comm(f);
         } finally {
             // Nothing of the rank waits for a collection.
-            if (!(own instanceof Comm.Job)) {
+            if (!(own instanceof Comm.ThreadWorld)) {
                 own.free();
             }
         }
@@ -107,17 +107,17 @@ final class Ranks {
         long[] handles = new long[ranks];
         Native.localJob(handles, ranks, messageOriented());
         AtomicReference<Throwable> first = new AtomicReference<>();
-        Comm.Job[] worlds = new Comm.Job[ranks];
+        Comm.ThreadWorld[] worlds = new Comm.ThreadWorld[ranks];
         Thread[] threads = new Thread[ranks];
         for (int rank = 0; rank < ranks; rank++) {
-            Comm.Job world = new Comm.Job(handles[rank]);
+            Comm.ThreadWorld world = new Comm.ThreadWorld(handles[rank]);
             worlds[rank] = world;
             int number = rank;
             threads[rank] = new Thread(() -> runRank(world, number, task, first), "rank-" + rank);
         }
         start(threads, worlds[0]);
         boolean interrupted = join(threads, worlds[0]);
-        for (Comm.Job world : worlds) {
+        for (Comm.ThreadWorld world : worlds) {
             world.end();
         }
         if (interrupted) {
@@ -141,7 +141,7 @@ final class Ranks {
         return asked.equals("true");
     }
 
-    private static <E extends Exception> void runRank(Comm.Job world, int rank, Comm.Task<E> task,
+    private static <E extends Exception> void runRank(Comm.ThreadWorld world, int rank, Comm.Task<E> task,
             AtomicReference<Throwable> first) {
         BOUND.set(world);
         try {

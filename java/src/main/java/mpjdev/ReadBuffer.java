@@ -50,7 +50,7 @@ public class ReadBuffer extends Buffer {
     public void load(byte[] octets) throws BufferReadException {
         try {
             Native.load(handle(), octets, octets.length);
-            arrived();
+            contentReplaced();
         } catch (NativeFailure f) {
             throw Errors.read(f);
         } finally {
@@ -121,7 +121,7 @@ public class ReadBuffer extends Buffer {
             throw new ReadOnlyBufferException();
         }
         try {
-            int f = flags | foreign(dest);
+            int f = flags | orderFlag(dest);
             if (dest.isDirect() && type != Type.OBJECT && numEls >= 0 && Segments.isShared(dest)) {
                 readShared(dest, type, dstOff, numEls);
                 return;
@@ -137,7 +137,7 @@ public class ReadBuffer extends Buffer {
 
     /** Copies in Java, and moves past the section only then: the memory may be freed meanwhile. */
     private void readShared(ByteBuffer dest, Type type, int dstOff, int numEls) {
-        ByteBuffer to = elements(dest, type, dstOff, numEls);
+        ByteBuffer to = elementRange(dest, type, dstOff, numEls);
         ByteBuffer section = View.read(handle(), type.code(), numEls, flags | Native.STAGED);
         flags = 0;
         Segments.copy(section, to, type.size());

@@ -162,7 +162,7 @@ public class Request {
         if (result == Native.SENT) {
             status = Status.sent();
         } else {
-            buffer.arrived();
+            buffer.contentReplaced();
             status = into.received(result, buffer);
         }
         done(resource);
@@ -175,7 +175,7 @@ public class Request {
             throw exception;
         }
         if (buffer != null) {
-            buffer.arrived();
+            buffer.contentReplaced();
         }
         failure = exception;
         done(resource);
@@ -184,7 +184,7 @@ public class Request {
     /** The operation has failed for want of message memory; its handle is gone. */
     private void settle(Resource resource, OutOfMemoryError e) {
         if (buffer != null) {
-            buffer.arrived();
+            buffer.contentReplaced();
         }
         failure = e;
         done(resource);
@@ -197,7 +197,7 @@ public class Request {
     }
 
     /** Takes the outcome of a request that was cancelled. */
-    void itestQuietly() {
+    void discardOutcome() {
         if (poll()) {
             active = false;
         }
@@ -253,7 +253,7 @@ public class Request {
      */
     public static Status iwaitany(Request[] reqs) {
         while (true) {
-            Status done = finished(reqs);
+            Status done = takeFinished(reqs);
             if (done != null || !anyActive(reqs)) {
                 return done;
             }
@@ -364,7 +364,7 @@ public class Request {
     }
 
     /** One that is done already, as long as its status has not been given. */
-    private static Status finished(Request[] reqs) {
+    private static Status takeFinished(Request[] reqs) {
         for (int i = 0; i < reqs.length; i++) {
             if (isActive(reqs[i]) && reqs[i].pending == null) {
                 Status status = indexed(reqs[i].consume(), i);

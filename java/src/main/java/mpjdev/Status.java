@@ -65,7 +65,7 @@ public class Status extends NativeStatus {
     }
 
     private Status counted(Buffer buffer) {
-        return receivedCount() < COUNT_MAX ? this : new Large(this, buffer);
+        return receivedCount() < COUNT_MAX ? this : new LargeCountStatus(this, buffer);
     }
 
     /** The status of a send. */
@@ -78,10 +78,10 @@ public class Status extends NativeStatus {
     }
 
     /** A count that does not fit beside the type: rare, and exact all the same. */
-    private static final class Large extends Status {
+    private static final class LargeCountStatus extends Status {
         private final int count;
 
-        Large(Status status, Buffer buffer) {
+        LargeCountStatus(Status status, Buffer buffer) {
             copyFrom(status);
             source = status.source;
             tag = status.tag;

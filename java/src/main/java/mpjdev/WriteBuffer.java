@@ -94,7 +94,7 @@ public class WriteBuffer extends Buffer {
      */
     public void write(ByteBuffer source, Type type, int srcOff, int numEls) {
         try {
-            int f = flags | foreign(source);
+            int f = flags | orderFlag(source);
             if (source.isDirect() && type != Type.OBJECT && numEls >= 0 && Segments.isShared(source)) {
                 writeShared(source, type, srcOff, numEls);
                 return;
@@ -110,7 +110,7 @@ public class WriteBuffer extends Buffer {
 
     /** Copies in Java, and makes the section part of the message only then: the memory may be freed meanwhile. */
     private void writeShared(ByteBuffer source, Type type, int srcOff, int numEls) {
-        ByteBuffer from = elements(source, type, srcOff, numEls);
+        ByteBuffer from = elementRange(source, type, srcOff, numEls);
         ByteBuffer section = View.write(handle(), type.code(), numEls, flags | Native.STAGED);
         flags = 0;
         Segments.copy(from, section, type.size());
