@@ -3,36 +3,48 @@ package mpjdev.core;
 import java.nio.ByteBuffer;
 
 /**
- * The whole native surface, in one class, so that the library is loaded exactly once. Internal.
+ * All native methods, in one class, so that the library is loaded exactly once. Internal.
  *
- * <p>Conventions: a {@code handle} is what one of the {@code new} methods gave; a stale one gives an
- * {@link IllegalStateException}. An array argument is followed by its own length and, where the type is open, by its own
- * type code ({@link Types}): callers must pass exactly those, since native code believes them. Offsets and counts are
- * checked by native code, in elements. {@code flags} are {@link #CLEAR} and {@link #RESET}, carried out before the call does
- * anything else. Methods throw {@link NativeFailure} for what a face has its own exceptions for.
+ * <p><b>Handles.</b> A {@code long} argument named {@code handle}, {@code buffer}, {@code comm},
+ * {@code request}, {@code operation}, {@code matched} or {@code view} is the result of a method that makes
+ * one. A stale or invented handle is an {@link IllegalStateException}. Methods that free a handle ignore one
+ * that is stale.
+ *
+ * <p><b>Arguments.</b> An array is followed by its length, and by its type code ({@link Types}) where the
+ * type is open. The caller must pass exactly those: native code trusts them. Offsets and counts are in
+ * elements, and native code checks them ({@link ArrayIndexOutOfBoundsException}; a negative count is an
+ * {@link IllegalArgumentException}). {@code flags} are {@link #CLEAR} and {@link #RESET}, and take effect
+ * before the rest of the call.
+ *
+ * <p><b>Errors.</b> {@link NativeFailure} carries a code where a face has its own exception.
+ * {@link OutOfMemoryError} means that message memory, or a table of handles, is full. {@link NativePanic} is
+ * a bug of the engine.
+ *
+ * <p><b>Threads.</b> Any thread may call any method. Two threads that use one buffer, or advance one
+ * operation, at once get an {@link IllegalStateException}. A method blocks only where its text says so; an
+ * interrupt ends such a call with {@link NativeFailure#INTERRUPTED} and leaves the flag set. Virtual threads
+ * do not call methods that block.
  */
 public final class Native {
     /** Flag: empty the buffer first. */
     public static final int CLEAR = 1;
-    /** Flag: back to the first section first. */
+    /** Flag: return to the first section first. */
     public static final int RESET = 2;
-
-    /** Flag: the byte order of the direct buffer argument is not this machine's. */
+    /** Flag: the direct buffer argument has the byte order that is not this machine's. */
     public static final int SWAPPED = 4;
-
-    /** Flag of a view: its section is prepared, and neither made part of the message nor passed. */
+    /** Flag of a view: prepare its section, and neither add it to the message nor move past it. */
     public static final int STAGED = 8;
 
     /** Any source. */
     public static final int ANY_SOURCE = -2;
     /** Any tag. */
     public static final int ANY_TAG = -1;
-    /** Result: not done, nothing found. */
+    /** Result: the operation is not done, or no message is there. */
     public static final long PENDING = -1;
     /** Result: a send is done. */
     public static final long SENT = -2;
 
-    /** Raised together with the native side's number whenever a signature changes. */
+    /** Version of the native interface. It grows on both sides when a method or a signature changes. */
     static final int ABI = 4;
 
     static {
@@ -47,275 +59,437 @@ public final class Native {
 
     private Native() {}
 
+    // ---- The library
+
+    /**
+     * Initialises the library and returns its version of this interface. The static initialiser calls it
+     * first.
+     */
     static native int abi();
 
+    /** Returns {@code name(signature)result} of every native method, one a line, for a test. */
     static native String table();
 
+    /**
+     * Returns the names of the failure codes in the order of their numbers from 1, one a line, for a test.
+     */
     static native String failureNames();
 
-    /** @return {@code NAME=value} of every number that both sides must agree on, one a line */
+    /** Returns {@code NAME=value} of every number that both sides must agree on, one a line, for a test. */
     static native String constants();
 
-    /** Panics in native code while it uses a buffer, so that a test can see what becomes of it.
-     * @param handle a buffer
-     * @param text what the panic says */
+    /**
+     * Panics with this text while it uses the buffer, for a test of the panic boundary: always a
+     * {@link NativePanic}.
+     */
     static native void panic(long handle, String text);
 
-    /** @param capacity octets of primary payload
-     * @param order 0 big-endian, 1 little-endian
-     * @return the handle of an empty buffer for writing */
+    /** Limits the message memory of the process to {@code limit} octets; a negative number means 0. */
+    static native void setMemoryLimit(long limit);
+
+    /** Returns the number of open buffers, for leak checks. */
+    public static native int openBuffers();
+
+    /** Returns the octets of message memory in use, for leak checks and for the reclaimer. */
+    public static native long usedMemory();
+
+    /** Returns the number of requests that were neither completed nor freed, for leak checks. */
+    public static native int openRequests();
+
+    // ---- Buffers
+
+    /**
+     * Makes an empty buffer for writing. {@code capacity} is in octets of primary payload, 0 to 2147483624,
+     * and is rounded up to a multiple of 8; {@code order} is 0 for big-endian, 1 for little-endian. A
+     * capacity out of range is an {@link IllegalArgumentException}. Returns the handle.
+     */
     public static native long newWriter(int capacity, int order);
 
-    /** @param capacity octets of primary payload
-     * @return the handle of an empty buffer for reading */
+    /** Makes an empty buffer for reading; {@code capacity} as for {@link #newWriter}. Returns the handle. */
     public static native long newReader(int capacity);
 
-    /** Closes a buffer; a second time does nothing.
-     * @param handle a buffer */
+    /** Closes a buffer and releases its memory as soon as no message in flight needs it. Does not block. */
     public static native void close(long handle);
 
+    /** Returns the octets of primary payload that fit into the buffer. */
     public static native int capacity(long handle);
 
+    /**
+     * Raises the capacity to at least {@code capacity} octets, rounded up to a multiple of 8, and discards
+     * the contents.
+     */
     public static native void ensureCapacity(long handle, int capacity);
 
+    /** Returns to the capacity of construction, releases the memory beyond it and discards the contents. */
     public static native void restoreCapacity(long handle);
 
+    /**
+     * Returns the octets of capacity that a section of {@code count} elements takes:
+     * {@code 8 + 8 * ceil(count * size / 8)}. The result may exceed every capacity.
+     */
     public static native long sectionCapacity(int element, int count);
 
+    /**
+     * Returns the number of sections: of the whole message in a buffer for reading, of those written so far
+     * otherwise. A damaged message is {@link NativeFailure#DAMAGED}.
+     */
+    public static native int sectionCount(long handle, int flags);
+
+    // ---- Sections of arrays
+
+    /**
+     * Adds a section of {@code array[off]} to {@code array[off + count - 1]}; {@link NativeFailure#OVERFLOW}
+     * if it does not fit. A call that fails adds nothing.
+     */
     public static native void write(long handle, Object array, int length, int element, int off, int count, int flags);
 
+    /**
+     * Reads the next section into {@code array[off]} to {@code array[off + count - 1]}. A call that fails
+     * leaves the position: {@link NativeFailure#TYPE_MISMATCH}, {@link NativeFailure#SIZE_MISMATCH},
+     * {@link NativeFailure#END_OF_SECTIONS} or {@link NativeFailure#DAMAGED}.
+     */
     public static native void read(long handle, Object array, int length, int element, int off, int count, int flags);
 
+    /**
+     * Adds a section of the elements {@code array[base + indexes[offs + k]]}, k from 0 to count - 1. Errors
+     * as for {@link #write}. {@code ints} is the length of {@code indexes}.
+     */
     public static native void gather(long handle, Object array, int length, int element, int base, int count, int offs,
             int[] indexes, int ints, int flags);
 
+    /**
+     * Reads the next section into the elements {@code array[base + indexes[offs + k]]}, k from 0 to count -
+     * 1. Errors as for {@link #read}. {@code ints} is the length of {@code indexes}.
+     */
     public static native void scatter(long handle, Object array, int length, int element, int base, int count, int offs,
             int[] indexes, int ints, int flags);
 
+    /**
+     * Adds a section of a strided patch: {@code array[off + sum of i[d] * indexes[strs + d]]}, i[d] below
+     * {@code indexes[exts + d]}, d from 0 to rank - 1, the last dimension fastest. Errors as for
+     * {@link #write}, and {@link IllegalArgumentException} for negative extents or too many elements. The
+     * indices are copied before the check.
+     */
     public static native void strGather(long handle, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int flags);
 
+    /**
+     * Reads the next section into a strided patch as of {@link #strGather}. Errors as there and as for
+     * {@link #read}.
+     */
     public static native void strScatter(long handle, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int flags);
 
-    public static native void writeDirect(long handle, ByteBuffer source, long off, int element, int count, int flags);
-
-    public static native void readDirect(long handle, ByteBuffer dest, long off, int element, int count, int flags);
-
-    /** Writes a section that is filled in place.
-     * @param handle a buffer for writing
-     * @param element type
-     * @param count elements
-     * @param out gets the view's handle, and the code of the byte order of its elements
-     * @param length 2
-     * @param flags flags
-     * @return the octets of the elements, whose memory is kept until the view is freed */
-    static native ByteBuffer writeView(long handle, int element, int count, long[] out, int length, int flags);
-
-    /** Reads a section in place.
-     * @param handle a buffer for reading
-     * @param element type
-     * @param count elements
-     * @param out gets the view's handle, and the code of the byte order of its elements
-     * @param length 2
-     * @param flags flags
-     * @return the octets of the elements, whose memory is readable until the view is freed */
-    static native ByteBuffer readView(long handle, int element, int count, long[] out, int length, int flags);
-
-    static native void freeView(long view);
-
-    /** Whether an object section fits.
-     * @param handle a buffer for writing
-     * @param flags flags
-     * @return octets of secondary payload so far */
-    public static native long beginObjects(long handle, int flags);
-
-    public static native void writeObjects(long handle, int count, int flags);
-
-    public static native void readObjects(long handle, int count, int flags);
-
-    public static native void checkObjects(long handle, int count, int flags);
-
-    public static native void appendSecondary(long handle, byte[] chunk, int length, int off, int count);
-
-    public static native void truncateSecondary(long handle, long len);
-
-    public static native int readSecondary(long handle, long at, byte[] chunk, int length, int off, int count);
-
-    public static native long secondaryLength(long handle, int flags);
-
-    public static native long logicalLength(long handle, int flags);
-
-    public static native void copyLogical(long handle, byte[] dest, int length, int flags);
-
-    public static native void load(long handle, byte[] source, int length);
-
-    /** Looks at the next section.
-     * @param handle a buffer for reading
-     * @param flags flags
-     * @return type code &lt;&lt; 32 | count, or -1 after the last section */
-    public static native long peek(long handle, int flags);
-
-    /** Looks at the first section, wherever reading is.
-     * @param handle a buffer
-     * @return type code &lt;&lt; 32 | count, or -1 when there is none */
-    public static native long firstSection(long handle);
-
-    public static native int sectionCount(long handle, int flags);
-
-    /** Counts buffers that are not closed: for leak checks.
-     * @return the number */
-    public static native int openBuffers();
-
-    /** Counts message memory in use: for leak checks.
-     * @return octets */
-    public static native long usedMemory();
-
-    /** Counts requests that nobody has waited for: for leak checks.
-     * @return the number */
-    public static native int openRequests();
-
-    public static native long worldOfOne();
-
-    /** Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
-     * @return its world communicator
-     * @throws IllegalStateException when it cannot be that rank */
-    public static native long processWorld();
-
-    public static native void localJob(long[] worlds, int length, boolean messageOriented);
-
-    public static native int rank(long comm);
-
-    public static native int size(long comm);
-
-    public static native void freeComm(long comm);
-
-    public static native void finish(long comm);
-
-    public static native void abort(long comm, String why);
-
-    /** From now on {@link #counts} counts what this process's rank does. */
-    public static native void markCounts();
-
-    /** Tells what this process's rank has counted since {@link #markCounts}.
-     * @return {@code name=value} with blanks between; empty where nothing is counted, as over shared memory */
-    public static native String counts();
-
-    /** Writes what this process's rank has counted to standard error, if {@code MPJDEV_STATS} asks for it and it was not done. */
-    public static native void printStats();
-
-    /** Whether the process has used an MPI, which is to be ended before it ends.
-     * @return whether it has */
-    public static native boolean usesMpi();
-
-    /** Ends the use of an MPI: waits until all processes of the job have come here. A process that is still a rank ends the job
-     * instead, and does not come back; where there was no MPI, does nothing.
-     * @param why what is said of it then; empty for nothing more than that it has not finished */
-    public static native void endProcess(String why);
-
-    public static native void send(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
-
-    /** Starts a send.
-     * @param comm a communicator
-     * @param buffer a buffer
-     * @param dest destination
-     * @param tag tag
-     * @param synchronous whether the send is done only when it is matched
-     * @param flags flags
-     * @return a request, or 0 when the send is done already */
-    public static native long isend(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
-
-    /** Receives.
-     * @param comm a communicator
-     * @param buffer a buffer
-     * @param source source or {@link #ANY_SOURCE}
-     * @param tag tag or {@link #ANY_TAG}
-     * @param out gets size, type and count
-     * @return source &lt;&lt; 32 | tag */
-    public static native long recv(long comm, long buffer, int source, int tag, NativeStatus out);
-
-    /** As {@link #recv}, of one source and with one tag; gives what {@link NativeStatus#set} takes. */
-    public static native long recvFrom(long comm, long buffer, int source, int tag);
-
-    public static native long irecv(long comm, long buffer, int source, int tag);
-
-    public static native long probe(long comm, int source, int tag, NativeStatus out);
-
-    /** Looks for a message.
-     * @param comm a communicator
-     * @param source source or {@link #ANY_SOURCE}
-     * @param tag tag or {@link #ANY_TAG}
-     * @param out gets the size
-     * @return source &lt;&lt; 32 | tag, or {@link #PENDING} */
-    public static native long iprobe(long comm, int source, int tag, NativeStatus out);
-
-    /** Takes a message out of matching.
-     * @param comm a communicator
-     * @param source source or {@link #ANY_SOURCE}
-     * @param tag tag or {@link #ANY_TAG}
-     * @return a matched message, or {@link #PENDING} */
-    public static native long improbe(long comm, int source, int tag);
-
-    public static native long matchedStatus(long matched, NativeStatus out);
-
-    public static native long imrecv(long matched, long buffer);
-
-    public static native void freeMatched(long matched);
-
-    /** Waits for a request, which is gone when it is done or has failed.
-     * @param request a request
-     * @param nanos longest wait, negative for no end
-     * @param out gets size, type and count of a receive
-     * @return source &lt;&lt; 32 | tag, or {@link #SENT} */
-    public static native long await(long request, long nanos, NativeStatus out);
-
-    /** As {@link #await}, without waiting.
-     * @param request a request
-     * @param out gets size, type and count of a receive
-     * @return source &lt;&lt; 32 | tag, {@link #SENT}, or {@link #PENDING} */
-    public static native long test(long request, NativeStatus out);
-
-    /** Waits until one of the requests is done, which it stays; zeroes are passed over.
-     * @param requests requests
-     * @param length their length
-     * @param count how many of them
-     * @param nanos longest wait, negative for no end
-     * @return its place, or -1 when there are only zeroes */
-    public static native int awaitAny(long[] requests, int length, int count, long nanos);
-
-    public static native boolean cancel(long request);
-
-    public static native void freeRequest(long request);
-
-    public static native long startBarrier(long comm);
-
-    public static native long startDup(long comm);
-
-    public static native long startCreate(long comm, int[] ids, int length);
-
-    public static native long startSplit(long comm, int color, int key);
-
-    /** Goes on with a collective operation.
-     * @param operation an operation
-     * @param blocking whether to wait for its end
-     * @return a communicator, 0 when it is done without one, or {@link #PENDING} */
-    public static native long advance(long operation, boolean blocking);
-
-    public static native void freeOperation(long operation);
-
-    /** Counts the elements of a strided patch after checking it against an array of this length.
-     * @param length elements of the array
-     * @param off element where all indices are zero
-     * @param rank number of dimensions
-     * @param exts where the extents begin
-     * @param strs where the strides begin
-     * @param indexes extents and strides
-     * @param ints its length
-     * @return the number */
+    /**
+     * Checks a strided patch as of {@link #strGather} against an array of {@code length} elements. Returns
+     * its number of elements.
+     */
     public static native int patchCount(int length, int off, int rank, int exts, int strs, int[] indexes, int ints);
 
+    /**
+     * Checks a patch as {@link #patchCount} does and writes its element numbers into {@code elements}, at
+     * most {@code room} of them, the last dimension fastest.
+     */
     public static native void patchElements(int length, int off, int rank, int exts, int strs, int[] indexes, int ints,
             int[] elements, int room);
 
-    static native void setMemoryLimit(long limit);
+    // ---- Sections of direct buffers and views
+
+    /**
+     * Adds a section of {@code count} elements of a direct buffer; {@code off} is in octets from its address.
+     * Errors as for {@link #write}, and {@link IllegalArgumentException} for a heap buffer, a type that is
+     * not primitive or a view of the same message. The caller keeps the buffer and its arena alive during the
+     * call.
+     */
+    public static native void writeDirect(long handle, ByteBuffer source, long off, int element, int count, int flags);
+
+    /**
+     * Reads the next section into a direct buffer. Arguments as for {@link #writeDirect}, errors as there and
+     * as for {@link #read}.
+     */
+    public static native void readDirect(long handle, ByteBuffer dest, long off, int element, int count, int flags);
+
+    /**
+     * Adds a section of a primitive type that Java fills in place. {@code out} receives the handle of the
+     * view and the byte order of its elements (0 big-endian, 1 little-endian); {@code length} is 2. Returns
+     * the octets of the elements, a direct buffer whose memory stays valid until {@link #freeView}. Errors as
+     * for {@link #write}.
+     */
+    static native ByteBuffer writeView(long handle, int element, int count, long[] out, int length, int flags);
+
+    /**
+     * Reads the next section in place. Arguments and result as for {@link #writeView}, errors as for
+     * {@link #read}.
+     */
+    static native ByteBuffer readView(long handle, int element, int count, long[] out, int length, int flags);
+
+    /** Releases the memory of a view. Its direct buffer must be unreachable. */
+    static native void freeView(long view);
+
+    // ---- Sections of objects
+
+    /**
+     * Checks that a section of objects fits and that its stream can be continued. Returns the octets of
+     * secondary payload so far, to which {@link #truncateSecondary} returns after a failure.
+     * {@link NativeFailure#OVERFLOW} if it does not fit, {@link IllegalStateException} if the message was
+     * received and its stream cannot be continued.
+     */
+    public static native long beginObjects(long handle, int flags);
+
+    /**
+     * Adds the header of a section of {@code count} objects, whose stream {@link #appendSecondary} has added.
+     * Errors as for {@link #write}.
+     */
+    public static native void writeObjects(long handle, int count, int flags);
+
+    /** Checks that the next section is one of {@code count} objects. Errors as for {@link #read}. */
+    public static native void checkObjects(long handle, int count, int flags);
+
+    /** Moves past a section of {@code count} objects. Errors as for {@link #read}. */
+    public static native void readObjects(long handle, int count, int flags);
+
+    /**
+     * Appends {@code chunk[off]} to {@code chunk[off + count - 1]} to the secondary payload of a buffer for
+     * writing.
+     */
+    public static native void appendSecondary(long handle, byte[] chunk, int length, int off, int count);
+
+    /** Shortens the secondary payload of a buffer for writing to {@code len} octets. */
+    public static native void truncateSecondary(long handle, long len);
+
+    /**
+     * Copies up to {@code count} octets of the secondary payload, from octet {@code at} on, to
+     * {@code chunk[off]} and on. Returns the number of octets copied, 0 at the end of the payload.
+     */
+    public static native int readSecondary(long handle, long at, byte[] chunk, int length, int off, int count);
+
+    /** Returns the octets of secondary payload of a buffer, 0 if it is empty. */
+    public static native long secondaryLength(long handle, int flags);
+
+    // ---- Whole messages
+
+    /**
+     * Returns the octets of the logical message: 16 of headers and both payloads; 0 for a buffer that has
+     * received nothing.
+     */
+    public static native long logicalLength(long handle, int flags);
+
+    /** Copies the logical message into an array of {@link #logicalLength} octets. */
+    public static native void copyLogical(long handle, byte[] dest, int length, int flags);
+
+    /**
+     * Copies a logical message out of an array into a buffer for reading. {@link NativeFailure#DAMAGED} or
+     * {@link NativeFailure#TRUNCATED} leaves the buffer unchanged.
+     */
+    public static native void load(long handle, byte[] source, int length);
+
+    /**
+     * Returns {@code type code << 32 | count} of the next section of a buffer for reading, -1 after the last
+     * one. {@link NativeFailure#DAMAGED} if its header is damaged.
+     */
+    public static native long peek(long handle, int flags);
+
+    /**
+     * Returns {@code type code << 32 | count} of the first section of any buffer, -1 if it has no section.
+     */
+    public static native long firstSection(long handle);
+
+    // ---- Ranks and jobs
+
+    /** Makes a job of one rank in this process. Returns its world communicator. */
+    public static native long worldOfOne();
+
+    /**
+     * Makes this process the rank that its launcher has assigned, or rank 0 of 1 without a launcher. Blocks
+     * until all ranks have joined. Returns the world communicator. {@link IllegalStateException} if the
+     * process cannot join, {@link NativeFailure#PEER_FAILED} if a rank has ended before it joined.
+     */
+    public static native long processWorld();
+
+    /**
+     * Makes a job of {@code length} ranks in this process and stores their world communicators in
+     * {@code worlds}. {@code messageOriented} splits messages as between processes.
+     */
+    public static native void localJob(long[] worlds, int length, boolean messageOriented);
+
+    /** Returns the number of the calling rank in the communicator. */
+    public static native int rank(long comm);
+
+    /** Returns the number of ranks of the communicator. */
+    public static native int size(long comm);
+
+    /**
+     * Ends a communicator at this rank and drops its unmatched messages. Posted receives stay. Does not
+     * block.
+     */
+    public static native void freeComm(long comm);
+
+    /**
+     * Ends the rank of this communicator. Blocks until its sends are delivered, and prints the warning of
+     * unreceived messages. {@link NativeFailure#UNDELIVERED} names messages that could not be delivered; the
+     * rank has ended all the same.
+     */
+    public static native void finish(long comm);
+
+    /**
+     * Fails all operations of all ranks of the job, with {@code why} in their texts. Does not block. Over a C
+     * MPI it ends the processes of the job, this one too.
+     */
+    public static native void abort(long comm, String why);
+
+    /**
+     * Returns whether this process has initialised a C MPI, so that {@link #endProcess} must be called before
+     * it ends.
+     */
+    public static native boolean usesMpi();
+
+    /**
+     * Finalises the C MPI of this process, if any. Blocks until all processes of the job call it. A process
+     * that is still a rank ends the job instead and does not return; {@code why} is the reason, empty for "it
+     * has not finished".
+     */
+    public static native void endProcess(String why);
+
+    // ---- Statistics
+
+    /** Sets the mark that {@link #counts} counts from, for the rank of this process. */
+    public static native void markCounts();
+
+    /**
+     * Returns what the rank of this process has counted since {@link #markCounts}, as {@code name=value} with
+     * blanks between them; empty on transports that count nothing, such as shared memory.
+     */
+    public static native String counts();
+
+    /**
+     * Prints the statistics of the rank of this process to standard error, once, if {@code MPJDEV_STATS} asks
+     * for them.
+     */
+    public static native void printStats();
+
+    // ---- Messages
+
+    /**
+     * Sends the message in {@code buffer}. Blocks until it has left this rank or, if {@code synchronous},
+     * until a receive has matched it. The message is captured first: the buffer is free while the call
+     * blocks, and a failed or interrupted call may still deliver it. {@link NativeFailure#BAD_ARGUMENT},
+     * {@link NativeFailure#PEER_FAILED}.
+     */
+    public static native void send(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
+
+    /**
+     * Starts a send; arguments as for {@link #send}. The buffer is free when the call returns. Does not
+     * block. Returns a request, or 0 if the send is done.
+     */
+    public static native long isend(long comm, long buffer, int dest, int tag, boolean synchronous, int flags);
+
+    /**
+     * Receives a message into {@code buffer}, from a source or {@link #ANY_SOURCE}, with a tag or
+     * {@link #ANY_TAG}. Blocks. Returns {@code source << 32 | tag}; {@code out} receives size, type and
+     * count. A failure empties the buffer, except {@link NativeFailure#BAD_ARGUMENT} and
+     * {@link NativeFailure#NOT_INITIALIZED}.
+     */
+    public static native long recv(long comm, long buffer, int source, int tag, NativeStatus out);
+
+    /**
+     * As {@link #recv}, for one source and one tag. Returns size, type and count as {@link NativeStatus#set}
+     * takes them.
+     */
+    public static native long recvFrom(long comm, long buffer, int source, int tag);
+
+    /**
+     * Posts a receive; arguments as for {@link #recv}. The buffer is emptied and in use until the request is
+     * done. Does not block. Returns a request.
+     */
+    public static native long irecv(long comm, long buffer, int source, int tag);
+
+    /**
+     * Blocks until a message matches a source or {@link #ANY_SOURCE} and a tag or {@link #ANY_TAG}; receives
+     * nothing. Returns {@code source << 32 | tag}; {@code out} receives the size.
+     */
+    public static native long probe(long comm, int source, int tag, NativeStatus out);
+
+    /** As {@link #probe}, without blocking: {@link #PENDING} if no message matches. */
+    public static native long iprobe(long comm, int source, int tag, NativeStatus out);
+
+    /**
+     * Matches a message as {@link #iprobe} finds it and takes it out of matching. Does not block. Returns the
+     * handle of the matched message, or {@link #PENDING}.
+     */
+    public static native long improbe(long comm, int source, int tag);
+
+    /** Returns {@code source << 32 | tag} of a matched message; {@code out} receives the size. */
+    public static native long matchedStatus(long matched, NativeStatus out);
+
+    /**
+     * Starts to receive a matched message into {@code buffer} and consumes its handle. Does not block.
+     * Returns a request. A call that is refused changes neither.
+     */
+    public static native long imrecv(long matched, long buffer);
+
+    /** Drops a matched message. */
+    public static native void freeMatched(long matched);
+
+    // ---- Requests
+
+    /**
+     * Blocks until the request is done, at most {@code nanos} nanoseconds; a negative number means no limit.
+     * Returns {@code source << 32 | tag}, and size, type and count in {@code out}, or {@link #SENT}. The
+     * handle is freed when the request is done or has failed, but not by {@link NativeFailure#TIMED_OUT} or
+     * {@link NativeFailure#INTERRUPTED}.
+     */
+    public static native long await(long request, long nanos, NativeStatus out);
+
+    /** As {@link #await}, without blocking: {@link #PENDING} if the request is not done. */
+    public static native long test(long request, NativeStatus out);
+
+    /**
+     * Blocks until one of the first {@code count} requests is done, at most {@code nanos} nanoseconds; zeroes
+     * are skipped. Returns its index, -1 if all are zero. The request stays: {@link #test} takes its result.
+     * Requests of different ranks are {@link NativeFailure#BAD_ARGUMENT}.
+     */
+    public static native int awaitAny(long[] requests, int length, int count, long nanos);
+
+    /**
+     * Cancels a request. Does not block. Returns whether it will never complete; a wait then throws
+     * {@link NativeFailure#CANCELLED}. A request that is done or stale returns false.
+     */
+    public static native boolean cancel(long request);
+
+    /** Detaches a request: its operation continues, and a receive keeps its buffer in use. Does not block. */
+    public static native void freeRequest(long request);
+
+    // ---- Collective operations
+
+    /** Starts a barrier. Does not block. Returns an operation, which {@link #advance} completes. */
+    public static native long startBarrier(long comm);
+
+    /** Starts to duplicate the communicator. Does not block. Returns an operation. */
+    public static native long startDup(long comm);
+
+    /**
+     * Starts to make a communicator of the ranks {@code ids}, in that order. Does not block. Returns an
+     * operation.
+     */
+    public static native long startCreate(long comm, int[] ids, int length);
+
+    /**
+     * Starts to split the communicator by {@code color}, negative for none, in the order of {@code key}. Does
+     * not block. Returns an operation.
+     */
+    public static native long startSplit(long comm, int color, int key);
+
+    /**
+     * Advances a collective operation; {@code blocking} waits for its end. Returns the new communicator, 0 if
+     * it is done without one, or {@link #PENDING}. The operation is freed when it is done or has failed, but
+     * not by an interrupt. {@link NativeFailure#ABANDONED}, {@link NativeFailure#PEER_FAILED},
+     * {@link NativeFailure#BAD_ARGUMENT}.
+     */
+    public static native long advance(long operation, boolean blocking);
+
+    /**
+     * Frees a collective operation. An operation that is not done is abandoned, and the other ranks are
+     * notified.
+     */
+    public static native void freeOperation(long operation);
 }
