@@ -6,7 +6,8 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How virtual threads wait: they test and park in Java, since a wait in native code would keep their carrier. Internal.
+ * The wait of a virtual thread: it tests and parks in Java, because a wait in native code keeps its carrier.
+ * Internal.
  */
 public final class Backoff {
     private static final MethodHandle IS_VIRTUAL = find();
@@ -17,7 +18,7 @@ public final class Backoff {
     private int yields;
     private long park = FIRST_PARK_NANOS;
 
-    /** The beginning of a wait. */
+    /** Begins a wait. */
     public Backoff() {}
 
     private static MethodHandle find() {
@@ -25,14 +26,14 @@ public final class Backoff {
             return MethodHandles.publicLookup()
                     .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
         } catch (NoSuchMethodException | IllegalAccessException e) {
-            return null; // before JDK 21 there are none
+            return null; // there are no virtual threads before JDK 21
         }
     }
 
     /**
-     * Whether the calling thread is a virtual one.
+     * Returns whether the calling thread is virtual.
      *
-     * @return whether it is
+     * @return true for a virtual thread
      */
     public static boolean isVirtual() {
         if (IS_VIRTUAL == null) {
@@ -41,13 +42,13 @@ public final class Backoff {
         try {
             return (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());
         } catch (Error e) {
-            throw e; // of the JVM: the stack is used up
+            throw e; // an error of the JVM, such as a full stack
         } catch (Throwable t) {
             throw new AssertionError("Thread.isVirtual() throws nothing", t);
         }
     }
 
-    /** Lets others run for a while that grows from call to call, up to a millisecond. */
+    /** Yields, after 64 calls parks. The park grows from call to call, up to a millisecond. */
     public void pause() {
         if (yields < YIELDS) {
             yields++;

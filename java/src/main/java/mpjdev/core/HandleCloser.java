@@ -2,7 +2,10 @@ package mpjdev.core;
 
 import java.util.function.LongConsumer;
 
-/** What closes handles, each by its own method. A plain class: the first lambda takes a JVM some 5 ms. Internal. */
+/**
+ * Closes native handles of one kind. It is a plain class, because the first lambda costs a JVM 5 ms.
+ * Internal.
+ */
 public final class HandleCloser implements LongConsumer {
     /** Closes a buffer. */
     public static final HandleCloser BUFFER = new HandleCloser(0);

@@ -3,26 +3,26 @@ package mpjdev.core;
 /**
  * The limit on message memory outside the Java heap.
  *
- * <p>{@code -Dmpjdev.memory=SIZE} sets it, in octets or with a suffix k, m or g; without it the limit is the
- * largest heap size, as for direct buffers.
+ * <p>{@code -Dmpjdev.memory=SIZE} sets it, in octets or with a suffix k, m or g. The default is the largest
+ * heap size, as for direct buffers.
  */
 final class MemoryLimit {
     static final String LIMIT_PROPERTY = "mpjdev.memory";
 
     private MemoryLimit() {}
 
-    /** Tells the engine the limit. */
+    /** Sets the limit in the engine. */
     static void apply() {
         String asked = System.getProperty(LIMIT_PROPERTY);
         try {
             Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
         } catch (IllegalArgumentException e) {
-            // Thrown by a static initialiser, an exception would lose its text.
+            // Any other exception of a static initialiser loses its text.
             throw new ExceptionInInitializerError(e.getMessage());
         }
     }
 
-    /** Octets for {@code 4096}, {@code 64k}, {@code 512m}, {@code 2g}. */
+    /** Parses a size in octets, such as {@code 4096}, {@code 64k}, {@code 512m} or {@code 2g}. */
     static long parse(String size) {
         String text = size.trim().toLowerCase(java.util.Locale.ROOT);
         int shift = text.endsWith("k") ? 10 : text.endsWith("m") ? 20 : text.endsWith("g") ? 30 : 0;
@@ -32,7 +32,7 @@ final class MemoryLimit {
                 return number << shift;
             }
         } catch (NumberFormatException e) {
-            // Said below, with the name of the property.
+            // The exception below names the property.
         }
         throw new IllegalArgumentException("-D" + LIMIT_PROPERTY + "=" + size
                 + " is not a size: octets, or a number with k, m or g");

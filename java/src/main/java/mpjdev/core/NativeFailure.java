@@ -1,9 +1,9 @@
 package mpjdev.core;
 
 /**
- * A native method could not do its work, for a reason that a face has an exception of its own for.
+ * The failure of a native method, for a reason that has an exception in the public package.
  *
- * <p>Never leaves a face: it is caught there and becomes the face's exception with the same text. Internal.
+ * <p>The public package catches it and throws its own exception with the same text. Internal.
  */
 public final class NativeFailure extends RuntimeException {
     /** The section does not fit the buffer. */
@@ -18,9 +18,9 @@ public final class NativeFailure extends RuntimeException {
     public static final int DAMAGED = 5;
     /** The message does not fit the receiving buffer. */
     public static final int TRUNCATED = 6;
-    /** A rank that is needed has failed or finished. */
+    /** A rank that the operation needs has failed or finished. */
     public static final int PEER_FAILED = 7;
-    /** The time is over; the request is still pending. */
+    /** The timeout has expired; the request is still pending. */
     public static final int TIMED_OUT = 8;
     /** The thread was interrupted. */
     public static final int INTERRUPTED = 9;
@@ -28,22 +28,22 @@ public final class NativeFailure extends RuntimeException {
     public static final int CANCELLED = 10;
     /** This rank has finished. */
     public static final int NOT_INITIALIZED = 11;
-    /** A rank, tag or list of ranks that cannot be. */
+    /** A rank, a tag or a list of ranks is invalid. */
     public static final int BAD_ARGUMENT = 12;
-    /** Finishing could not deliver everything. */
+    /** The rank finished with undelivered messages. */
     public static final int UNDELIVERED = 13;
-    /** A collective operation on the communicator was left unfinished. */
+    /** A rank abandoned a collective operation on the communicator. */
     public static final int ABANDONED = 14;
 
     private static final long serialVersionUID = 1L;
 
-    /** Which of the constants of this class. */
+    /** One of the constants of this class. */
     private final int code;
     /** The rank in question, or -1. */
     private final int rank;
 
     /**
-     * Takes apart what native code throws.
+     * Parses the text that native code throws.
      *
      * @param coded code and rank in decimal, then the text, with one space between them
      */
@@ -58,7 +58,7 @@ public final class NativeFailure extends RuntimeException {
     }
 
     /**
-     * The rank that the failure is about, numbered in the world.
+     * Returns the rank that the failure is about, numbered in the world.
      *
      * @return the rank, or -1
      */
@@ -67,7 +67,7 @@ public final class NativeFailure extends RuntimeException {
     }
 
     /**
-     * What went wrong.
+     * Returns the reason.
      *
      * @return one of the constants of this class
      */

@@ -9,29 +9,33 @@ import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * Finds and loads the native library: an explicit path and nothing else, what {@code mpjrun} has unpacked, or the copy
- * inside the jar.
+ * Loads the native library: the file that a property names, the one that {@code mpjrun} has unpacked, or the
+ * copy in the jar.
  *
- * <p>{@code -Dmpjdev.library=FILE} names the library. Otherwise it is the {@link SharedLibrary} of the job. Where that is
- * missing or another one, ours is unpacked into a fresh directory that only this user can enter, below
- * {@code -Dmpjdev.tmpdir} or the temporary directory, loaded, and unlinked at once: the mapping survives, and nothing is
- * left behind even after {@code kill -9}.
+ * <p>{@code -Dmpjdev.library=FILE} names the library, and no other is tried. Otherwise the loader takes the
+ * {@link SharedLibrary} of the job. If that is missing or of another version, the loader unpacks the copy in
+ * the jar into a fresh directory that only this user can enter, below {@code -Dmpjdev.tmpdir} or the
+ * temporary directory. It loads the copy and unlinks it at once: the mapping survives, and no file remains
+ * even after {@code kill -9}.
  */
 final class NativeLoader {
     static final String LIBRARY_PROPERTY = "mpjdev.library";
     static final String DIRECTORY_PROPERTY = "mpjdev.tmpdir";
 
-    /** Set by us: where the library was unpacked, by us or by the launcher. */
+    /**
+     * Property that the loader sets: the place that the library was unpacked to, by the loader or the
+     * launcher.
+     */
     private static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
 
     private static final String FILE = System.mapLibraryName("mpjdev");
 
-    /** What the JVM says when another class loader has the library. */
+    /** Part of the JVM's text if another class loader has the library. */
     private static final String ELSEWHERE = "already loaded in another classloader";
 
     private NativeLoader() {}
 
-    /** Loads the library or throws an error that says what to do. */
+    /** Loads the library, or throws an error that names a remedy. */
     static void load() {
         String explicit = System.getProperty(LIBRARY_PROPERTY);
         if (explicit != null) {
@@ -57,7 +61,10 @@ final class NativeLoader {
         }
     }
 
-    /** Loads what the launcher has unpacked, or says why not and gives false. */
+    /**
+     * Loads the library that the launcher has unpacked. Returns false, and prints the reason, if it cannot be
+     * used.
+     */
     private static boolean loadShared(String entry) {
         SharedLibrary shared = SharedLibrary.find(System.getenv(SharedLibrary.VARIABLE), entry);
         String why = shared.rejection;
@@ -75,7 +82,7 @@ final class NativeLoader {
                 }
             }
         }
-        // The others of the job would say the same.
+        // The other ranks of the job would print the same.
         if (why != null && "0".equals(System.getenv("MPJDEV_RANK"))) {
             System.err.println("mpjdev: each rank unpacks its own native library instead of taking mpjrun's: " + why);
         }
@@ -83,7 +90,7 @@ final class NativeLoader {
     }
 
     private static void unpackAndLoad(InputStream in) throws IOException {
-        // Another class loader may be doing the same: the lock has to be one for the whole process.
+        // Another class loader may do the same at this time, so the lock must be one of the whole process.
         synchronized (System.getProperties()) {
             Path directory = directory();
             Path file = directory.resolve(FILE);
@@ -98,14 +105,15 @@ final class NativeLoader {
     }
 
     /**
-     * A fresh directory. The JVM knows a library by its path, so a second class loader of this process gets the path of the
-     * first: then the JVM refuses it, as long as the first loader's engine is there.
+     * Creates a directory for the library. The JVM identifies a library by its path. A second class loader of
+     * this process gets the path of the first, so the JVM rejects it for as long as the first loader lives.
      */
     private static Path directory() throws IOException {
         FileAttribute<?> mine = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
         String before = System.getProperty(UNPACKED_PROPERTY);
         if (before != null && before.startsWith("/proc/")) {
-            // The launcher's, which is another one: two engines in a process is what must not be.
+            // The first loader uses the launcher's library. A second one would be a second engine in this
+            // process.
             throw new UnsatisfiedLinkError(explain(ELSEWHERE));
         }
         if (before != null) {
@@ -132,10 +140,10 @@ final class NativeLoader {
     }
 
     /**
-     * What the JVM or the system says about a library that it does not load, and what to do about it.
+     * Adds a remedy to the text of the JVM or the system about a library that it does not load.
      *
-     * @param text what they say
-     * @return the text for people
+     * @param text the original text
+     * @return the text for the user
      */
     static String explain(String text) {
         if (text.contains(ELSEWHERE)) {
@@ -148,7 +156,7 @@ final class NativeLoader {
         if (text.contains("GLIBC_")) {
             return text + ": mpjdev was built for a newer glibc than this system has; build it here, or on a system as old";
         }
-        // What musl says, whose loader knows neither these libraries nor glibc's symbols.
+        // Texts of musl: its loader has neither these libraries nor the symbols of glibc.
         if (text.contains("Error loading shared library") || text.contains("Error relocating")
                 || text.contains("ld-linux")) {
             return text + ": mpjdev needs glibc, and this system seems to have another C library";
@@ -159,7 +167,10 @@ final class NativeLoader {
         return text;
     }
 
-    /** {@code linux-x86_64}, {@code linux-aarch64}, or what this platform would be called. */
+    /**
+     * Returns {@code linux-x86_64}, {@code linux-aarch64}, or the same form for a platform that is not
+     * supported.
+     */
     static String platform() {
         String os = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
         String arch = System.getProperty("os.arch");

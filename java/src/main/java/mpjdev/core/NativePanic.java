@@ -1,13 +1,13 @@
 package mpjdev.core;
 
-/** A bug of the native engine was hit: the call failed, the process goes on. Please report it with the text. */
+/** A bug of the native engine. The call has failed; the process continues. Please report the text. */
 public final class NativePanic extends Error {
     private static final long serialVersionUID = 1L;
 
     /**
-     * Made by native code.
+     * Makes an error; native code calls it.
      *
-     * @param text what the engine said
+     * @param text the text of the panic
      */
     public NativePanic(String text) {
         super(text);

@@ -1,23 +1,26 @@
 package mpjdev.core;
 
 /**
- * What native code tells about a message beside source and tag: the part of a status that is filled by reference.
- * Internal; a face's status extends it, so that a receive makes one object.
+ * The part of a status that native code fills by reference: size, type and count of a message. The public
+ * status extends it, so that a receive makes one object. Internal.
  */
 public class NativeStatus {
-    /** Largest count that fits beside the type; a larger one is asked of the buffer. */
+    /** Largest count that fits beside the type. The buffer knows a larger one. */
     protected static final int COUNT_MAX = (1 << 28) - 1;
     /** Type code that stands for "no section". */
     protected static final int NO_TYPE = 15;
 
-    /** Size in bits 32 to 62, type code of the first section in bits 28 to 31, its count below. Set by native code. */
+    /**
+     * Size in bits 32 to 62, type code of the first section in bits 28 to 31, its count below. Set by native
+     * code.
+     */
     private long detail;
 
-    /** Made by a face. */
+    /** Makes a status without a message. */
     protected NativeStatus() {}
 
     /**
-     * Octets of the first physical message without its headers.
+     * Returns the octets of the first physical message without its headers.
      *
      * @return the octets
      */
@@ -26,7 +29,7 @@ public class NativeStatus {
     }
 
     /**
-     * Type code of the first section.
+     * Returns the type code of the first section.
      *
      * @return the code, or {@link #NO_TYPE}
      */
@@ -35,16 +38,16 @@ public class NativeStatus {
     }
 
     /**
-     * Number of elements of the first section.
+     * Returns the number of elements of the first section.
      *
-     * @return the number; {@link #COUNT_MAX} stands for that many or more
+     * @return the number; {@link #COUNT_MAX} means at least this number
      */
     protected final int receivedCount() {
         return (int) detail & COUNT_MAX;
     }
 
     /**
-     * Puts in what a native call has returned.
+     * Stores the result of a native call.
      *
      * @param returned size, type and count
      */
@@ -52,15 +55,15 @@ public class NativeStatus {
         detail = returned;
     }
 
-    /** Says that there is no section and no size. */
+    /** Stores that there is no section and no size. */
     protected final void setNothing() {
         detail = (long) NO_TYPE << 28;
     }
 
     /**
-     * Takes over what native code has set in another object.
+     * Copies the values that native code has set in another object.
      *
-     * @param other the other one
+     * @param other the other object
      */
     protected final void copyFrom(NativeStatus other) {
         detail = other.detail;

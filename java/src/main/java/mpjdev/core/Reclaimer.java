@@ -3,13 +3,14 @@ package mpjdev.core;
 import java.util.function.LongSupplier;
 
 /**
- * Collections that are to free message memory or descriptors, and how often they are worth it.
+ * Garbage collections that free message memory or descriptors, and a limit on their rate.
  *
- * <p>After three collections in a row that freed nothing there is none for ten times as long as the last one took: a program
- * that meets the limit again and again spends at most a tenth of its time on them.
+ * <p>After three collections in a row that freed nothing, the reclaimer pauses for ten times as long as the
+ * last one took. So a program that reaches its limit again and again spends at most a tenth of its time on
+ * them.
  */
 final class Reclaimer {
-    /** How long to wait for what the collector has found to be given back, by a thread that may have to wait for a processor. */
+    /** Longest wait for the cleaner, whose thread may have to wait for a processor. */
     private static final long WAIT_NANOS = 1_000_000_000;
     private static final long PAUSE = 10;
     private static final int EMPTY_RUNS_MAX = 3;
@@ -24,8 +25,9 @@ final class Reclaimer {
     private long took;
 
     /**
-     * {@code clock} gives nanoseconds, {@code used} what is to become less. It counts as freed when it has become no less for
-     * {@code settleNanos}; with 0 at once, for what is asked for in small pieces.
+     * Makes a reclaimer. {@code clock} returns nanoseconds, {@code used} the resource in use. A run ends when
+     * {@code used} has shrunk and then stayed the same for {@code settleNanos}; 0 ends it at once, for a
+     * resource that is requested in small pieces.
      */
     Reclaimer(LongSupplier clock, LongSupplier used, Runnable collect, long settleNanos) {
         this.clock = clock;
@@ -34,7 +36,7 @@ final class Reclaimer {
         this.settleNanos = settleNanos;
     }
 
-    /** Collects and waits a little, unless that is not worth it; whether something was freed. */
+    /** Collects and waits for the cleaner, unless it pauses. Returns whether something was freed. */
     synchronized boolean run() {
         long begun = clock.getAsLong();
         if (emptyRuns >= EMPTY_RUNS_MAX && begun - ended < PAUSE * took) {
@@ -44,7 +46,7 @@ final class Reclaimer {
         collect.run();
         long least = before;
         long since = clock.getAsLong();
-        // A condition with a deadline: the Cleaner closes one after the other, in its own time.
+        // A condition with a deadline: the Cleaner closes one handle after the other on its own thread.
         while (clock.getAsLong() - since < (least < before ? settleNanos : WAIT_NANOS)) {
             Thread.onSpinWait();
             Thread.yield();

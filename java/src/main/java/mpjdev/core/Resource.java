@@ -3,14 +3,14 @@ package mpjdev.core;
 import java.lang.ref.Cleaner;
 import java.util.function.LongConsumer;
 
-/** A native handle with deterministic close and a safety net for owners that forget it. Internal. */
+/** A native handle that {@link #close} closes, or a cleaner once its owner is unreachable. Internal. */
 public final class Resource {
     private static final Cleaner CLEANER = Cleaner.create();
 
     private final long handle;
     private final Cleaner.Cleanable cleanable;
 
-    /** Must not refer to the owner, or it would never become unreachable. */
+    /** It must not refer to the owner, or the owner would never become unreachable. */
     private static final class Close implements Runnable {
         private final long handle;
         private final LongConsumer closer;
@@ -27,11 +27,11 @@ public final class Resource {
     }
 
     /**
-     * Takes charge of a handle.
+     * Takes ownership of a handle.
      *
-     * @param owner the handle is closed when this becomes unreachable
+     * @param owner object whose unreachability closes the handle
      * @param handle the handle
-     * @param closer what closes it: a static method that does not block and may be called twice
+     * @param closer closes the handle; it does not block, refers to no owner and may be called twice
      */
     public Resource(Object owner, long handle, LongConsumer closer) {
         this.handle = handle;
@@ -39,7 +39,7 @@ public final class Resource {
     }
 
     /**
-     * The handle, good or stale.
+     * Returns the handle, valid or stale.
      *
      * @return the handle
      */
@@ -47,7 +47,7 @@ public final class Resource {
         return handle;
     }
 
-    /** Closes the handle; a second time does nothing. */
+    /** Closes the handle. A second call does nothing. */
     public void close() {
         cleanable.clean();
     }

@@ -11,13 +11,13 @@ public final class SecondaryInput extends InputStream {
     private final byte[] chunk = new byte[CHUNK];
     private int next;
     private int end;
-    /** Octets of the payload that have been fetched. */
+    /** Octets of the payload that were fetched. */
     private long fetched;
 
     /**
-     * A stream from the beginning of a payload.
+     * Makes a stream from the beginning of a payload.
      *
-     * @param handle a buffer for reading, which its owner keeps reachable during every call
+     * @param handle a buffer for reading; its owner keeps it reachable during every call
      */
     public SecondaryInput(long handle) {
         this.handle = handle;

@@ -3,7 +3,10 @@ package mpjdev.core;
 import java.io.OutputStream;
 import java.util.Objects;
 
-/** Appends to the secondary payload of a buffer in chunks, so that it never stands in the Java heap whole. Internal. */
+/**
+ * Appends to the secondary payload of a buffer in chunks, so that the Java heap never holds all of it.
+ * Internal.
+ */
 public final class SecondaryOutput extends OutputStream {
     private static final int CHUNK = 8192;
 
@@ -12,9 +15,9 @@ public final class SecondaryOutput extends OutputStream {
     private int fill;
 
     /**
-     * A stream to the end of a payload.
+     * Makes a stream that appends to a payload.
      *
-     * @param handle a buffer for writing, which its owner keeps reachable during every call
+     * @param handle a buffer for writing; its owner keeps it reachable during every call
      */
     public SecondaryOutput(long handle) {
         this.handle = handle;
@@ -42,7 +45,7 @@ public final class SecondaryOutput extends OutputStream {
         fill += count;
     }
 
-    /** Hands over what is here. */
+    /** Appends the octets of the chunk to the payload. */
     @Override
     public void flush() {
         if (fill > 0) {
@@ -51,7 +54,7 @@ public final class SecondaryOutput extends OutputStream {
         }
     }
 
-    /** Forgets what is here. */
+    /** Discards the octets of the chunk. */
     public void drop() {
         fill = 0;
     }

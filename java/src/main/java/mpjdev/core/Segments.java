@@ -6,22 +6,25 @@ import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
 
 /**
- * Direct buffers of memory segments (JDK 22 and later): whether another thread may free their memory. Internal.
+ * Access to direct buffers of memory segments (JDK 22 and later), whose memory another thread may free.
+ * Internal.
  *
- * <p>The memory of a shared arena is unmapped when any thread closes it. Java's own copies keep it for as long as they take;
- * native code cannot.
+ * <p>Any thread may close a shared arena, and that unmaps its memory. Java keeps the memory during its own
+ * copies; native code cannot.
  */
 public final class Segments {
     private static final MethodHandle OF_BUFFER;
     private static final MethodHandle SCOPE;
-    /** Class of a shared arena's scope: the interface has no method that says it. */
+    /**
+     * Class of the scope of a shared arena. The interface has no method that tells such a scope from others.
+     */
     private static final Class<?> SHARED;
 
     static {
         MethodHandle ofBuffer = null;
         MethodHandle scope = null;
         Class<?> shared = null;
-        // The classes are there before JDK 22 too, as a preview.
+        // Before JDK 22 the classes exist as a preview only.
         if (Runtime.version().feature() >= 22) {
             try {
                 MethodHandles.Lookup lookup = MethodHandles.publicLookup();
@@ -47,17 +50,18 @@ public final class Segments {
     private Segments() {}
 
     /**
-     * Whether another thread may free the memory of a direct buffer while it is used.
+     * Returns whether another thread may free the memory of a direct buffer during its use.
      *
      * @param direct a direct buffer
-     * @return whether it may
+     * @return true for memory of a shared arena
      */
     public static boolean isShared(ByteBuffer direct) {
         if (OF_BUFFER == null) {
             return false;
         }
         try {
-            // A confined arena is closed by the thread that is here; no other one is closed.
+            // Only the calling thread closes its confined arena, and no thread closes an arena of another
+            // kind.
             return ((Object) SCOPE.invokeExact((Object) OF_BUFFER.invokeExact(direct))).getClass() == SHARED;
         } catch (Error | RuntimeException e) {
             throw e;
@@ -67,11 +71,11 @@ public final class Segments {
     }
 
     /**
-     * Copies elements between two buffers, each in its own byte order, as Java does: memory that is freed meanwhile is an
-     * IllegalStateException.
+     * Copies elements between two buffers in Java, each in its own byte order. Memory that is freed during
+     * the copy is an {@link IllegalStateException}.
      *
-     * @param from first element at its position, last one before its limit
-     * @param to as many octets from its position on
+     * @param from the elements between its position and its limit
+     * @param to the same number of octets from its position on
      * @param size octets of an element
      */
     public static void copy(ByteBuffer from, ByteBuffer to, int size) {

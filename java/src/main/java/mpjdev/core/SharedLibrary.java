@@ -10,21 +10,22 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
 /**
- * The native library that {@code mpjrun} has unpacked once for all ranks of a job.
+ * The native library that {@code mpjrun} unpacks once for all ranks of a job.
  *
- * <p>It is taken only when it is the very one that this class's own jar has; so another jar of mpjdev on the class path
- * works with its own library. Looking that up takes a third of a millisecond, and a resource of a jar several.
+ * <p>A rank uses it only if it is equal to the library in the jar of this class, so another jar of mpjdev on
+ * the class path works with its own library. The comparison takes 0.3 ms; opening a resource of the jar takes
+ * several milliseconds.
  */
 final class SharedLibrary {
-    /** Set by the launcher: CRC-32 in eight hexadecimal digits, a colon, and the path. */
+    /** Variable that the launcher sets: CRC-32 in eight hexadecimal digits, a colon, and the path. */
     static final String VARIABLE = "MPJDEV_LIBRARY";
 
     private static final int CRC_DIGITS = 8;
     private static final int HEXADECIMAL = 16;
 
-    /** Its path; none when there is none, or when it is not to be used. */
+    /** Path of the library; null if there is none or the rank must not use it. */
     final String path;
-    /** Why not; none when there is nothing to say. */
+    /** Reason that the rank must not use it; null without a variable and for a good library. */
     final String rejection;
 
     private SharedLibrary(String path, String rejection) {
@@ -33,11 +34,11 @@ final class SharedLibrary {
     }
 
     /**
-     * Looks at what the launcher offers.
+     * Checks the library of the launcher.
      *
-     * @param value the variable's value, may be null
-     * @param entry the name of our own library in our own jar
-     * @return what there is
+     * @param value value of the variable, may be null
+     * @param entry name of the library in the jar of this class
+     * @return the library, or the reason against it
      */
     static SharedLibrary find(String value, String entry) {
         if (value == null) {
@@ -65,7 +66,7 @@ final class SharedLibrary {
         }
     }
 
-    /** The jar that this class is from; none when it is from elsewhere. */
+    /** Returns the jar of this class, or null if it comes from no jar. */
     private static String ownJar() {
         CodeSource source = SharedLibrary.class.getProtectionDomain().getCodeSource();
         URL place = source == null ? null : source.getLocation();

@@ -1,6 +1,6 @@
 package mpjdev.core;
 
-/** Type codes of sections as the message format has them. A test compares them with the native ones. Internal. */
+/** Type codes of sections in the message format. A test compares them with the native ones. Internal. */
 public final class Types {
     /** Java {@code byte}. */
     public static final int BYTE = 0;

@@ -6,7 +6,7 @@ import java.nio.ByteOrder;
 /**
  * Sections in place: direct buffers of message memory. Internal.
  *
- * <p>Native code keeps the memory until the direct buffer, and all that were derived from it, are unreachable.
+ * <p>Native code keeps the memory until the direct buffer and all buffers derived from it are unreachable.
  */
 public final class View {
     private static final int VIEW = 0;
@@ -16,7 +16,7 @@ public final class View {
     private View() {}
 
     /**
-     * Writes a section whose elements are put later.
+     * Writes a section whose elements the caller fills later.
      *
      * @param buffer handle of a buffer for writing
      * @param type code of a primitive type
