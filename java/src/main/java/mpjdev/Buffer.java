@@ -10,35 +10,36 @@ import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 
 /**
- * A message buffer of a fixed capacity, which counts the primary payload only.
+ * A message buffer of a fixed capacity. The capacity counts the primary payload only.
  *
- * <p>A message is zero or more sections, written and read strictly in order. The sections of primitive type need
- * {@link #requiredCapacity(Type, int)} octets each, no more and no less; a section of objects needs
- * {@link #SECTION_OVERHEAD}, its objects travel in the secondary payload, which has no fixed size. Sections end at multiples
- * of 8 octets, so every capacity is rounded up to the next multiple of 8: {@link #capacity} gives the rounded number, and all
- * rules use it.
+ * <p>A message is zero or more sections, written and read strictly in order. A section of a primitive type
+ * needs exactly {@link #requiredCapacity(Type, int)} octets. A section of objects needs
+ * {@link #SECTION_OVERHEAD} octets; its objects travel in the secondary payload, which has no fixed size.
+ * Sections end at multiples of 8 octets, so every capacity is rounded up to a multiple of 8.
+ * {@link #capacity} returns the rounded number, and all rules use it.
  *
- * <p>Message memory is outside the Java heap. {@link #close} gives it back at once; a buffer that becomes unreachable gives
- * it back too, later. Messages under way keep what they need.
+ * <p>Message memory lies outside the Java heap. {@link #close} releases it at once. The garbage collector
+ * releases the memory of an unreachable buffer later. Messages in flight keep their memory.
  */
 public class Buffer implements AutoCloseable {
-    /** Octets of capacity that each section takes beside its elements. */
+    /** Octets of capacity of a section besides its elements. */
     public static final int SECTION_OVERHEAD = 8;
     /** Most octets of padding that follow the elements of a section. */
     public static final int MAX_SECTION_PADDING = 7;
     /** Largest capacity in octets. */
     public static final int MAX_CAPACITY = 2147483624;
 
-    /** What the next native call does first: {@link Native#CLEAR}, {@link Native#RESET}. */
+    /** Flags of the next native call: {@link Native#CLEAR}, {@link Native#RESET}. */
     int flags;
 
     private final Resource resource;
     private final long handle;
 
     /**
-     * A buffer for subclasses; it takes what a {@link WriteBuffer} does.
+     * Makes a buffer for subclasses, with the capacity rules of {@link WriteBuffer}.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a
+     *     multiple of 8
      */
     protected Buffer(int capacity) {
         this(newWriter(capacity, ByteOrder.nativeOrder()));
@@ -53,7 +54,10 @@ public class Buffer implements AutoCloseable {
         return Native.newWriter(capacity, Objects.requireNonNull(order, "order") == ByteOrder.BIG_ENDIAN ? 0 : 1);
     }
 
-    /** Also throws what Java does for a buffer whose arena is closed or another thread's: native code would not see that. */
+    /**
+     * Returns the byte order flag of a direct buffer. Throws the exception of Java if the buffer's arena is
+     * closed or belongs to another thread: native code cannot check that.
+     */
     static int orderFlag(ByteBuffer direct) {
         if (direct.capacity() > 0) {
             (direct.limit() > 0 ? direct : direct.duplicate().clear()).get(0);
@@ -61,7 +65,10 @@ public class Buffer implements AutoCloseable {
         return direct.order() == ByteOrder.nativeOrder() ? 0 : Native.SWAPPED;
     }
 
-    /** The octets of some elements of a direct buffer; position and limit of the buffer itself do not matter, and stay. */
+    /**
+     * Returns the octets of a range of elements of a direct buffer, whose own position and limit do not
+     * change.
+     */
     static ByteBuffer elementRange(ByteBuffer direct, Type type, int off, int count) {
         long octets = (long) count * type.size();
         if (off < 0 || count < 0 || off + octets > direct.capacity()) {
@@ -71,21 +78,24 @@ public class Buffer implements AutoCloseable {
         return direct.duplicate().order(direct.order()).limit((int) (off + octets)).position(off);
     }
 
-    /** A new message is there, or none any more: what is kept about the one before is forgotten. */
+    /**
+     * Discards the state of the previous message, after a receive or a change of capacity has replaced the
+     * contents.
+     */
     void contentReplaced() {
         flags = 0;
     }
 
-    /** Whether there is a section, read or not. */
+    /** Returns whether the buffer holds a section, read or not. */
     boolean hasContent() {
         try {
             return Native.sectionCount(handle, 0) > 0;
         } catch (NativeFailure f) {
-            return true; // the sections of a damaged message cannot be counted
+            return true; // a damaged message is content too
         }
     }
 
-    /** A native call has carried the flags out. A position that was reset for it is at the start anyway. */
+    /** Forgets the flags after a native call has applied them. */
     void flagsApplied() {
         flags = 0;
     }
@@ -95,7 +105,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /**
-     * Octets available to the primary payload: a multiple of 8, at most 7 more than was asked for.
+     * Returns the octets available to the primary payload: a multiple of 8, at most 7 more than requested.
      *
      * @return the current capacity
      */
@@ -108,10 +118,9 @@ public class Buffer implements AutoCloseable {
     }
 
     /**
-     * Lets the capacity grow, where it is smaller, until {@link #restoreCapacity}. The contents are discarded in any
-     * case.
+     * Raises a smaller capacity until {@link #restoreCapacity}. Discards the contents in any case.
      *
-     * @param newCapacity octets available to the primary payload at least; rounded up to a multiple of 8
+     * @param newCapacity least octets available to the primary payload; rounded up to a multiple of 8
      */
     public void ensureCapacity(int newCapacity) {
         try {
@@ -122,7 +131,7 @@ public class Buffer implements AutoCloseable {
         }
     }
 
-    /** Goes back to the capacity of construction and releases extra memory. The contents are discarded. */
+    /** Returns to the capacity of construction and releases extra memory. Discards the contents. */
     public void restoreCapacity() {
         try {
             Native.restoreCapacity(handle);
@@ -133,22 +142,22 @@ public class Buffer implements AutoCloseable {
     }
 
     /**
-     * Octets of capacity that one section takes: {@code 8 + 8 * ceil(count * size / 8)}.
+     * Returns the octets of capacity that one section takes: {@code 8 + 8 * ceil(count * size / 8)}.
      *
      * @param type type of the elements; the size of {@link Type#OBJECT} is 0
      * @param count number of elements
-     * @return the octets, which may be more than any buffer has
+     * @return the octets, possibly more than {@link #MAX_CAPACITY}
      */
     public static long requiredCapacity(Type type, int count) {
         return Native.sectionCapacity(type.code(), count);
     }
 
     /**
-     * Octets of capacity that a section of each of these arrays takes together.
+     * Returns the octets of capacity that one section for each of the arrays takes, as a sum.
      *
-     * @param arrays arrays of primitives, or of objects
-     * @return the octets, which may be more than any buffer has
-     * @throws IllegalArgumentException when one is no array
+     * @param arrays arrays of primitives or of objects
+     * @return the octets, possibly more than {@link #MAX_CAPACITY}
+     * @throws IllegalArgumentException if an argument is no array
      */
     public static long requiredCapacity(Object... arrays) {
         long sum = 0;
@@ -159,7 +168,7 @@ public class Buffer implements AutoCloseable {
     }
 
     /**
-     * Gives the memory back. Whatever uses the message afterwards throws {@link IllegalStateException}; to close it again does
+     * Releases the memory. Later calls throw {@link IllegalStateException}, except that a second close does
      * nothing.
      */
     @Override
@@ -167,7 +176,7 @@ public class Buffer implements AutoCloseable {
         resource.close();
     }
 
-    /** Does what {@link #close} does: the original name. */
+    /** Closes the buffer, under the name of the original mpjdev: see {@link #close}. */
     public void free() {
         close();
     }

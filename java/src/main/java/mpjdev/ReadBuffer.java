@@ -10,42 +10,47 @@ import mpjdev.core.Types;
 import mpjdev.core.View;
 
 /**
- * A buffer that messages are received into and read from, section by section, in order.
+ * A buffer for receiving messages and reading them, section by section, in order.
  *
- * <p>Each call of a read method takes exactly one whole section: type and number of elements must be those of the
- * section, its shape need not be that of the writer. A call that fails leaves position and destination as they were. Both
- * byte orders are understood. A receive starts at the first section again.
+ * <p>Each call of a read method reads exactly one whole section. Type and number of elements must be those of
+ * the section; the shape may differ from that of the writer. A call that fails changes neither position nor
+ * destination. The buffer reads both byte orders. A receive returns to the first section.
  *
- * <p>Offsets, counts, extents and strides are in elements. No method blocks. One thread at a time may use a buffer; two at
- * once are noticed ({@link IllegalStateException}), not ordered.
+ * <p>Offsets, counts, extents and strides are in elements. No method blocks. One thread at a time may use a
+ * buffer. Two threads at once get an {@link IllegalStateException}; the buffer does not order them.
  *
- * <p>All read methods throw {@link TypeMismatchException} and {@link SectionSizeMismatchException},
- * {@link BufferReadException} after the last section and for a damaged message,
- * {@link ArrayIndexOutOfBoundsException} when elements or indices are outside their array,
+ * <p>All read methods throw {@link TypeMismatchException} and {@link SectionSizeMismatchException} if the
+ * next section differs, {@link BufferReadException} after the last section and for a damaged message,
+ * {@link ArrayIndexOutOfBoundsException} if elements or indices are outside their array,
  * {@link IllegalArgumentException} for negative extents or more than 2<sup>31</sup>-1 elements,
- * {@link NullPointerException} for a null array, and {@link IllegalStateException} when the buffer is closed or a
- * receive into it is pending.
+ * {@link NullPointerException} for a null array, and {@link IllegalStateException} if the buffer is closed,
+ * in use, or the target of a pending receive.
+ *
+ * <p>The methods have an overload for each primitive type. Those for {@code byte} arrays document all of
+ * them.
  */
 public class ReadBuffer extends Buffer {
     /**
-     * An empty buffer.
+     * Makes an empty buffer.
      *
-     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
+     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; rounded up to a
+     *     multiple of 8
      */
     public ReadBuffer(int capacity) {
         super(Native.newReader(capacity));
     }
 
-    /** Goes back to the first section. */
+    /** Returns to the first section. */
     public void reset() {
         flags = Native.RESET;
     }
 
     /**
-     * Takes a copy of a logical message, as {@link WriteBuffer#toByteArray} gives it. Reading starts at its first section.
+     * Copies a logical message, as {@link WriteBuffer#toByteArray} returns it, into this buffer. The next
+     * read reads its first section.
      *
      * @param octets headers, primary payload, secondary payload
-     * @throws BufferReadException when the message is damaged or does not fit; then the buffer is as it was
+     * @throws BufferReadException if the message is damaged or does not fit; the buffer is unchanged then
      */
     public void load(byte[] octets) throws BufferReadException {
         try {
@@ -59,10 +64,10 @@ public class ReadBuffer extends Buffer {
     }
 
     /**
-     * Type of the next section, which is not read.
+     * Returns the type of the next section and does not read it.
      *
      * @return the type, or null after the last section
-     * @throws BufferReadException when the message is damaged here
+     * @throws BufferReadException if the header of the section is damaged
      */
     public Type nextType() throws BufferReadException {
         long next = peek();
@@ -70,10 +75,10 @@ public class ReadBuffer extends Buffer {
     }
 
     /**
-     * Number of elements of the next section, which is not read.
+     * Returns the number of elements of the next section and does not read it.
      *
      * @return the number, or -1 after the last section
-     * @throws BufferReadException when the message is damaged here
+     * @throws BufferReadException if the header of the section is damaged
      */
     public int nextCount() throws BufferReadException {
         return (int) peek();
@@ -90,10 +95,10 @@ public class ReadBuffer extends Buffer {
     }
 
     /**
-     * Number of sections of the whole message, read or not.
+     * Returns the number of sections of the whole message, read or not.
      *
      * @return the number; 0 for an empty buffer
-     * @throws BufferReadException when the message is damaged
+     * @throws BufferReadException if the message is damaged
      */
     public int sectionCount() throws BufferReadException {
         try {
@@ -106,15 +111,16 @@ public class ReadBuffer extends Buffer {
     }
 
     /**
-     * Reads one section into a direct byte buffer, whose position and limit do not matter.
+     * Reads one section into a direct byte buffer. Position and limit of the buffer have no effect.
      *
-     * @param dest a direct buffer; its byte order is that which the elements get
+     * @param dest a direct buffer; the elements get its byte order
      * @param type type of the elements, not {@link Type#OBJECT}
      * @param dstOff octets from the start of the buffer to the first element
      * @param numEls number of elements
      * @throws BufferReadException as for every read
-     * @throws IllegalArgumentException when the buffer is not direct, or the type is not primitive
-     * @throws ReadOnlyBufferException when the buffer is read-only
+     * @throws IllegalArgumentException if the buffer is not direct, the type is not primitive, or the buffer
+     *     is a view of this message
+     * @throws ReadOnlyBufferException if the buffer is read-only
      */
     public void read(ByteBuffer dest, Type type, int dstOff, int numEls) throws BufferReadException {
         if (dest.isReadOnly()) {
@@ -135,7 +141,10 @@ public class ReadBuffer extends Buffer {
         }
     }
 
-    /** Copies in Java, and moves past the section only then: the memory may be freed meanwhile. */
+    /**
+     * Copies in Java and moves past the section only after the copy, because another thread may free the
+     * memory.
+     */
     private void readShared(ByteBuffer dest, Type type, int dstOff, int numEls) {
         ByteBuffer to = elementRange(dest, type, dstOff, numEls);
         ByteBuffer section = View.read(handle(), type.code(), numEls, flags | Native.STAGED);
@@ -150,17 +159,18 @@ public class ReadBuffer extends Buffer {
     }
 
     /**
-     * Reads one section in place, in the memory that the message has arrived in: nothing is copied.
+     * Reads one section in place, in the memory of the received message. Nothing is copied.
      *
-     * <p>The view shows the section until this buffer is used for another message or is closed; then it shows whatever the
-     * memory is used for next. A rank that is another process may change what it has sent, by mistake or on purpose.
+     * <p>The view shows the section until this buffer is used for another message or is closed. Then it shows
+     * the next contents of the memory. A sender in another process can change a message that it has sent, by
+     * mistake or on purpose.
      *
      * @param type type of the elements, not {@link Type#OBJECT}
      * @param numEls number of elements
-     * @return a direct, read-only buffer of the section's octets, in the byte order of the message, which buffers that are
-     *     derived from it do not take over; a boolean is an octet, and every one but 0 is true
+     * @return a direct, read-only buffer of the section's octets in the byte order of the message; buffers
+     *     derived from it do not inherit that order; a boolean is an octet, and every value except 0 is true
      * @throws BufferReadException as for every read
-     * @throws IllegalArgumentException when the type is not primitive
+     * @throws IllegalArgumentException if the type is not primitive
      */
     public ByteBuffer view(Type type, int numEls) throws BufferReadException {
         try {
@@ -174,7 +184,7 @@ public class ReadBuffer extends Buffer {
         }
     }
 
-    // ---- What all types share: the array comes with its own length and type code
+    // ---- The native calls of all types: an array is passed with its length and type code
 
     private void take(Object array, int length, int type, int off, int count) throws BufferReadException {
         try {
@@ -212,336 +222,155 @@ public class ReadBuffer extends Buffer {
     /**
      * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
      *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
+     * @param dest array to copy to
+     * @param dstOff index of the first element
      * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
+     * @throws BufferReadException if the next section has another type or size, is damaged or does not exist
      */
     public void read(byte[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.BYTE, dstOff, numEls);
     }
 
     /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
+     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to {@code numEls - 1}.
      *
-     * @param dest array that the elements are copied to
+     * @param dest array to copy to
      * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
+     * @param offs position of the first index in {@code indexes}
+     * @param indexes indices of the elements in {@code dest}
+     * @throws BufferReadException if the next section has another type or size, is damaged or does not exist
      */
     public void scatter(byte[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.BYTE, numEls, offs, indexes);
     }
 
     /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
+     * Reads one section into a strided patch: the elements
+     * {@code dest[dstOff + sum of i[d] * indexes[strs + d]]}, d from 0 to {@code rank - 1}, i[d] from 0 to
+     * {@code indexes[exts + d] - 1}. The last dimension varies fastest.
      *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
+     * @param dest array to copy to
+     * @param dstOff index of the element with all i[d] zero
+     * @param rank number of dimensions; 0 means one element
+     * @param exts position of the first extent in {@code indexes}
+     * @param strs position of the first stride in {@code indexes}; strides may be negative
      * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
+     * @throws BufferReadException if the next section has another type or size, is damaged or does not exist
      */
     public void strScatter(byte[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.BYTE, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code char} elements: see {@link #read(byte[], int, int)}. */
     public void read(char[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.CHAR, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code char} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(char[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.CHAR, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code char} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(char[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.CHAR, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code short} elements: see {@link #read(byte[], int, int)}. */
     public void read(short[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.SHORT, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code short} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(short[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.SHORT, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code short} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(short[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.SHORT, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code boolean} elements: see {@link #read(byte[], int, int)}. */
     public void read(boolean[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.BOOLEAN, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code boolean} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(boolean[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.BOOLEAN, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code boolean} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(boolean[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.BOOLEAN, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code int} elements: see {@link #read(byte[], int, int)}. */
     public void read(int[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.INT, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code int} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(int[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
-        // An array that is scattered into itself: its indices are those from before the call.
+        // An array that is scattered into itself uses the indices from before the call.
         int[] before = dest == indexes ? indexes.clone() : indexes;
         takeScattered(dest, dest.length, Types.INT, numEls, offs, before);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads an {@code int} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(int[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.INT, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code long} elements: see {@link #read(byte[], int, int)}. */
     public void read(long[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.LONG, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code long} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(long[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.LONG, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code long} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(long[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.LONG, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code float} elements: see {@link #read(byte[], int, int)}. */
     public void read(float[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.FLOAT, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code float} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(float[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.FLOAT, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code float} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(float[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.FLOAT, dstOff, rank, exts, strs, indexes);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff first element
-     * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads one section of {@code double} elements: see {@link #read(byte[], int, int)}. */
     public void read(double[] dest, int dstOff, int numEls) throws BufferReadException {
         take(dest, dest.length, Types.DOUBLE, dstOff, numEls);
     }
 
-    /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
-     *
-     * @param dest array that the elements are copied to
-     * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Scatters one section of {@code double} elements: see {@link #scatter(byte[], int, int, int[])}. */
     public void scatter(double[] dest, int numEls, int offs, int[] indexes) throws BufferReadException {
         takeScattered(dest, dest.length, Types.DOUBLE, numEls, offs, indexes);
     }
 
-    /**
-     * Reads one section into a strided patch: the elements {@code dest[dstOff + sum of i[d] * indexes[strs + d]]},
-     * i[d] from 0 to {@code indexes[exts + d] - 1}, the last dimension varying fastest.
-     *
-     * @param dest array that the elements are copied to
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
-     * @param indexes extents and strides
-     * @throws BufferReadException when the next section is another one
-     */
+    /** Reads a {@code double} patch: see {@link #strScatter(byte[], int, int, int, int, int[])}. */
     public void strScatter(double[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws BufferReadException {
         takePatch(dest, dest.length, Types.DOUBLE, dstOff, rank, exts, strs, indexes);
