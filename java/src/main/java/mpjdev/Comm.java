@@ -8,32 +8,33 @@ import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 
 /**
- * A communicator: a group of ranks that exchange messages apart from all others.
+ * A communicator: a group of ranks whose messages are separate from those of all other communicators.
  *
- * <p>Any number of threads may use a communicator at once. A buffer belongs to one thread at a time. A send captures its
- * message: when {@code send} or {@code isend} returns, the buffer may be changed, sent again or closed. A receive resets the
- * buffer's read position; the buffer's capacity must be that of the sender's buffer when objects may come, else at
- * least the message's primary payload.
+ * <p>Any number of threads may use a communicator at once. A buffer belongs to one thread at a time. A send
+ * captures its message: when {@code send} or {@code isend} returns, the program may change, send or close the
+ * buffer. A receive replaces the contents of its buffer and resets the read position. The capacity of that
+ * buffer must be at least the primary payload of the message, and at least the capacity of the sender's
+ * buffer if the message may hold objects.
  *
- * <p>Methods that block end with {@link InterruptedOperationException} when their thread is interrupted, and with
- * {@link PeerFailedException} when only a dead or finished rank could have completed them.
+ * <p>Methods that block throw {@link InterruptedOperationException} if their thread is interrupted, and
+ * {@link PeerFailedException} if only a failed or finished rank could have completed them.
  *
- * <p>A rank that is interrupted in a collective call ({@link #dup}, {@link #create}, {@link #split}, {@link #barrier}), or fails in
- * the middle of one, abandons it. From then on every collective call on this communicator throws
- * {@link CollectiveAbandonedException} in this rank, and in every other member as soon as the notice of it arrives: those that wait
- * in a collective call fail with it, or complete that call and fail with the next. Messages from rank to rank go on, and so do other
- * communicators; a new one can be made of one of these, or the rank can {@link #finish}. A program that interrupts threads in
- * collective calls on {@link #WORLD} keeps a {@code dup} of it for that. A member of another implementation hears of no notice and
- * waits as for a rank that does not come.
+ * <p>The collective calls are {@link #dup}, {@link #create}, {@link #split} and {@link #barrier}. A rank
+ * abandons a collective call if it is interrupted or fails in it. Every later collective call of this rank on
+ * this communicator throws {@link CollectiveAbandonedException}. The other members throw it as soon as they
+ * receive the notice: a member that waits in a collective call throws it, or completes this call and throws
+ * it in the next one. Messages between ranks still work, and so do other communicators. The program can make
+ * a new communicator from one of those, or {@link #finish}. A program that interrupts threads in collective
+ * calls on {@link #WORLD} should keep a {@code dup} of it. A member of another implementation receives no
+ * notice; it waits as for a rank that is late.
  *
- * <p>Tags are 0 to 2<sup>31</sup>-1.
- * All exceptions of communication are {@link MPJDevException}s; a thread without a rank gets an
- * {@link IllegalStateException}.
+ * <p>Tags are 0 to 2<sup>31</sup>-1. All exceptions of communication are {@link MPJDevException}s. A thread
+ * without a rank gets an {@link IllegalStateException}.
  */
 public class Comm {
-    /** Model: ranks are processes. */
+    /** Model of {@link #getModel}: ranks are processes. */
     public static final int MODEL_MULTIPROCESS = 0;
-    /** Model: ranks are threads of one process. */
+    /** Model of {@link #getModel}: ranks are threads of one process. */
     public static final int MODEL_MULTITHREADED = 1;
     /** Source of a receive or probe: any rank. */
     public static final int ANY_SOURCE = Native.ANY_SOURCE;
@@ -41,12 +42,13 @@ public class Comm {
     public static final int ANY_TAG = Native.ANY_TAG;
 
     /**
-     * The communicator of all ranks. In a process that has called {@link #init} it is the process's own; else it is that
-     * of the rank whose thread, or whose thread's child, asks (see {@link #runThreads}).
+     * The communicator of all ranks. After {@link #init} it is the world of the process. Otherwise it is the
+     * world of the calling thread's rank; a thread belongs to the rank of the thread that has created it (see
+     * {@link #runThreads}).
      */
     public static final Comm WORLD = new CurrentWorld();
 
-    /** Characters of a reason that are passed on. */
+    /** Longest reason that is sent to other ranks, in characters. */
     private static final int REASON_MAX = 10_000;
 
     private final long handle;
@@ -62,7 +64,7 @@ public class Comm {
         resource = null;
     }
 
-    /** The world of a rank that is a thread: it ends with its job, not before. */
+    /** The world of a rank that is a thread. It ends with its job. */
     static final class ThreadWorld extends Comm {
         private volatile boolean ended;
 
@@ -105,18 +107,21 @@ public class Comm {
     // ---- Jobs
 
     /**
-     * Makes this process a rank: of the job that {@code mpjrun}, or the {@code mpirun} of an MPI, has started it for, once all its
-     * ranks have come here; without a launcher rank 0 of 1. In a rank that is a thread, does nothing. Blocks.
+     * Makes this process a rank of the job that {@code mpjrun}, or the {@code mpirun} of an MPI, has started
+     * it for. Without a launcher the process is rank 0 of 1. In a rank that is a thread, the call does
+     * nothing. Blocks until all ranks of the job have called it.
      *
-     * <p>After {@link #finish} it may be called again: then all ranks must, and are a new job.
+     * <p>A process may call it again after {@link #finish}. Then all ranks must do so, and they form a new
+     * job.
      *
      * @param args arguments of the program
-     * @return those of them that are the program's own
-     * @throws IllegalStateException when the process is a rank already, the launcher does not take it, or there is no MPI that can be
-     *     used
-     * @throws PeerFailedException when a rank has ended, so that it will not come here
-     * @throws InterruptedOperationException when the thread is interrupted before all ranks are there: then none of them has joined, and
-     *     this one may try again; an interrupt that comes later waits for what blocks next. The flag stays
+     * @return the arguments that belong to the program
+     * @throws IllegalStateException if the process is a rank already, the launcher rejects it, or no usable
+     *     MPI exists
+     * @throws PeerFailedException if a rank has ended and therefore cannot call it
+     * @throws InterruptedOperationException if the thread is interrupted before all ranks have called it. No
+     *     rank has joined then, and this rank may try again. A later interrupt ends the next blocking call.
+     *     The flag stays set
      */
     public static String[] init(String[] args) {
         String[] own = args.clone();
@@ -127,35 +132,38 @@ public class Comm {
     /**
      * Ends this rank. Blocks.
      *
-     * <p>It waits until the messages that this rank has sent to others have left it, and until pending sends to them have been
-     * received, as long as their receivers show life. For messages that have left and were not received, and for messages to
-     * itself, it does not wait. Under {@code mpirun} it also waits for long messages until they are received, or their
-     * receivers have finished.
+     * <p>It waits until all messages to other ranks have left this rank, and until pending sends to them are
+     * received, as long as heartbeats of their receivers arrive. It does not wait for the receipt of messages
+     * that have left, nor for messages to this rank itself. Under {@code mpirun} it also waits until long
+     * messages are received or their receivers have finished.
      *
-     * <p>Messages that have reached this rank and that no receive took are no failure. One line on standard error names their
-     * number and, of the first ones, source, tag, octets and communicator. It counts what has arrived, or was announced, by the
-     * end of this call, and what freed communicators have dropped. The sender of such a message has no exception, except for
-     * a synchronous send that it has not waited for.
+     * <p>Unreceived messages are no failure: they have reached this rank, and no receive took them. One line
+     * on standard error states their number and, for the first ones, source, tag, octets and communicator.
+     * The number includes messages and RTS packets that have arrived by the end of this call, and messages
+     * that freed communicators have dropped. The sender of such a message gets an exception only for a
+     * synchronous send that it has not waited for.
      *
-     * <p>Memory, descriptors and threads of the rank are given back at once. Communicators and requests of it that the program still
-     * holds are of no use any more: they throw {@link NotInitializedException}, except that requests that were done keep their outcome.
-     * A buffer keeps the message that it has received, and with it the address space that the message lies in.
+     * <p>The call releases memory, descriptors and threads of the rank at once. Communicators and requests of
+     * the rank then throw {@link NotInitializedException}, but requests that were done keep their result. A
+     * buffer keeps the message that it has received, and with it the address space of the message.
      *
-     * <p>In a job with ranks of another implementation it is collective, as IMPI has it: it waits until all ranks have called it, for
-     * as long as those of the other implementation show life and ten minutes more.
+     * <p>In a job with ranks of another implementation the call is collective, as IMPI defines it. It waits
+     * until all ranks have called it, as long as heartbeats of the other implementation arrive and ten
+     * minutes more.
      *
-     * @throws UndeliveredException when messages have not left this rank, because a receiver showed no life or has failed, when the
-     *     receiver's machine has not acknowledged them for some seconds (TCP, UDP), or when a synchronous send was not received; the
-     *     rank has ended all the same
-     * @throws PeerFailedException in a job with ranks of another implementation, when a rank has failed or does not call it; the
-     *     rank has ended all the same
+     * @throws UndeliveredException if messages have not left this rank because a receiver sent no heartbeat
+     *     or has failed, if the receiver's machine has not acknowledged them for some seconds (TCP, UDP), or
+     *     if a synchronous send was not received. The rank has ended all the same
+     * @throws PeerFailedException in a job with ranks of another implementation, if a rank has failed or does
+     *     not call it. The rank has ended all the same
      */
     public static void finish() {
         Ranks.finish();
     }
 
     /**
-     * Whether ranks are processes or threads, for the calling thread. May be called before {@link #init}.
+     * Returns whether the ranks are processes or threads, as the calling thread sees them. A program may call
+     * it before {@link #init}.
      *
      * @return {@link #MODEL_MULTIPROCESS} or {@link #MODEL_MULTITHREADED}
      */
@@ -164,9 +172,9 @@ public class Comm {
     }
 
     /**
-     * What a rank that is a thread does.
+     * The work of a rank that is a thread.
      *
-     * @param <E> what it may throw
+     * @param <E> type of its checked exceptions
      */
     @FunctionalInterface
     public interface Task<E extends Exception> {
@@ -174,24 +182,25 @@ public class Comm {
          * Does the work of one rank.
          *
          * @param world the communicator of all ranks of the job
-         * @throws E as the work has it
+         * @throws E if the work fails
          */
         void run(Comm world) throws E;
     }
 
     /**
-     * Runs a job whose ranks are threads of this process, and waits for its end. Blocks.
+     * Runs a job whose ranks are threads of this process. Blocks until the job ends.
      *
-     * <p>In these threads and their children {@link #WORLD} is the job's, unless the process itself has called
-     * {@link #init}. When a rank throws, the operations of all others fail with {@link PeerFailedException}, and what it
-     * threw is thrown here. When the calling thread is interrupted, the job ends in the same way.
+     * <p>In these threads and their child threads {@link #WORLD} is the world of the job, unless the process
+     * has called {@link #init}. If a rank throws, the operations of all other ranks fail with
+     * {@link PeerFailedException}, and this method throws the same exception. If the calling thread is
+     * interrupted, the job ends in the same way and this method throws {@link InterruptedOperationException}.
      *
-     * @param <E> what a rank may throw
+     * @param <E> type of the checked exceptions of a rank
      * @param ranks number of ranks, 1 to 1024
-     * @param task what each rank does
-     * @throws E what the first rank that failed has thrown
-     * @throws IllegalArgumentException when there cannot be so many ranks, or {@code -Dmpjdev.messageOriented} is neither
-     *     {@code true} nor {@code false}
+     * @param task the work of each rank
+     * @throws E the exception of the first rank that failed
+     * @throws IllegalArgumentException if {@code ranks} is out of range, or {@code -Dmpjdev.messageOriented}
+     *     is neither {@code true} nor {@code false}
      */
     public static <E extends Exception> void runThreads(int ranks, Task<E> task) throws E {
         Ranks.runThreads(ranks, task);
@@ -200,7 +209,7 @@ public class Comm {
     // ---- This communicator
 
     /**
-     * Number of ranks.
+     * Returns the number of ranks.
      *
      * @return the number
      */
@@ -213,7 +222,7 @@ public class Comm {
     }
 
     /**
-     * Number of the calling rank.
+     * Returns the number of the calling rank.
      *
      * @return 0 to size - 1
      */
@@ -226,53 +235,55 @@ public class Comm {
     }
 
     /**
-     * A communicator of the same ranks, whose messages are apart. Collective; blocks until all ranks have called it.
+     * Makes a communicator of the same ranks with a context of its own. Collective; blocks until all ranks
+     * have called it.
      *
      * @return the new communicator
-     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
-     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
-     *     agreed; nothing has been sent then
+     * @throws CollectiveAbandonedException if a rank has abandoned a collective call on this communicator
+     * @throws UnsupportedOperationException if this communicator has a rank of another implementation, which
+     *     cannot agree on a context; nothing has been sent then
      */
     public Comm dup() {
         return collective(Native.startDup(handle()));
     }
 
     /**
-     * A communicator of some ranks, in this order (MPI_Comm_create). Collective over this communicator: all its ranks call
-     * it with the same list; blocks until all have.
+     * Makes a communicator of the given ranks in the given order (MPI_Comm_create). Collective over this
+     * communicator: all its ranks call it with the same list. Blocks until all have called it.
      *
      * @param ids ranks of this communicator
      * @return the new communicator, or null in a rank that is not in the list
-     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
-     * @throws BadArgumentException in all ranks, when the lists differ, repeat a rank or name one that is not there
-     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
-     *     agreed; nothing has been sent then
+     * @throws CollectiveAbandonedException if a rank has abandoned a collective call on this communicator
+     * @throws BadArgumentException in all ranks, if the lists differ, repeat a rank or name one that does not
+     *     exist
+     * @throws UnsupportedOperationException if this communicator has a rank of another implementation, which
+     *     cannot agree on a context; nothing has been sent then
      */
     public Comm create(int[] ids) {
         return collective(Native.startCreate(handle(), ids, ids.length));
     }
 
     /**
-     * One communicator for each colour, ranks ordered by key and then by their order here (MPI_Comm_split). Collective;
-     * blocks until all ranks have called it.
+     * Makes one communicator for each colour (MPI_Comm_split). Its ranks are ordered by key, and by their
+     * number in this communicator if keys are equal. Collective; blocks until all ranks have called it.
      *
-     * @param color which one this rank goes to; negative for none
-     * @param key order within it
+     * @param color colour of the new communicator of this rank; a negative colour means no communicator
+     * @param key position among the ranks of the same colour
      * @return the new communicator, or null for a negative colour
-     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
-     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's, with which none can be
-     *     agreed; nothing has been sent then
+     * @throws CollectiveAbandonedException if a rank has abandoned a collective call on this communicator
+     * @throws UnsupportedOperationException if this communicator has a rank of another implementation, which
+     *     cannot agree on a context; nothing has been sent then
      */
     public Comm split(int color, int key) {
         return collective(Native.startSplit(handle(), color, key));
     }
 
     /**
-     * Waits until all ranks have called it, those of another implementation too. Collective; blocks.
+     * Waits until all ranks have called it, including those of another implementation. Collective; blocks.
      *
-     * @throws CollectiveAbandonedException when a rank has left a collective call on this communicator unfinished
-     * @throws UnsupportedOperationException when a rank of this communicator is another implementation's and the job speaks IMPI's
-     *     draft, which does not say how; nothing has been sent then
+     * @throws CollectiveAbandonedException if a rank has abandoned a collective call on this communicator
+     * @throws UnsupportedOperationException if this communicator has a rank of another implementation and the
+     *     job uses the draft of IMPI, which defines no barrier; nothing has been sent then
      */
     public void barrier() {
         collective(Native.startBarrier(handle()));
@@ -306,18 +317,19 @@ public class Comm {
     /**
      * Ends this communicator at this rank. Does not block.
      *
-     * <p>Receives that are posted still get their messages. Other messages that have arrived or arrive later are dropped and
-     * count as received: their memory returns to the sender, and {@code ssend} ends. A communicator that nobody refers to any
-     * more is ended by the garbage collector.
+     * <p>Posted receives still receive their messages. The rank drops all other messages, also those that
+     * arrive later, and they count as received: their memory returns to the sender, and {@code ssend}
+     * returns. The garbage collector ends an unreachable communicator.
      */
     public void free() {
         resource.close();
     }
 
     /**
-     * Ends the job: every operation of every rank fails. Over a C MPI all its processes end, this one too. Does not block.
+     * Ends the job: every operation of every rank fails. Over a C MPI all processes of the job end, this one
+     * too. Does not block.
      *
-     * @param why a text for people
+     * @param why reason for the error texts of the ranks
      */
     public void abort(String why) {
         try {
@@ -330,8 +342,8 @@ public class Comm {
     // ---- Sending
 
     /**
-     * Sends a message in standard mode. Blocks until the message has left; when too much is waiting at the receiver, until
-     * it is received.
+     * Sends a message in standard mode. Blocks until the message has left this rank or, without credit at the
+     * receiver, until a receive has matched it.
      *
      * @param buf the message
      * @param dest destination
@@ -342,7 +354,7 @@ public class Comm {
     }
 
     /**
-     * Sends a message in synchronous mode. Blocks until a receive has been matched with it.
+     * Sends a message in synchronous mode. Blocks until a receive has matched it.
      *
      * @param buf the message
      * @param dest destination
@@ -369,28 +381,28 @@ public class Comm {
     }
 
     /**
-     * Starts to send a message in standard mode. Does not block.
+     * Starts a send in standard mode. Does not block.
      *
      * @param buf the message
      * @param dest destination
      * @param tag tag
      * @return the request
-     * @throws OutOfMemoryError if there is no memory for the message, or too many messages to {@code dest} are
-     *     unmatched; it names their number and the limit, and nothing has been sent
+     * @throws OutOfMemoryError if no memory is left for the message, or too many messages to {@code dest} are
+     *     unmatched; the text names their number and the limit, and nothing has been sent
      */
     public Request isend(Buffer buf, int dest, int tag) {
         return isend(buf, dest, tag, false);
     }
 
     /**
-     * Starts to send a message in synchronous mode. Does not block.
+     * Starts a send in synchronous mode. Does not block.
      *
      * @param buf the message
      * @param dest destination
      * @param tag tag
      * @return the request
-     * @throws OutOfMemoryError if there is no memory for the message, or too many messages to {@code dest} are
-     *     unmatched; it names their number and the limit, and nothing has been sent
+     * @throws OutOfMemoryError if no memory is left for the message, or too many messages to {@code dest} are
+     *     unmatched; the text names their number and the limit, and nothing has been sent
      */
     public Request issend(Buffer buf, int dest, int tag) {
         return isend(buf, dest, tag, true);
@@ -414,11 +426,11 @@ public class Comm {
     /**
      * Receives a message. Blocks.
      *
-     * @param buf where the message goes; what it held is gone, also when the receive fails
+     * @param buf buffer for the message; it loses its contents, also if the receive fails
      * @param src source, or {@link #ANY_SOURCE}
      * @param tag tag, or {@link #ANY_TAG}
      * @return source, tag, size, and type and count of the first section
-     * @throws TruncationException when the message is larger than the buffer; it is gone then
+     * @throws TruncationException if the message is larger than the buffer; the message is lost then
      */
     public Status recv(Buffer buf, int src, int tag) {
         if (Backoff.isVirtual()) {
@@ -445,7 +457,7 @@ public class Comm {
         }
     }
 
-    /** Whether a receive failed before anything was done for it; else its buffer is empty. */
+    /** Returns whether a receive was refused and left its buffer unchanged; otherwise the buffer is empty. */
     private static boolean wasRefused(NativeFailure f, Buffer buf) {
         return f.code() == NativeFailure.BAD_ARGUMENT || f.code() == NativeFailure.NOT_INITIALIZED && buf.hasContent();
     }
@@ -459,7 +471,8 @@ public class Comm {
                 request.discardOutcome();
                 throw e;
             }
-            // Too late to withdraw: the message is there or about to be. The flag is put back afterwards.
+            // The message was matched before the cancellation, so the receive completes. The flag is set
+            // again afterwards.
             boolean interrupted = Thread.interrupted();
             try {
                 return request.iwait();
@@ -474,7 +487,7 @@ public class Comm {
     /**
      * Posts a receive. Does not block. The buffer is in use until the request is done.
      *
-     * @param buf where the message goes; what it held is gone
+     * @param buf buffer for the message; it loses its contents
      * @param src source, or {@link #ANY_SOURCE}
      * @param tag tag, or {@link #ANY_TAG}
      * @return the request
@@ -523,11 +536,11 @@ public class Comm {
     }
 
     /**
-     * Looks for a message without receiving it. Does not block.
+     * Probes for a message without receiving it. Does not block.
      *
      * @param src source, or {@link #ANY_SOURCE}
      * @param tag tag, or {@link #ANY_TAG}
-     * @return source, tag and size; null when there is none
+     * @return source, tag and size; null if no message matches
      */
     public Status iprobe(int src, int tag) {
         Status status = new Status();

@@ -9,15 +9,16 @@ import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 
 /**
- * A send or receive under way.
+ * A pending send or receive.
  *
- * <p>A request is active until a wait or a test has given its status. A request that becomes unreachable is freed: its
- * operation goes on, and nobody hears of it. Any thread may cancel; one thread at a time should wait for a request.
+ * <p>A request is active until a wait or a test has returned its status. The garbage collector frees an
+ * unreachable request: its operation continues without one. Any thread may cancel; one thread at a time
+ * should wait for a request.
  *
- * <p>Waiting ends with {@link InterruptedOperationException} when the thread is interrupted; the flag stays set and the
- * request pending. Virtual threads may wait: they do not keep their carrier. A virtual thread that polls {@link #itest} pauses
- * with {@link java.util.concurrent.locks.LockSupport#parkNanos(long)}: threads that only {@link Thread#yield} can keep all
- * others from running.
+ * <p>A wait throws {@link InterruptedOperationException} if its thread is interrupted. The flag stays set,
+ * and the request stays pending. Virtual threads may wait: they do not keep their carrier. A virtual thread
+ * that polls {@link #itest} should pause with {@link java.util.concurrent.locks.LockSupport#parkNanos(long)}:
+ * threads that only {@link Thread#yield} can prevent all others from running.
  */
 public class Request {
     /** Filler for arrays of requests: never active. */
@@ -25,12 +26,12 @@ public class Request {
 
     private static final long FOREVER = -1;
 
-    /** Null when the operation was done at once, and after it is done. */
+    /** The native request; null once the operation is done. */
     private volatile Resource pending;
     /** Keeps the buffer of a receive reachable. */
     private Buffer buffer;
     private Status status;
-    /** An MPJDevException, or the OutOfMemoryError of a receive that found no message memory. */
+    /** An MPJDevException, or the OutOfMemoryError of a receive without message memory. */
     private Throwable failure;
     private boolean active;
 
@@ -38,7 +39,7 @@ public class Request {
         this.buffer = buffer;
     }
 
-    /** A request for what a native call has started: 0 for a send that is done already. */
+    /** Makes a request for the result of a native call, which is 0 for a send that is done. */
     static Request of(long handle, Buffer buffer) {
         Request request = new Request(buffer);
         request.active = true;
@@ -53,8 +54,8 @@ public class Request {
     /**
      * Waits until the operation is done. Blocks.
      *
-     * @return source and tag of a received message; the same again when called again; null when the request was freed
-     * @throws MPJDevException when the operation has failed
+     * @return source and tag of a received message, also in a repeated call; null if the request was freed
+     * @throws MPJDevException if the operation has failed
      */
     public Status iwait() {
         return await(FOREVER);
@@ -65,16 +66,16 @@ public class Request {
      *
      * @param timeout longest wait
      * @param unit unit of the timeout
-     * @return source and tag of a received message; null when the request was freed
-     * @throws TimedOutException when the time is over; the request is still pending
-     * @throws MPJDevException when the operation has failed
+     * @return source and tag of a received message; null if the request was freed
+     * @throws TimedOutException if the timeout expires; the request is still pending
+     * @throws MPJDevException if the operation has failed
      */
     public Status iwait(long timeout, TimeUnit unit) {
         return await(Math.max(0, unit.toNanos(timeout)));
     }
 
     private Status await(long nanos) {
-        // Read once: another thread may free the request meanwhile.
+        // Read once, because another thread may free the request at any time.
         Resource resource = pending;
         if (resource != null) {
             if (Backoff.isVirtual()) {
@@ -101,14 +102,14 @@ public class Request {
         }
     }
 
-    /** A handle that is closed is no error when another thread has freed the request, or has taken its outcome. */
+    /** Ignores a closed handle if another thread has freed the request or has taken its result. */
     private void throwUnlessGone(IllegalStateException e) {
         if (pending != null) {
             throw e;
         }
     }
 
-    /** As {@link #drive}, on a virtual thread. */
+    /** Waits as {@link #drive} does, on a virtual thread. */
     private void park(long nanos) {
         long begun = System.nanoTime();
         Backoff backoff = new Backoff();
@@ -126,14 +127,14 @@ public class Request {
     /**
      * Tests whether the operation is done. Does not block.
      *
-     * @return the status, or null when the operation is not done or the request was freed
-     * @throws MPJDevException when the operation has failed
+     * @return the status, or null if the operation is not done or the request was freed
+     * @throws MPJDevException if the operation has failed
      */
     public Status itest() {
         return poll() ? consume() : null;
     }
 
-    /** Whether the operation is done; its outcome is kept. */
+    /** Returns whether the operation is done, and stores its result. */
     private boolean poll() {
         Resource resource = pending;
         if (resource == null) {
@@ -168,7 +169,10 @@ public class Request {
         done(resource);
     }
 
-    /** The operation has failed, unless only the wait has. */
+    /**
+     * Stores the failure of the operation. A timeout or an interrupt is a failure of the wait only and is
+     * thrown.
+     */
     private void settle(Resource resource, NativeFailure f) {
         RuntimeException exception = Errors.comm(f);
         if (f.code() == NativeFailure.TIMED_OUT || f.code() == NativeFailure.INTERRUPTED) {
@@ -181,7 +185,7 @@ public class Request {
         done(resource);
     }
 
-    /** The operation has failed for want of message memory; its handle is gone. */
+    /** Stores that the operation has failed without message memory. Native code has freed the handle. */
     private void settle(Resource resource, OutOfMemoryError e) {
         if (buffer != null) {
             buffer.contentReplaced();
@@ -196,7 +200,7 @@ public class Request {
         resource.close();
     }
 
-    /** Takes the outcome of a request that was cancelled. */
+    /** Discards the result of a cancelled request. */
     void discardOutcome() {
         if (poll()) {
             active = false;
@@ -215,9 +219,10 @@ public class Request {
     }
 
     /**
-     * Cancels the operation: certain for a receive that no message has been matched with. Does not block.
+     * Cancels the operation. The cancellation of a receive without a matched message always succeeds. Does
+     * not block.
      *
-     * @return whether the operation will never complete; a wait then throws {@link CancelledException}
+     * @return true if the operation will never complete; a wait then throws {@link CancelledException}
      */
     public boolean cancel() {
         Resource resource = pending;
@@ -233,7 +238,10 @@ public class Request {
         }
     }
 
-    /** Lets the operation go on and forgets it (MPI_Request_free). A receive still keeps its buffer in use. */
+    /**
+     * Frees the request (MPI_Request_free). Its operation continues, and a receive still keeps its buffer in
+     * use.
+     */
     public void free() {
         Resource resource = pending;
         active = false;
@@ -244,12 +252,12 @@ public class Request {
     }
 
     /**
-     * Waits until one of several operations is done. Blocks. Null, {@link #MPI_REQUEST_NULL} and requests whose status
-     * has been given are passed over.
+     * Waits until one of several operations is done. Blocks. It skips null, {@link #MPI_REQUEST_NULL} and
+     * requests that are not active.
      *
      * @param reqs requests of one rank
-     * @return the status, whose {@code index} says which; null when none is active
-     * @throws MPJDevException when that operation has failed
+     * @return the status, whose {@code index} is the index of the request; null if no request is active
+     * @throws MPJDevException if that operation has failed
      */
     public static Status iwaitany(Request[] reqs) {
         while (true) {
@@ -261,11 +269,11 @@ public class Request {
             if (done != null) {
                 return done;
             }
-            // Requests were freed meanwhile: the others are waited for.
+            // Another thread has freed requests: wait for the rest.
         }
     }
 
-    /** Null when requests were freed meanwhile. */
+    /** Waits in native code. Returns null if another thread has freed requests. */
     private static Status driveAny(Request[] reqs) {
         long[] handles = new long[reqs.length];
         for (int i = 0; i < reqs.length; i++) {
@@ -289,7 +297,7 @@ public class Request {
         }
     }
 
-    /** The status of the request at this place; null for one that was freed. */
+    /** Sets the index of a status; null, of a freed request, stays null. */
     private static Status indexed(Status status, int at) {
         if (status != null) {
             status.index = at;
@@ -297,7 +305,7 @@ public class Request {
         return status;
     }
 
-    /** Null when all requests were freed meanwhile. */
+    /** Waits on a virtual thread. Returns null if other threads have freed all requests. */
     private static Status parkAny(Request[] reqs) {
         Backoff backoff = new Backoff();
         while (true) {
@@ -316,8 +324,9 @@ public class Request {
      * Tests whether one of several operations is done. Does not block.
      *
      * @param reqs requests of one rank
-     * @return the status, whose {@code index} says which; null when none is done, or none active
-     * @throws MPJDevException when that operation has failed
+     * @return the status, whose {@code index} is the index of the request; null if no request is done or
+     *     active
+     * @throws MPJDevException if that operation has failed
      */
     public static Status itestany(Request[] reqs) {
         for (int i = 0; i < reqs.length; i++) {
@@ -332,12 +341,13 @@ public class Request {
     }
 
     /**
-     * Waits until all operations are done. Blocks.
+     * Waits until all operations are done. Blocks. It skips null, {@link #MPI_REQUEST_NULL} and freed
+     * requests.
      *
-     * @param reqs requests; null, {@link #MPI_REQUEST_NULL} and those that were freed are passed over
-     * @return a status for each, null for those passed over
-     * @throws MPJDevException the first failure, in the order of the array, after all are done
-     * @throws OutOfMemoryError the same, when it is a receive that found no message memory
+     * @param reqs the requests
+     * @return a status for each request, null for each that is skipped
+     * @throws MPJDevException the first failure in the order of the array, after all are done
+     * @throws OutOfMemoryError the first failure, if it is a receive without message memory
      */
     public static Status[] iwaitall(Request[] reqs) {
         Status[] all = new Status[reqs.length];
@@ -363,7 +373,7 @@ public class Request {
         return all;
     }
 
-    /** One that is done already, as long as its status has not been given. */
+    /** Returns the status of an active request that is done, or null. */
     private static Status takeFinished(Request[] reqs) {
         for (int i = 0; i < reqs.length; i++) {
             if (isActive(reqs[i]) && reqs[i].pending == null) {
