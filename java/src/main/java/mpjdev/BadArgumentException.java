@@ -1,6 +1,6 @@
 package mpjdev;
 
-/** A rank, a tag or a list of ranks that cannot be. */
+/** A rank, a tag or a list of ranks is invalid. */
 public class BadArgumentException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 

@@ -1,11 +1,11 @@
 package mpjdev;
 
-/** A section does not fit the buffer; nothing was written. */
+/** A section does not fit the buffer. Nothing was written. */
 public class BufferOverflowException extends ArrayIndexOutOfBoundsException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * With a text.
+     * Makes an exception with a text.
      *
      * @param text octets needed, octets available, capacity
      */

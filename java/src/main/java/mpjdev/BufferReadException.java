@@ -2,19 +2,19 @@ package mpjdev;
 
 import java.io.IOException;
 
-/** A section cannot be read: there is none, it is another one, or the message is damaged. */
+/** A section cannot be read: it does not exist, has another type or size, or the message is damaged. */
 public class BufferReadException extends IOException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * With a text.
+     * Makes an exception with a text.
      *
-     * @param text what was wanted and what is there
+     * @param text the expected and the actual section
      */
     public BufferReadException(String text) {
         super(text);
     }
 
-    /** Without a text. */
+    /** Makes an exception without a text. */
     public BufferReadException() {}
 }

@@ -1,9 +1,11 @@
 package mpjdev;
 
 /**
- * A rank has left a collective operation on this communicator unfinished, and no other collective operation is possible on it.
+ * A rank has abandoned a collective operation on this communicator, which admits no further collective
+ * operation.
  *
- * <p>Another communicator goes on, also one that was made of this one before; messages from rank to rank go on here too.
+ * <p>Other communicators still work, also those that were made from this one before. Messages between the
+ * ranks of this communicator still work too.
  */
 public class CollectiveAbandonedException extends MPJDevException {
     private static final long serialVersionUID = 1L;
@@ -17,7 +19,7 @@ public class CollectiveAbandonedException extends MPJDevException {
     }
 
     /**
-     * The rank that has left the operation.
+     * Returns the rank that has abandoned the operation.
      *
      * @return its number in the world
      */

@@ -1,6 +1,9 @@
 package mpjdev;
 
-/** A message's lengths contradict each other, or its headers are damaged. It is gone, the buffer is empty. */
+/**
+ * The lengths of a message contradict each other, or its headers are damaged. The message is lost, the buffer
+ * empty.
+ */
 public class DamagedMessageException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 

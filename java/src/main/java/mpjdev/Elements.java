@@ -2,11 +2,11 @@ package mpjdev;
 
 import mpjdev.core.Native;
 
-/** Which elements of an object array a call is about; the arithmetic is the engine's. */
+/** The elements of an object array that a call selects. The engine computes strided patches. */
 final class Elements {
     private Elements() {}
 
-    /** Gives the object at a place of a section. */
+    /** Returns the object at a position of a section. */
     @FunctionalInterface
     interface Source {
         Object get(int k);
@@ -19,7 +19,7 @@ final class Elements {
         }
     }
 
-    /** A copy of the indices, checked: what is checked is what is used. */
+    /** Returns a checked copy of the indices, which other threads cannot change after the check. */
     static int[] indices(int length, int count, int offs, int[] indexes) {
         checkRange("index array", offs, count, indexes.length);
         int[] copy = java.util.Arrays.copyOfRange(indexes, offs, offs + count);
@@ -32,7 +32,7 @@ final class Elements {
         return copy;
     }
 
-    /** The element numbers of a strided patch. */
+    /** Returns the element numbers of a strided patch. */
     static int[] patch(int length, int off, int rank, int exts, int strs, int[] indexes) {
         int[] own = indexes.clone();
         int[] elements = new int[Native.patchCount(length, off, rank, exts, strs, own, own.length)];

@@ -2,11 +2,11 @@ package mpjdev;
 
 import mpjdev.core.NativeFailure;
 
-/** Makes the engine's failures this package's exceptions. */
+/** Conversion of native failures to the exceptions of this package. */
 final class Errors {
     private Errors() {}
 
-    /** What a write method throws. */
+    /** Returns the exception of a write method. */
     static RuntimeException write(NativeFailure f) {
         if (f.code() == NativeFailure.OVERFLOW) {
             return new BufferOverflowException(f.getMessage());
@@ -14,7 +14,7 @@ final class Errors {
         return unexpected(f);
     }
 
-    /** What a read method throws. */
+    /** Returns the exception of a read method. */
     static BufferReadException read(NativeFailure f) {
         switch (f.code()) {
             case NativeFailure.TYPE_MISMATCH:
@@ -30,7 +30,7 @@ final class Errors {
         }
     }
 
-    /** What an operation on a communicator or a request throws. */
+    /** Returns the exception of an operation on a communicator or a request. */
     static RuntimeException comm(NativeFailure f) {
         String text = f.getMessage();
         switch (f.code()) {

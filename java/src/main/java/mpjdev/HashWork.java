@@ -7,11 +7,12 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * How many steps the hash codes of a stream's collections take.
+ * A count of the steps that the hash codes of a stream's collections take.
  *
- * <p>A hash code of a collection walks its elements, and does so again for an element that occurs again: collections that
- * share elements take steps exponential in their nesting. Collections are counted when they have been read, which is before
- * they are put anywhere; the count of each is kept, so counting is linear.
+ * <p>The hash code of a collection visits its elements, and a shared element again for each occurrence. So
+ * collections that share elements take a number of steps that is exponential in their nesting. This class
+ * counts a collection after it was read and before it is added to another one. It stores the count of each,
+ * so counting is linear.
  */
 final class HashWork {
     static final String PROPERTY = "mpjdev.filter.work";
@@ -24,16 +25,19 @@ final class HashWork {
     private final long most;
     private long total;
     private boolean hashes;
-    /** The last class of the stream, and the last one without counted objects: most objects have the class of the one before. */
+    /**
+     * The last class of the stream, and the last one without counted objects. Most objects have the class of
+     * the previous one.
+     */
     private Class<?> last;
     private Class<?> lastUncounted;
 
-    /** Work that is allowed for a payload of this many octets. */
+    /** Makes a counter with the limit for a payload of {@code payload} octets. */
     HashWork(long payload) {
         most = CONFIGURED >= 0 ? CONFIGURED : LEAST + STEPS_AN_OCTET * payload;
     }
 
-    /** Notes a class of the stream: only with a hashing collection among them are there hash codes. */
+    /** Adds a class of the stream. Only a stream with a hashing collection computes hash codes. */
     void add(Class<?> type) {
         if (hashes || type == last) {
             return;
@@ -45,12 +49,12 @@ final class HashWork {
         }
     }
 
-    /** Whether nothing is to be noted of an object that has been read. */
+    /** Returns whether {@link #add(Object)} has nothing to count for an object that was read. */
     boolean isUncounted(Object object) {
         return object.getClass() == lastUncounted;
     }
 
-    /** Notes an object that has been read. */
+    /** Adds an object that was read. */
     void add(Object object) {
         if (total > most) {
             return;
@@ -63,18 +67,18 @@ final class HashWork {
         try {
             sum = count(object);
         } catch (RuntimeException e) {
-            // A stream can make collections that do not work: those have no hash code either.
+            // A stream can make broken collections. They have no hash code either.
         }
         steps.put(object, sum);
         total += sum;
     }
 
-    /** Whether hash codes would take more steps than are allowed. */
+    /** Returns whether the hash codes take more steps than the limit. */
     boolean isTooMuch() {
         return hashes && total > most;
     }
 
-    /** What is said of it. */
+    /** Returns the text of a rejection. */
     String reason() {
         return "hash codes of its collections take more than " + most + " steps, since they share elements; -D" + PROPERTY
                 + " allows more";
@@ -93,7 +97,7 @@ final class HashWork {
         long sum = 1;
         Collection<?> elements = object instanceof Map ? ((Map<?, ?>) object).entrySet() : (Collection<?>) object;
         for (Object element : elements) {
-            // Entries of a map are its own and were not counted.
+            // The entries of a map belong to it, so no earlier call has counted them.
             sum += object instanceof Map ? count(element) : of(element);
             if (sum > most) {
                 break;

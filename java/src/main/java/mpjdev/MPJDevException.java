@@ -1,6 +1,9 @@
 package mpjdev;
 
-/** Communication failed. The family of all unchecked exceptions of operations on a communicator or a request. */
+/**
+ * Communication has failed. It is the superclass of all exceptions of operations on a communicator or a
+ * request.
+ */
 public class MPJDevException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -3,8 +3,9 @@ package mpjdev;
 import java.io.ObjectInputFilter;
 
 /**
- * What may be deserialised from a message: our own limits, the user's filter, and the JVM-wide one, which setting a filter
- * on a stream would otherwise replace (JDK 17). Whoever rejects wins.
+ * The filter of a message's objects: built-in limits, the filter of the user, and that of the JVM. It asks
+ * the filter of the JVM itself, because a filter that is set on a stream replaces it (JDK 17). Each of them
+ * can reject.
  */
 final class MessageFilter implements ObjectInputFilter {
     static final String DEPTH_PROPERTY = "mpjdev.filter.depth";
@@ -16,24 +17,24 @@ final class MessageFilter implements ObjectInputFilter {
     private final ObjectInputFilter user;
     private final long payload;
     private final HashWork work;
-    /** Elements of all arrays of the stream. */
+    /** Number of elements of all arrays of the stream. */
     private long elements;
-    /** Which of our own limits has rejected. */
+    /** Text of the built-in limit that has rejected; null if none has. */
     private String reason;
 
-    /** A filter for a payload of this many octets; {@code user} may be null. */
+    /** Makes a filter for a payload of {@code payload} octets; {@code user} may be null. */
     MessageFilter(ObjectInputFilter user, long payload) {
         this.user = user;
         this.payload = payload;
         work = new HashWork(payload);
     }
 
-    /** Counts the steps of hash codes in the stream. */
+    /** Returns the counter of the steps of hash codes in the stream. */
     HashWork work() {
         return work;
     }
 
-    /** Which of our own limits has rejected; null when none has. */
+    /** Returns the text of the built-in limit that has rejected, or null if none has. */
     String reason() {
         return reason;
     }
@@ -48,12 +49,12 @@ final class MessageFilter implements ObjectInputFilter {
         try {
             return pattern == null ? null : ObjectInputFilter.Config.createFilter(pattern);
         } catch (IllegalArgumentException e) {
-            throw new ExceptionInInitializerError("-D" + PATTERN_PROPERTY + "=" + pattern + " is no filter pattern: "
+            throw new ExceptionInInitializerError("-D" + PATTERN_PROPERTY + "=" + pattern + " is not a filter pattern: "
                     + e.getMessage());
         }
     }
 
-    /** A limit that cannot be read must not become another one silently. */
+    /** Reads a limit. A value that cannot be parsed must not become the default silently. */
     static long limit(String property, String what, long otherwise, long most) {
         String asked = System.getProperty(property);
         try {
@@ -62,9 +63,9 @@ final class MessageFilter implements ObjectInputFilter {
                 return limit;
             }
         } catch (NumberFormatException e) {
-            // Said below, with the name of the property.
+            // The error below names the property.
         }
-        // Thrown by a static initialiser, an exception would lose its text.
+        // Any other exception of a static initialiser loses its text.
         throw new ExceptionInInitializerError("-D" + property + "=" + asked + " is not a " + what + ": a number from 1 to "
                 + most);
     }
@@ -75,8 +76,8 @@ final class MessageFilter implements ObjectInputFilter {
             return reject("the graph is deeper than " + DEPTH + " references: -D" + DEPTH_PROPERTY
                     + " allows more, for which a thread may need a larger stack (-Xss)");
         }
-        // An element takes at least an octet, so an honest array is never longer than the payload. Neither is their sum, but
-        // collections ask with the sizes of their tables.
+        // An element takes at least an octet, so arrays of a valid stream are together no longer than the
+        // payload. The factor 2 allows for collections, which report the sizes of their tables.
         elements += Math.max(0, info.arrayLength());
         if (info.arrayLength() > payload || elements > 2 * payload) {
             return reject("its arrays are longer than a payload of " + payload + " octets can hold");

@@ -12,39 +12,49 @@ import mpjdev.core.NativeFailure;
 import mpjdev.core.SecondaryInput;
 
 /**
- * A buffer that sections of objects can be read from, beside those of primitive type.
+ * A buffer for reading sections of objects and of primitive types.
  *
- * <p>Objects are deserialised under a filter: arrays are no longer than the payload has octets, and all together no longer
- * than twice that; references are at most 1000 deep ({@code -Dmpjdev.filter.depth} sets another limit); hash codes of the
- * platform's collections take at most 64 steps for each octet of the payload and a million more
- * ({@code -Dmpjdev.filter.work} sets another limit); and whatever the filters of {@link #setObjectFilter}, of
- * {@code -Dmpjdev.filter} and of the whole JVM reject is rejected. Classes are looked up through the thread's context class
- * loader first. A read that fails leaves position and destination as they were. A graph that is too deep for the thread's
- * stack is an {@link java.io.InvalidObjectException}. Limits of a program's own classes, whose hash codes are not counted, are a
- * matter of the filters.
+ * <p>Objects are deserialised under a filter with these limits:
+ * <ul>
+ * <li>No array has more elements than the payload has octets, and all arrays together have at most twice that
+ * number.
+ * <li>References are at most 1000 deep; {@code -Dmpjdev.filter.depth} sets another limit.
+ * <li>Hash codes of the platform's collections take at most 64 steps for each octet of the payload and
+ * 2<sup>20</sup> more; {@code -Dmpjdev.filter.work} sets another limit.
+ * <li>The filters of {@link #setObjectFilter}, of {@code -Dmpjdev.filter} and of the JVM may reject more.
+ * Hash codes of a program's own classes are not counted, so only these filters limit them.
+ * </ul>
+ *
+ * <p>Classes are found through the thread's context class loader first. A read that fails changes neither
+ * position nor destination. A graph that is too deep for the thread's stack is an
+ * {@link java.io.InvalidObjectException}.
  */
 public class ObjectReadBuffer extends ReadBuffer {
     private ObjectInputFilter filter;
     private Stream stream;
-    /** Objects of the sections that have been read. */
+    /** Number of objects in the sections that were read. */
     private long objectsRead;
-    /** An object that reads from, resets or refills the buffer it comes from would tear the message. */
+    /**
+     * Set during a read: an object that reads from its own buffer, resets or refills it would corrupt the
+     * message.
+     */
     private boolean reading;
 
     /**
-     * An empty buffer.
+     * Makes an empty buffer. A message with objects certainly fits if the capacity is that of the sender's
+     * buffer.
      *
-     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}, rounded up to a multiple
-     *     of 8; to be sure that a message with objects fits, the capacity of the buffer that it is sent from
+     * @param capacity octets of primary payload that fit, 0 to {@link #MAX_CAPACITY}; rounded up to a
+     *     multiple of 8
      */
     public ObjectReadBuffer(int capacity) {
         super(capacity);
     }
 
     /**
-     * Sets a filter beside those that are in force anyway.
+     * Sets a filter in addition to those that always apply.
      *
-     * @param filter rejects what this buffer must not deserialise; null for none
+     * @param filter rejects classes that this buffer must not deserialise; null removes it
      */
     public void setObjectFilter(ObjectInputFilter filter) {
         this.filter = filter;
@@ -71,13 +81,13 @@ public class ObjectReadBuffer extends ReadBuffer {
     /**
      * Reads one section into the elements {@code dest[dstOff]} to {@code dest[dstOff + numEls - 1]}.
      *
-     * @param dest array that the objects are put into
-     * @param dstOff first element
+     * @param dest array for the objects
+     * @param dstOff index of the first element
      * @param numEls number of elements
-     * @throws BufferReadException when the next section is another one
-     * @throws IOException when the stream is damaged or a filter rejects it
-     * @throws ClassNotFoundException when a class is not there
-     * @throws ArrayStoreException when an object does not fit the array's type
+     * @throws BufferReadException if the next section has another type or size, is damaged or does not exist
+     * @throws IOException if the stream is damaged or a filter rejects it
+     * @throws ClassNotFoundException if a class does not exist
+     * @throws ArrayStoreException if an object does not fit the type of the array
      */
     public void read(Object[] dest, int dstOff, int numEls) throws IOException, ClassNotFoundException {
         Elements.checkRange("destination", dstOff, numEls, dest.length);
@@ -86,14 +96,14 @@ public class ObjectReadBuffer extends ReadBuffer {
     }
 
     /**
-     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to numEls - 1.
+     * Reads one section into the elements {@code dest[indexes[offs + k]]}, k from 0 to {@code numEls - 1}.
      *
-     * @param dest array that the objects are put into
+     * @param dest array for the objects
      * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
+     * @param offs position of the first index in {@code indexes}
+     * @param indexes indices of the elements in {@code dest}
      * @throws IOException as for {@link #read(Object[], int, int)}
-     * @throws ClassNotFoundException when a class is not there
+     * @throws ClassNotFoundException if a class does not exist
      */
     public void scatter(Object[] dest, int numEls, int offs, int[] indexes)
             throws IOException, ClassNotFoundException {
@@ -101,22 +111,22 @@ public class ObjectReadBuffer extends ReadBuffer {
     }
 
     /**
-     * Reads one section into a strided patch (see {@link #strScatter(int[], int, int, int, int, int[])}).
+     * Reads one section into a strided patch: see {@link #strScatter(byte[], int, int, int, int, int[])}.
      *
-     * @param dest array that the objects are put into
-     * @param dstOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
+     * @param dest array for the objects
+     * @param dstOff index of the element with all i[d] zero
+     * @param rank number of dimensions; 0 means one element
+     * @param exts position of the first extent in {@code indexes}
+     * @param strs position of the first stride in {@code indexes}; strides may be negative
      * @param indexes extents and strides
      * @throws IOException as for {@link #read(Object[], int, int)}
-     * @throws ClassNotFoundException when a class is not there
+     * @throws ClassNotFoundException if a class does not exist
      */
     public void strScatter(Object[] dest, int dstOff, int rank, int exts, int strs, int[] indexes)
             throws IOException, ClassNotFoundException {
         int[] own = indexes.clone();
         try {
-            // Before the elements are listed: extents can multiply to more than there is memory for.
+            // Check before the elements are listed: a product of extents can exceed the memory.
             Native.checkObjects(
                     handle(), Native.patchCount(dest.length, dstOff, rank, exts, strs, own, own.length), flags);
         } catch (NativeFailure f) {
@@ -134,7 +144,7 @@ public class ObjectReadBuffer extends ReadBuffer {
         }
     }
 
-    /** Deserialises one section and moves past it, or fails and stays. */
+    /** Deserialises one section and moves past it. A failure leaves the position. */
     private Object[] section(int count, Class<?> component) throws IOException, ClassNotFoundException {
         if (reading) {
             throw new IllegalStateException("an object reads from the buffer that it is being read from");
@@ -157,7 +167,8 @@ public class ObjectReadBuffer extends ReadBuffer {
             } finally {
                 reading = false;
                 if (!read) {
-                    // The stream has moved on; the next read begins again and passes over what was read before.
+                    // The stream is past the section: the next read begins a new one and skips the objects
+                    // read before.
                     stream = null;
                 }
             }
@@ -201,7 +212,7 @@ public class ObjectReadBuffer extends ReadBuffer {
         }
     }
 
-    /** Finds classes through the thread's context loader first, under a filter. */
+    /** A stream under a filter that finds classes through the thread's context loader first. */
     private static final class Stream extends ObjectInputStream {
         private final MessageFilter filter;
         private final HashWork work;
@@ -214,7 +225,7 @@ public class ObjectReadBuffer extends ReadBuffer {
             enableResolveObject(true);
         }
 
-        /** The next object; a rejection of our own says why. */
+        /** Returns the next object. The exception of a built-in limit names that limit. */
         Object next() throws IOException, ClassNotFoundException {
             try {
                 return readObject();
@@ -248,7 +259,7 @@ public class ObjectReadBuffer extends ReadBuffer {
                 try {
                     return Class.forName(description.getName(), false, loader);
                 } catch (ClassNotFoundException e) {
-                    // Primitive types, and classes that only our caller's loader knows.
+                    // Primitive types, and classes that only the caller's loader finds.
                     return super.resolveClass(description);
                 }
             }
@@ -260,7 +271,7 @@ public class ObjectReadBuffer extends ReadBuffer {
             ClassLoader loader = Thread.currentThread().getContextClassLoader();
             if (loader != null) {
                 try {
-                    // Only public interfaces that one loader sees: others are left to the platform.
+                    // This works for public interfaces of one loader; the platform handles all others.
                     Class<?>[] faces = new Class<?>[interfaces.length];
                     for (int i = 0; i < interfaces.length; i++) {
                         faces[i] = Class.forName(interfaces[i], false, loader);

@@ -12,35 +12,37 @@ import mpjdev.core.NativeFailure;
 import mpjdev.core.SecondaryOutput;
 
 /**
- * A buffer that sections of objects can be written into, beside those of primitive type.
+ * A buffer for writing sections of objects and of primitive types.
  *
- * <p>A section of objects takes {@link #SECTION_OVERHEAD} octets of capacity. The objects are serialised into the secondary
- * payload, all sections of a message into one stream: an object that is written twice arrives once, as long as both writes
- * belong to one message. A write that fails, because an object cannot be serialised for example, or because the graph is too
- * deep for the thread's stack ({@link InvalidObjectException}), adds nothing; objects
- * written before it are then sent in full again when they are written again.
+ * <p>A section of objects takes {@link #SECTION_OVERHEAD} octets of capacity. The objects of all sections are
+ * serialised into one stream in the secondary payload. So an object that is written twice into one message
+ * arrives as one object. A write that fails adds nothing, for example if an object is not serialisable, or if
+ * the graph is too deep for the thread's stack ({@link InvalidObjectException}). An object that was written
+ * before a failure is serialised in full if it is written again after it.
  */
 public class ObjectWriteBuffer extends WriteBuffer {
-    /** The stream of the message being written; null before the first section of objects, and after a failed one. */
+    /** The stream of the current message; null before the first section of objects and after a failed one. */
     private ObjectOutputStream stream;
     private SecondaryOutput sink;
-    /** An element that writes into the buffer it is being written into would tear the message. */
+    /** Set during a write: an object that writes into its own buffer would corrupt the message. */
     private boolean writing;
 
     /**
-     * An empty buffer in this machine's byte order.
+     * Makes an empty buffer in this machine's byte order.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a
+     *     multiple of 8
      */
     public ObjectWriteBuffer(int capacity) {
         super(capacity);
     }
 
     /**
-     * An empty buffer.
+     * Makes an empty buffer.
      *
-     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a multiple of 8
-     * @param order byte order of headers and primitive data; the objects have their own
+     * @param capacity octets available to the primary payload, 0 to {@link #MAX_CAPACITY}; rounded up to a
+     *     multiple of 8
+     * @param order byte order of headers and primitive data; serialised objects do not depend on it
      */
     public ObjectWriteBuffer(int capacity, ByteOrder order) {
         super(capacity, order);
@@ -58,16 +60,18 @@ public class ObjectWriteBuffer extends WriteBuffer {
         stream = null;
     }
 
-    /** Does nothing: every write leaves the message complete. The original needed it before each send. */
+    /**
+     * Does nothing, because every write completes the message. The original mpjdev needs it before each send.
+     */
     public void flush() {}
 
     /**
      * Writes one section of the objects {@code source[srcOff]} to {@code source[srcOff + numEls - 1]}.
      *
-     * @param source array of the objects, null among them
-     * @param srcOff first element
+     * @param source array of the objects; elements may be null
+     * @param srcOff index of the first element
      * @param numEls number of elements
-     * @throws IOException when an object cannot be serialised
+     * @throws IOException if an object cannot be serialised
      */
     public void write(Object[] source, int srcOff, int numEls) throws IOException {
         Elements.checkRange("source", srcOff, numEls, source.length);
@@ -75,13 +79,13 @@ public class ObjectWriteBuffer extends WriteBuffer {
     }
 
     /**
-     * Writes one section of the objects {@code source[indexes[offs + k]]}, k from 0 to numEls - 1.
+     * Writes one section of the objects {@code source[indexes[offs + k]]}, k from 0 to {@code numEls - 1}.
      *
      * @param source array of the objects
      * @param numEls number of elements
-     * @param offs where in {@code indexes} the indices begin
-     * @param indexes element numbers
-     * @throws IOException when an object cannot be serialised
+     * @param offs position of the first index in {@code indexes}
+     * @param indexes indices of the elements in {@code source}
+     * @throws IOException if an object cannot be serialised
      */
     public void gather(Object[] source, int numEls, int offs, int[] indexes) throws IOException {
         int[] chosen = Elements.indices(source.length, numEls, offs, indexes);
@@ -89,15 +93,16 @@ public class ObjectWriteBuffer extends WriteBuffer {
     }
 
     /**
-     * Writes one section of a strided patch of objects (see {@link #strGather(int[], int, int, int, int, int[])}).
+     * Writes one section of a strided patch of objects: see
+     * {@link #strGather(byte[], int, int, int, int, int[])}.
      *
      * @param source array of the objects
-     * @param srcOff element where all i are zero
-     * @param rank number of dimensions; 0 is one element
-     * @param exts where in {@code indexes} the extents begin
-     * @param strs where in {@code indexes} the strides begin; strides may be negative
+     * @param srcOff index of the element with all i[d] zero
+     * @param rank number of dimensions; 0 means one element
+     * @param exts position of the first extent in {@code indexes}
+     * @param strs position of the first stride in {@code indexes}; strides may be negative
      * @param indexes extents and strides
-     * @throws IOException when an object cannot be serialised
+     * @throws IOException if an object cannot be serialised
      */
     public void strGather(Object[] source, int srcOff, int rank, int exts, int strs, int[] indexes)
             throws IOException {
@@ -153,7 +158,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
         begun.flush();
     }
 
-    /** Leaves the payload as it was before a failed section; the next one begins a stream of its own. */
+    /** Restores the payload from before a failed section. The next section begins a new stream. */
     private void rollBack(long before) {
         stream = null;
         if (sink != null) {
@@ -162,7 +167,9 @@ public class ObjectWriteBuffer extends WriteBuffer {
         Native.truncateSecondary(handle(), before);
     }
 
-    /** Goes on in a payload that has a stream already: the reader is told to forget which objects it has seen. */
+    /**
+     * A stream that continues a payload. Its reset code makes the reader forget the objects that it has read.
+     */
     private static final class ContinuedStream extends ObjectOutputStream {
         ContinuedStream(OutputStream out) throws IOException {
             super(reset(out));
@@ -175,7 +182,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
 
         @Override
         protected void writeStreamHeader() {
-            // The payload has one.
+            // The payload has a header.
         }
     }
 }

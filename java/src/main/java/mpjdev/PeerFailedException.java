@@ -4,7 +4,7 @@ package mpjdev;
 public class PeerFailedException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 
-    /** The rank, numbered in the world; -1 when there is no single one. */
+    /** The rank, numbered in the world; -1 if it is not one rank. */
     private final int rank;
 
     PeerFailedException(String text, int rank) {
@@ -13,9 +13,9 @@ public class PeerFailedException extends MPJDevException {
     }
 
     /**
-     * The rank in question.
+     * Returns the rank that has failed or finished.
      *
-     * @return its number in the world, or -1 when there is no single one
+     * @return its number in the world, or -1 if it is not one rank
      */
     public int rank() {
         return rank;

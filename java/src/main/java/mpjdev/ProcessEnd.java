@@ -4,16 +4,17 @@ import java.lang.Thread.UncaughtExceptionHandler;
 import mpjdev.core.Native;
 
 /**
- * What a process that is a rank over a C MPI has to do before it ends. An MPI is finalised once in a process, by all of its job together,
- * so not by {@link Comm#finish}, after which a process may be a rank again. Where our own launcher watches the ranks nothing is to
- * be done.
+ * The end of a process that is a rank over a C MPI.
+ *
+ * <p>All processes of a job finalise an MPI together, once. {@link Comm#finish} cannot do that, because a
+ * process may become a rank again after it. Under mpjrun, which monitors the ranks, this class does nothing.
  */
 final class ProcessEnd {
     private static boolean installed;
 
     private ProcessEnd() {}
 
-    /** The calling thread has made this process a rank. */
+    /** Installs the hooks. The calling thread has made this process a rank. */
     static synchronized void install() {
         if (!Native.usesMpi()) {
             return;
@@ -29,7 +30,9 @@ final class ProcessEnd {
         }
     }
 
-    /** Other threads of the program may go on for ever, and other ranks wait for this one: the job ends. */
+    /**
+     * Ends the job: other threads may keep the process alive for ever while other ranks wait for this one.
+     */
     private static final class AbortOnUncaught implements UncaughtExceptionHandler {
         private final UncaughtExceptionHandler before;
 

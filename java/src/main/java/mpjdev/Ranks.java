@@ -5,23 +5,23 @@ import java.util.concurrent.atomic.AtomicReference;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 
-/** Who the calling thread is: a rank of the process, a rank that is a thread, or nobody. */
+/** The rank of the calling thread: the rank of the process, a rank that is a thread, or no rank. */
 final class Ranks {
-    /** Every rank keeps some 300 octets for every other one: here that is 300 MiB, with 20 times as many 120 GiB. */
+    /** Limit on threads: each rank holds 300 octets for each other rank, so 1024 ranks hold 300 MiB. */
     static final int RANKS_MAX = 1024;
 
     static final String MESSAGE_ORIENTED_PROPERTY = "mpjdev.messageOriented";
 
-    /** The process's own world between init and finish. */
+    /** The world of the process, between init and finish. */
     private static volatile Comm process;
 
-    /** The process was a rank before. */
+    /** Set once the process has been a rank and has finished. */
     private static volatile boolean finished;
 
-    /** What was counted is told when the process ends. */
+    /** Set once a shutdown hook prints the statistics. */
     private static boolean statsAtExit;
 
-    /** The world of a rank that is a thread, for the thread and its children. */
+    /** The world of a rank that is a thread, for the thread and its child threads. */
     private static final InheritableThreadLocal<Comm.ThreadWorld> BOUND = new InheritableThreadLocal<>();
 
     private Ranks() {}
@@ -39,13 +39,16 @@ final class Ranks {
                 + ": call Comm.init first, or run it inside Comm.runThreads(n, task)");
     }
 
-    /** The world of the thread's job; none when that is over, as for a pool's thread that has outlived it. */
+    /**
+     * Returns the world of the thread's job; null after its end, as for a thread of a pool that outlives the
+     * job.
+     */
     private static Comm bound() {
         Comm.ThreadWorld bound = BOUND.get();
         return bound == null || bound.hasEnded() ? null : bound;
     }
 
-    /** Ends the job of the process, if it is a rank: over a C MPI the process too. */
+    /** Ends the job of the process, if the process is a rank. Over a C MPI it also ends the process. */
     static void abort(String why) {
         Comm own = process;
         if (own != null) {
@@ -73,7 +76,10 @@ final class Ranks {
         }
     }
 
-    /** A rank that ends without having finished tells, too, what it has counted, where somebody asks for that. */
+    /**
+     * Makes a rank print its statistics, if {@code MPJDEV_STATS} asks for them, also if it ends without
+     * finish.
+     */
     private static void printStatsAtExit() {
         if (!statsAtExit && System.getenv("MPJDEV_STATS") != null) {
             statsAtExit = true;
@@ -93,7 +99,7 @@ final class Ranks {
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
-            // Nothing of the rank waits for a collection.
+            // Free it now: no part of the rank has to wait for a garbage collection.
             if (!(own instanceof Comm.ThreadWorld)) {
                 own.free();
             }
@@ -131,7 +137,7 @@ final class Ranks {
         rethrow(first.get());
     }
 
-    /** A setting that cannot be read must not become false silently. */
+    /** Reads the property. A value that cannot be parsed must not become false silently. */
     private static boolean messageOriented() {
         String asked = System.getProperty(MESSAGE_ORIENTED_PROPERTY, "false");
         if (!asked.equals("true") && !asked.equals("false")) {
@@ -165,13 +171,13 @@ final class Ranks {
             why = "rank " + rank + " threw " + t.getClass().getName();
             why = "rank " + rank + " threw " + t;
         } catch (Throwable e) {
-            // What was thrown cannot say what it is, or there is no memory for it: the others have to be told all the same.
+            // The exception has no usable text, or memory is full. The abort below must happen all the same.
         } finally {
             Native.abort(world.handle(), why);
         }
     }
 
-    /** Starts all threads; when the system has none left, ends those that run. */
+    /** Starts all threads. If the system cannot start one, ends those that run. */
     private static void start(Thread[] threads, Comm any) {
         int started = 0;
         try {
@@ -186,7 +192,7 @@ final class Ranks {
         }
     }
 
-    /** Waits for all threads; when interrupted, ends the job first. */
+    /** Waits for all threads. An interrupt ends the job first. Returns whether there was one. */
     private static boolean join(Thread[] threads, Comm any) {
         boolean interrupted = false;
         for (int i = 0; i < threads.length; ) {
@@ -204,7 +210,7 @@ final class Ranks {
         return interrupted;
     }
 
-    /** Throws what a rank threw as what it is: the type parameter says which checked ones there can be. */
+    /** Throws the exception of a rank with its own type. The type parameter names the checked ones. */
     @SuppressWarnings("unchecked")
     private static <E extends Throwable> void rethrow(Throwable t) throws E {
         if (t != null) {

@@ -1,18 +1,18 @@
 package mpjdev;
 
-/** The next section holds another number of elements. */
+/** The next section has another number of elements. */
 public class SectionSizeMismatchException extends BufferReadException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * With a text.
+     * Makes an exception with a text.
      *
-     * @param text what was wanted and what is there
+     * @param text the expected and the actual number of elements
      */
     public SectionSizeMismatchException(String text) {
         super(text);
     }
 
-    /** Without a text. */
+    /** Makes an exception without a text. */
     public SectionSizeMismatchException() {}
 }

@@ -2,21 +2,21 @@ package mpjdev;
 
 import mpjdev.core.NativeStatus;
 
-/** What is known about a message that was received, or that a probe has seen. */
+/** The description of a message that was received or that a probe has found. */
 public class Status extends NativeStatus {
     /** Rank of the sender in the communicator; {@link Comm#ANY_SOURCE} for a send. */
     public int source;
     /** Tag of the message; {@link Comm#ANY_TAG} for a send. */
     public int tag;
-    /** Place of the request among those that were waited for together. */
+    /** Index of the request in the array of a wait or test for several requests. */
     public int index;
 
-    /** One that says nothing, to be filled by whoever makes it. */
+    /** Makes an empty status. */
     public Status() {}
 
     /**
-     * Capacity that receiving this message needs: the octets of its first physical message without the 16 of the
-     * headers. The only size that a probe knows, on every transport.
+     * Returns the capacity that a receive of this message needs: the octets of its first physical message
+     * without the 16 octets of headers. On every transport a probe knows this size only.
      *
      * @return octets
      */
@@ -25,7 +25,7 @@ public class Status extends NativeStatus {
     }
 
     /**
-     * Number of elements of the first section.
+     * Returns the number of elements of the first section.
      *
      * @return the number; 0 for a probe, for a send, and for a message without sections
      */
@@ -34,7 +34,7 @@ public class Status extends NativeStatus {
     }
 
     /**
-     * Type of the elements of the first section.
+     * Returns the type of the elements of the first section.
      *
      * @return the type; null for a probe, for a send, and for a message without sections
      */
@@ -43,20 +43,20 @@ public class Status extends NativeStatus {
         return code == NO_TYPE ? null : Type.ofCode(code);
     }
 
-    /** Puts in what a native call has returned. */
+    /** Stores source and tag as a native call returns them. */
     final Status put(long sourceAndTag) {
         source = (int) (sourceAndTag >> 32);
         tag = (int) sourceAndTag;
         return this;
     }
 
-    /** The status of a receive that has put its message into this buffer. */
+    /** Returns the status of a receive whose message is in this buffer. */
     final Status received(long sourceAndTag, Buffer buffer) {
         put(sourceAndTag);
         return counted(buffer);
     }
 
-    /** The same where source and tag were known before. */
+    /** Returns the status of a receive whose source and tag were given. */
     final Status received(int knownSource, int knownTag, long detail, Buffer buffer) {
         source = knownSource;
         tag = knownTag;
@@ -68,7 +68,7 @@ public class Status extends NativeStatus {
         return receivedCount() < COUNT_MAX ? this : new LargeCountStatus(this, buffer);
     }
 
-    /** The status of a send. */
+    /** Returns the status of a send. */
     static Status sent() {
         Status status = new Status();
         status.source = Comm.ANY_SOURCE;
@@ -77,7 +77,7 @@ public class Status extends NativeStatus {
         return status;
     }
 
-    /** A count that does not fit beside the type: rare, and exact all the same. */
+    /** A status with a count that is too large for the field of {@link NativeStatus}. */
     private static final class LargeCountStatus extends Status {
         private final int count;
 

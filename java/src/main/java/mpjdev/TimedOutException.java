@@ -1,6 +1,6 @@
 package mpjdev;
 
-/** The time given is over. The request is still pending. */
+/** The timeout has expired. The request is still pending. */
 public class TimedOutException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,6 @@
 package mpjdev;
 
-/** A message is larger than the buffer that should receive it. The message is gone, the buffer is empty. */
+/** A message is larger than the buffer of its receive. The message is lost, and the buffer is empty. */
 public class TruncationException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 

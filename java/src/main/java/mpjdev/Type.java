@@ -2,7 +2,7 @@ package mpjdev;
 
 import mpjdev.core.Types;
 
-/** Type of the elements of a section. */
+/** The type of the elements of a section. */
 public enum Type {
     /** {@code byte}, one octet. */
     BYTE(Types.BYTE, byte.class),
@@ -38,7 +38,7 @@ public enum Type {
         return code;
     }
 
-    /** Octets of an element; 0 for objects, which have no fixed size. */
+    /** Returns the octets of an element; 0 for objects, which have no fixed size. */
     int size() {
         return SIZES[code];
     }
@@ -50,7 +50,7 @@ public enum Type {
     static Type ofArray(Object array) {
         Class<?> component = array.getClass().getComponentType();
         if (component == null) {
-            throw new IllegalArgumentException(array.getClass().getName() + " is no array");
+            throw new IllegalArgumentException(array.getClass().getName() + " is not an array");
         }
         for (Type type : BY_CODE) {
             if (type.component == component) {

@@ -1,18 +1,18 @@
 package mpjdev;
 
-/** The next section holds another type. */
+/** The next section has another type. */
 public class TypeMismatchException extends BufferReadException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * With a text.
+     * Makes an exception with a text.
      *
-     * @param text what was wanted and what is there
+     * @param text the expected and the actual type
      */
     public TypeMismatchException(String text) {
         super(text);
     }
 
-    /** Without a text. */
+    /** Makes an exception without a text. */
     public TypeMismatchException() {}
 }

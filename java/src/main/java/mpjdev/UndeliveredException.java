@@ -1,10 +1,10 @@
 package mpjdev;
 
-/** A rank has finished before its messages were delivered; the text says how many and names the first. */
+/** A rank has finished with undelivered messages. The text states their number and names the first. */
 public class UndeliveredException extends MPJDevException {
     private static final long serialVersionUID = 1L;
 
-    /** The rank, numbered in the world; -1 when there is no single one. */
+    /** The rank, numbered in the world; -1 if it is not one rank. */
     private final int rank;
 
     UndeliveredException(String text, int rank) {
@@ -13,9 +13,9 @@ public class UndeliveredException extends MPJDevException {
     }
 
     /**
-     * The rank in question.
+     * Returns the receiver of the first message.
      *
-     * @return its number in the world, or -1 when there is no single one
+     * @return its number in the world, or -1 if it is not one rank
      */
     public int rank() {
         return rank;
