@@ -9,7 +9,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A wait in Java begins with yields, then parks for longer and longer, up to a millisecond. */
+/** The backoff of a wait in Java: yields first, then parks that grow up to a millisecond. */
 @Timeout(60)
 class BackoffTest {
     private static final int YIELDS = 64;
@@ -21,28 +21,28 @@ class BackoffTest {
     }
 
     @Test
-    void shouldKnowAPlatformThread() {
+    void shouldReportAPlatformThreadAsNotVirtual() {
         assertFalse(Backoff.isVirtual());
     }
 
     @Test
     void shouldYieldBeforeItParks() {
         Backoff backoff = new Backoff();
-        // A permit lets the first park return at once, whoever parks.
+        // A permit lets the first park of this thread return at once.
         LockSupport.unpark(Thread.currentThread());
         for (int i = 0; i < YIELDS; i++) {
             backoff.pause();
         }
         long nanos = nanosOf(() -> LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(20)));
-        assertTrue(nanos < TimeUnit.SECONDS.toNanos(10), "the permit was used up by a pause");
+        assertTrue(nanos < TimeUnit.SECONDS.toNanos(10), "a pause has consumed the permit");
         LockSupport.unpark(Thread.currentThread());
         backoff.pause();
         assertTrue(nanosOf(() -> LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50)))
-                >= TimeUnit.MILLISECONDS.toNanos(25), "the pause behind the yields was no park");
+                >= TimeUnit.MILLISECONDS.toNanos(25), "the pause after the yields did not park");
     }
 
     @Test
-    void shouldParkForAMillisecondInTheEnd() {
+    void shouldGrowParksUpToAMillisecond() {
         Backoff backoff = new Backoff();
         for (int i = 0; i < YIELDS + 10; i++) {
             backoff.pause();
@@ -54,13 +54,13 @@ class BackoffTest {
         long[] last = Arrays.copyOfRange(nanos, 10, nanos.length);
         Arrays.sort(nanos);
         Arrays.sort(last);
-        // A park may end early without a reason, and as late as the machine likes.
+        // A park may end early without a reason, and late on a loaded machine.
         assertTrue(nanos[nanos.length / 2] >= TimeUnit.MICROSECONDS.toNanos(900), Arrays.toString(nanos));
         assertTrue(last[0] < TimeUnit.SECONDS.toNanos(10), Arrays.toString(last));
     }
 
     @Test
-    void shouldBeginAnewWithEveryWait() {
+    void shouldYieldFirstInEveryWait() {
         Backoff old = new Backoff();
         for (int i = 0; i < YIELDS + 15; i++) {
             old.pause();

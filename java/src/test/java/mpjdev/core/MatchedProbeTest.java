@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A message that a matched probe has taken is its taker's alone: its size is known, and it is received or freed once. */
+/** Matched probes: the message belongs to the prober, its size is known, and it is received or freed once. */
 @Timeout(60)
 class MatchedProbeTest {
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(20);
@@ -29,21 +29,21 @@ class MatchedProbeTest {
     private long memory;
 
     @BeforeEach
-    void noteWhatIsOpen() {
+    void countOpenHandles() {
         buffers = Native.openBuffers();
         requests = Native.openRequests();
         memory = Native.usedMemory();
     }
 
-    /** Garbage of other tests may go meanwhile; these here close everything themselves. */
+    /** The collector may free garbage of other tests at any time. These tests close everything themselves. */
     @AfterEach
-    void nothingMoreIsOpen() {
+    void assertNoMoreOpenHandles() {
         assertTrue(Native.openBuffers() <= buffers, Native.openBuffers() + " buffers, before " + buffers);
         assertTrue(Native.openRequests() <= requests, Native.openRequests() + " requests, before " + requests);
         assertTrue(Native.usedMemory() <= memory, Native.usedMemory() + " octets, before " + memory);
     }
 
-    /** What native code tells about a message. */
+    /** The status that native code fills. */
     private static final class Seen extends NativeStatus {
         int size() {
             return receivedSize();
@@ -60,33 +60,36 @@ class MatchedProbeTest {
 
     // ---- Messages
 
-    /** A message of so many ints and so many octets of secondary payload, which may fit beside them or not. */
-    private static final class Letter {
+    /**
+     * A message of {@code ints} ints and {@code octets} octets of secondary payload, as one physical message
+     * or two.
+     */
+    private static final class TestMessage {
         final int number;
         final int ints;
         final int octets;
         final boolean roomy;
 
-        Letter(int number, int ints, int octets, boolean roomy) {
+        TestMessage(int number, int ints, int octets, boolean roomy) {
             this.number = number;
             this.ints = ints;
             this.octets = octets;
             this.roomy = roomy;
         }
 
-        /** The octets of capacity that the receiver needs. */
+        /** Returns the octets of capacity that the receiver needs. */
         int needs() {
             int primary = 8 + (4 * ints + 7) / 8 * 8 + (octets > 0 ? 8 : 0);
             return primary + (roomy ? octets : 0);
         }
 
-        /** A buffer with this message. */
+        /** Returns a buffer with this message. */
         long written() {
             int[] values = new int[ints];
             Arrays.setAll(values, i -> number * 1_000_003 + i);
             byte[] secondary = new byte[octets];
             Arrays.fill(secondary, (byte) number);
-            // What is exactly full travels apart from its objects.
+            // The objects of an exactly full buffer travel in a second message.
             long buffer = Native.newWriter(needs() + (roomy ? 1 : 0), number & 1);
             Native.write(buffer, values, ints, Types.INT, 0, ints, 0);
             if (octets > 0) {
@@ -110,7 +113,7 @@ class MatchedProbeTest {
             return request;
         }
 
-        /** The buffer holds this message, octet by octet. */
+        /** Asserts that the buffer holds this message, octet by octet. */
         void isIn(long buffer) {
             long own = written();
             assertArrayEquals(logical(own), logical(buffer), "message " + number);
@@ -118,11 +121,11 @@ class MatchedProbeTest {
         }
     }
 
-    /** Inline, by reference; without objects, with objects beside the ints, as two messages where there can be two. */
-    private static Letter[] letters() {
-        return new Letter[] {new Letter(0, 0, 0, false), new Letter(1, 1, 0, false), new Letter(2, 5000, 0, false),
-            new Letter(3, 3, 10, true), new Letter(4, 300, 5000, true), new Letter(5, 0, 1, false),
-            new Letter(6, 3, 40, false), new Letter(7, 3000, 70_000, false)};
+    /** Inline and by reference; without objects, with objects beside the ints, and as a split message. */
+    private static TestMessage[] samples() {
+        return new TestMessage[] {new TestMessage(0, 0, 0, false), new TestMessage(1, 1, 0, false), new TestMessage(2, 5000, 0, false),
+            new TestMessage(3, 3, 10, true), new TestMessage(4, 300, 5000, true), new TestMessage(5, 0, 1, false),
+            new TestMessage(6, 3, 40, false), new TestMessage(7, 3000, 70_000, false)};
     }
 
     private static byte[] logical(long buffer) {
@@ -137,7 +140,7 @@ class MatchedProbeTest {
 
     // ---- Jobs
 
-    /** What one rank does. */
+    /** The work of one rank. */
     private interface Part {
         void run(int rank, long comm) throws Exception;
     }
@@ -169,10 +172,10 @@ class MatchedProbeTest {
         }
     }
 
-    /** Takes a message out of matching as soon as it is there. */
+    /** Waits for a message and takes it out of matching. */
     private static long take(long comm, int source, int tag) throws Exception {
         long[] matched = new long[1];
-        Wait.until("a message is there", () -> {
+        Wait.until("a message has arrived", () -> {
             matched[0] = Native.improbe(comm, source, tag);
             return matched[0] != Native.PENDING;
         });
@@ -184,31 +187,31 @@ class MatchedProbeTest {
                 assertThrows(IllegalStateException.class, call::run).getMessage());
     }
 
-    // ---- What it tells, and who gets it
+    // ---- Status and receivers
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldTellTheSizeAndReceiveExactlyThat(boolean messageOriented) throws Exception {
+    void shouldReportTheSizeAndReceiveExactlyThatMessage(boolean messageOriented) throws Exception {
         job(messageOriented, 2, (rank, comm) -> {
-            for (Letter letter : letters()) {
+            for (TestMessage sample : samples()) {
                 if (rank == 0) {
-                    letter.send(comm, 1, letter.number);
+                    sample.send(comm, 1, sample.number);
                     continue;
                 }
                 Seen seen = new Seen();
                 long matched = take(comm, Native.ANY_SOURCE, Native.ANY_TAG);
                 for (int look = 0; look < 2; look++) {
-                    assertEquals(envelope(0, letter.number), Native.matchedStatus(matched, seen));
-                    assertEquals(letter.needs(), seen.size());
+                    assertEquals(envelope(0, sample.number), Native.matchedStatus(matched, seen));
+                    assertEquals(sample.needs(), seen.size());
                     assertEquals(NativeStatus.NO_TYPE, seen.type(), "its sections are not known before it is received");
                 }
                 long buffer = Native.newReader(seen.size());
                 long request = Native.imrecv(matched, buffer);
-                assertEquals(envelope(0, letter.number), Native.await(request, PATIENCE_NANOS, seen));
-                assertEquals(letter.needs(), seen.size());
+                assertEquals(envelope(0, sample.number), Native.await(request, PATIENCE_NANOS, seen));
+                assertEquals(sample.needs(), seen.size());
                 assertEquals(Types.INT, seen.type());
-                assertEquals(letter.ints, seen.count());
-                letter.isIn(buffer);
+                assertEquals(sample.ints, seen.count());
+                sample.isIn(buffer);
                 Native.close(buffer);
             }
         });
@@ -216,24 +219,24 @@ class MatchedProbeTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldLeaveTheNextMessageToTheReceiveThatIsPostedMeanwhile(boolean messageOriented) throws Exception {
-        Letter next = new Letter(99, 2, 30, false);
+    void shouldLeaveTheNextMessageToAReceivePostedLater(boolean messageOriented) throws Exception {
+        TestMessage next = new TestMessage(99, 2, 30, false);
         job(messageOriented, 2, (rank, comm) -> {
-            for (Letter letter : letters()) {
+            for (TestMessage sample : samples()) {
                 if (rank == 0) {
-                    letter.send(comm, 1, TAG);
+                    sample.send(comm, 1, TAG);
                     next.send(comm, 1, TAG);
                     continue;
                 }
                 long matched = take(comm, 0, TAG);
                 long early = Native.newReader(next.needs());
                 long posted = Native.irecv(comm, early, Native.ANY_SOURCE, Native.ANY_TAG);
-                long late = Native.newReader(letter.needs());
+                long late = Native.newReader(sample.needs());
                 long request = Native.imrecv(matched, late);
                 Native.await(posted, PATIENCE_NANOS, new Seen());
                 Native.await(request, PATIENCE_NANOS, new Seen());
                 next.isIn(early);
-                letter.isIn(late);
+                sample.isIn(late);
                 Native.close(early);
                 Native.close(late);
             }
@@ -241,20 +244,20 @@ class MatchedProbeTest {
     }
 
     @Test
-    void shouldTakeNothingThatDoesNotMatch() throws Exception {
+    void shouldReturnPendingWhenNoMessageMatches() throws Exception {
         long comm = Native.worldOfOne();
         assertEquals(Native.PENDING, Native.improbe(comm, Native.ANY_SOURCE, Native.ANY_TAG));
-        Letter letter = new Letter(3, 4, 0, false);
-        letter.send(comm, 0, TAG);
+        TestMessage sample = new TestMessage(3, 4, 0, false);
+        sample.send(comm, 0, TAG);
         assertEquals(Native.PENDING, Native.improbe(comm, 0, TAG + 1));
         assertEquals(NativeFailure.BAD_ARGUMENT,
                 assertThrows(NativeFailure.class, () -> Native.improbe(comm, 1, TAG)).code());
         long matched = Native.improbe(comm, Native.ANY_SOURCE, TAG);
-        assertEquals(Native.PENDING, Native.iprobe(comm, 0, TAG, new Seen()), "it is out of matching");
+        assertEquals(Native.PENDING, Native.iprobe(comm, 0, TAG, new Seen()), "the message is out of matching");
         assertEquals(Native.PENDING, Native.improbe(comm, 0, TAG));
-        long buffer = Native.newReader(letter.needs());
+        long buffer = Native.newReader(sample.needs());
         Native.await(Native.imrecv(matched, buffer), PATIENCE_NANOS, new Seen());
-        letter.isIn(buffer);
+        sample.isIn(buffer);
         Native.close(buffer);
         Native.finish(comm);
         Native.freeComm(comm);
@@ -262,7 +265,7 @@ class MatchedProbeTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldGiveEachMessageToOneOfManyThreads(boolean messageOriented) throws Exception {
+    void shouldGiveEachMessageToExactlyOneThread(boolean messageOriented) throws Exception {
         int senders = 2;
         int each = 1000;
         AtomicInteger left = new AtomicInteger(senders * each);
@@ -270,9 +273,9 @@ class MatchedProbeTest {
         job(messageOriented, 1 + senders, (rank, comm) -> {
             if (rank > 0) {
                 for (int i = 0; i < each; i++) {
-                    letter((rank - 1) * each + i).send(comm, 0, i);
+                    sample((rank - 1) * each + i).send(comm, 0, i);
                 }
-                // Whoever looks for a message when all others have finished is told so instead.
+                // A probe fails instead once all other ranks have finished.
                 long buffer = Native.newReader(8);
                 Native.recv(comm, buffer, 0, each, new Seen());
                 Native.close(buffer);
@@ -296,7 +299,7 @@ class MatchedProbeTest {
                 throw new AssertionError(thrown.get());
             }
             for (int sender = 1; sender <= senders; sender++) {
-                new Letter(0, 0, 0, false).send(comm, sender, each);
+                new TestMessage(0, 0, 0, false).send(comm, sender, each);
             }
         });
         for (int i = 0; i < senders * each; i++) {
@@ -304,11 +307,11 @@ class MatchedProbeTest {
         }
     }
 
-    private static Letter letter(int number) {
-        return new Letter(number, number % 400, number % 3 == 0 ? 0 : 1 + number % 500, number % 3 == 1);
+    private static TestMessage sample(int number) {
+        return new TestMessage(number, number % 400, number % 3 == 0 ? 0 : 1 + number % 500, number % 3 == 1);
     }
 
-    /** Takes messages until none is left; the tag and the source say which one it is. */
+    /** Takes messages until none is left. Tag and source identify a message. */
     private static void takeAll(long comm, int each, AtomicInteger left, AtomicIntegerArray times) {
         Seen seen = new Seen();
         while (left.get() > 0) {
@@ -323,22 +326,22 @@ class MatchedProbeTest {
             left.decrementAndGet();
             long buffer = Native.newReader(seen.size());
             assertEquals(from, Native.await(Native.imrecv(matched, buffer), PATIENCE_NANOS, seen));
-            letter(number).isIn(buffer);
+            sample(number).isIn(buffer);
             Native.close(buffer);
         }
     }
 
-    // ---- Freed, used twice, too large
+    // ---- Freed, stale and truncated messages
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldConsumeAMessageThatIsFreedAndLetItsSenderGoOn(boolean messageOriented) throws Exception {
-        Letter next = new Letter(99, 2, 30, false);
+    void shouldConsumeAFreedMessageAndCompleteItsSend(boolean messageOriented) throws Exception {
+        TestMessage next = new TestMessage(99, 2, 30, false);
         job(messageOriented, 2, (rank, comm) -> {
-            for (Letter letter : letters()) {
+            for (TestMessage sample : samples()) {
                 if (rank == 0) {
-                    long request = letter.issend(comm, 1, TAG);
-                    assertEquals(Native.SENT, Native.await(request, PATIENCE_NANOS, new Seen()), "" + letter.number);
+                    long request = sample.issend(comm, 1, TAG);
+                    assertEquals(Native.SENT, Native.await(request, PATIENCE_NANOS, new Seen()), "" + sample.number);
                     next.send(comm, 1, TAG);
                     continue;
                 }
@@ -355,15 +358,15 @@ class MatchedProbeTest {
     }
 
     @Test
-    void shouldRefuseAMatchedMessageThatWasUsedAndLeaveTheBufferAlone() throws Exception {
+    void shouldRejectAStaleMatchedMessageAndKeepTheBuffer() throws Exception {
         long comm = Native.worldOfOne();
-        Letter letter = new Letter(5, 6, 7, true);
-        Letter kept = new Letter(8, 1, 0, false);
-        letter.send(comm, 0, TAG);
-        letter.send(comm, 0, TAG);
+        TestMessage sample = new TestMessage(5, 6, 7, true);
+        TestMessage kept = new TestMessage(8, 1, 0, false);
+        sample.send(comm, 0, TAG);
+        sample.send(comm, 0, TAG);
         long received = Native.improbe(comm, 0, TAG);
         long freed = Native.improbe(comm, 0, TAG);
-        long buffer = Native.newReader(letter.needs());
+        long buffer = Native.newReader(sample.needs());
         Native.await(Native.imrecv(received, buffer), PATIENCE_NANOS, new Seen());
         Native.freeMatched(freed);
         byte[] octets = logical(buffer);
@@ -371,9 +374,9 @@ class MatchedProbeTest {
             isClosed(() -> Native.imrecv(used, buffer));
             isClosed(() -> Native.matchedStatus(used, new Seen()));
             Native.freeMatched(used);
-            assertArrayEquals(octets, logical(buffer), "neither in use nor emptied");
+            assertArrayEquals(octets, logical(buffer), "the buffer is neither in use nor empty");
         }
-        // A new one may have an old one's place, and is not reached by the old handle.
+        // A new message may reuse the table entry, and the old handle does not reach it.
         kept.send(comm, 0, TAG);
         long alive = Native.improbe(comm, 0, TAG);
         Native.freeMatched(received);
@@ -386,10 +389,10 @@ class MatchedProbeTest {
     }
 
     @Test
-    void shouldKeepAMatchedMessageWhenItsBufferIsRefused() throws Exception {
+    void shouldKeepAMatchedMessageWhenItsBufferIsRejected() throws Exception {
         long comm = Native.worldOfOne();
-        Letter letter = new Letter(5, 6, 7, false);
-        letter.send(comm, 0, TAG);
+        TestMessage sample = new TestMessage(5, 6, 7, false);
+        sample.send(comm, 0, TAG);
         long matched = Native.improbe(comm, 0, TAG);
         long closed = Native.newReader(64);
         Native.close(closed);
@@ -402,7 +405,7 @@ class MatchedProbeTest {
         assertEquals(NativeFailure.CANCELLED,
                 assertThrows(NativeFailure.class, () -> Native.await(pending, PATIENCE_NANOS, new Seen())).code());
         Native.await(Native.imrecv(matched, busy), PATIENCE_NANOS, new Seen());
-        letter.isIn(busy);
+        sample.isIn(busy);
         Native.close(busy);
         Native.finish(comm);
         Native.freeComm(comm);
@@ -410,18 +413,18 @@ class MatchedProbeTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldSayTheNumbersWhenAMessageDoesNotFit(boolean messageOriented) throws Exception {
-        Letter next = new Letter(99, 0, 30, false);
+    void shouldNameSizesWhenAMessageIsTruncated(boolean messageOriented) throws Exception {
+        TestMessage next = new TestMessage(99, 0, 30, false);
         job(messageOriented, 2, (rank, comm) -> {
-            for (Letter letter : letters()) {
+            for (TestMessage sample : samples()) {
                 // Capacities are multiples of 8.
-                int less = (letter.needs() - 1) / 8 * 8;
+                int less = (sample.needs() - 1) / 8 * 8;
                 if (less < next.needs()) {
                     continue;
                 }
                 if (rank == 0) {
-                    long request = letter.issend(comm, 1, TAG);
-                    assertEquals(Native.SENT, Native.await(request, PATIENCE_NANOS, new Seen()), "" + letter.number);
+                    long request = sample.issend(comm, 1, TAG);
+                    assertEquals(Native.SENT, Native.await(request, PATIENCE_NANOS, new Seen()), "" + sample.number);
                     next.send(comm, 1, TAG);
                     continue;
                 }
@@ -431,7 +434,7 @@ class MatchedProbeTest {
                         assertThrows(NativeFailure.class, () -> Native.await(request, PATIENCE_NANOS, new Seen()));
                 assertEquals(NativeFailure.TRUNCATED, failure.code());
                 assertEquals(0, failure.rank());
-                for (String word : new String[] {"rank 0", "tag " + TAG, "" + letter.needs(),
+                for (String word : new String[] {"rank 0", "tag " + TAG, "" + sample.needs(),
                     "capacity " + less}) {
                     assertTrue(failure.getMessage().contains(word), word + " is missing in: " + failure.getMessage());
                 }
@@ -446,19 +449,19 @@ class MatchedProbeTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldGiveTheMemoryBackOfAMessageThatOutlivesItsCommunicator(boolean received) throws Exception {
+    void shouldReleaseMemoryOfAMessageThatOutlivesItsCommunicator(boolean received) throws Exception {
         long comm = Native.worldOfOne();
-        Letter letter = new Letter(5, 60_000, 0, false);
-        letter.send(comm, 0, TAG);
+        TestMessage sample = new TestMessage(5, 60_000, 0, false);
+        sample.send(comm, 0, TAG);
         long matched = Native.improbe(comm, 0, TAG);
         Native.freeComm(comm);
-        assertTrue(Native.usedMemory() >= memory + letter.needs());
+        assertTrue(Native.usedMemory() >= memory + sample.needs());
         Seen seen = new Seen();
         assertEquals(envelope(0, TAG), Native.matchedStatus(matched, seen));
         if (received) {
             long buffer = Native.newReader(seen.size());
             Native.await(Native.imrecv(matched, buffer), PATIENCE_NANOS, seen);
-            letter.isIn(buffer);
+            sample.isIn(buffer);
             Native.close(buffer);
         } else {
             Native.freeMatched(matched);

@@ -14,7 +14,7 @@ import mpjdev.WriteBuffer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Message memory has a limit; garbage makes room under it, and what is left of it is said in numbers. */
+/** The limit on message memory: collections free memory below it, and errors state the numbers. */
 @Timeout(120)
 class MemoryLimitTest {
     private static final int PIECE = 1 << 20;
@@ -31,7 +31,7 @@ class MemoryLimitTest {
     }
 
     @Test
-    void shouldNameThePropertyWhenASizeIsNone() {
+    void shouldNameThePropertyOfAnInvalidSize() {
         for (String bad : new String[] {"", "k", "12q", "-1", "-1k", "1.5g", "0x10", "1 k", "1kk", "8589934592g",
             "9223372036854775808"}) {
             IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> MemoryLimit.parse(bad), bad);
@@ -39,7 +39,7 @@ class MemoryLimitTest {
         }
     }
 
-    /** Takes buffers until there are no more, then shows that letting go of them helps, by close and by garbage. */
+    /** Takes buffers up to the limit, then checks that closed and unreachable buffers release memory. */
     static final class Exhaust {
         private Exhaust() {}
 
@@ -48,12 +48,12 @@ class MemoryLimitTest {
             String text = fill(held);
             System.out.println(text);
             int most = held.size();
-            check(most >= 12 && most <= 16, "of 16 MiB there were " + most);
-            // A failed write changes nothing, and the buffer is good for when there is memory.
+            check(most >= 12 && most <= 16, "1 MiB buffers in 16 MiB: " + most);
+            // A failed write changes nothing, and the buffer works again once memory is free.
             try (WriteBuffer b = new WriteBuffer(PIECE - 4096)) {
                 try {
                     b.write(new byte[10], 0, 10);
-                    check(false, "there was memory left");
+                    check(false, "memory was left");
                 } catch (OutOfMemoryError e) {
                     check(b.sectionCount() == 0, "something was written");
                 }
@@ -61,7 +61,7 @@ class MemoryLimitTest {
                 b.write(new byte[10], 0, 10);
                 check(b.sectionCount() == 1, "nothing was written");
             }
-            // Unreachable ones are closed by the collection that reaching the limit asks for.
+            // The collection at the limit closes unreachable buffers.
             for (int round = 0; round < 5; round++) {
                 held.clear();
                 fill(held);
@@ -86,7 +86,7 @@ class MemoryLimitTest {
             }
         }
 
-        /** The secondary payload counts, too. */
+        /** Checks that the secondary payload counts too. */
         private static void objects() {
             try (ObjectWriteBuffer b = new ObjectWriteBuffer(64)) {
                 b.write(new Object[] {"first"}, 0, 1);
@@ -131,13 +131,13 @@ class MemoryLimitTest {
     }
 
     @Test
-    void shouldCollectOnceAtTheLimitAndThenSayTheNumbers() throws Exception {
+    void shouldCollectOnceAtTheLimitAndThenNameTheNumbers() throws Exception {
         String output = new Fork().with("-Dmpjdev.memory=16m", "-Xmx256m").run(Exhaust.class).ok();
         assertTrue(output.matches("(?s).*message memory: [0-9]+ octets asked, [0-9]+ of 16777216 in use.*"), output);
         assertTrue(output.contains("done"), output);
     }
 
-    /** Prints what happens at the first write. */
+    /** Prints the result of the first write. */
     static final class FirstWrite {
         private FirstWrite() {}
 
@@ -154,7 +154,7 @@ class MemoryLimitTest {
     }
 
     @Test
-    void shouldTakeTheLargestHeapAsLimitWhenNoneIsSet() throws Exception {
+    void shouldUseTheLargestHeapAsDefaultLimit() throws Exception {
         String output = new Fork().with("-Xmx64m").run(FirstWrite.class).ok();
         assertTrue(output.contains("message memory:"), output);
         output = new Fork().with("-Xmx64m", "-Dmpjdev.memory=200m").run(FirstWrite.class).ok();
@@ -162,7 +162,7 @@ class MemoryLimitTest {
     }
 
     @Test
-    void shouldRefuseALimitThatIsNoSize() throws Exception {
+    void shouldRejectALimitThatIsNoSize() throws Exception {
         String output = new Fork().with("-Dmpjdev.memory=much").run(FirstWrite.class).output;
         assertTrue(output.contains("-Dmpjdev.memory=much is not a size"), output);
     }

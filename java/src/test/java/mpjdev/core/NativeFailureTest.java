@@ -4,15 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.junit.jupiter.api.Test;
 
-/** What native code throws is taken apart into code, rank and text. */
+/** Parsing of native failures into code, rank and text. */
 class NativeFailureTest {
     @Test
-    void shouldTakeApartWhatNativeCodeThrows() {
+    void shouldParseCodeRankAndText() {
         NativeFailure failure = new NativeFailure("7 -1 rank 3 has failed: a text with spaces");
         assertEquals(7, failure.code());
         assertEquals(-1, failure.rank());
         assertEquals("rank 3 has failed: a text with spaces", failure.getMessage());
-        assertEquals(0, failure.getStackTrace().length, "its face's exception has the one that counts");
+        assertEquals(0, failure.getStackTrace().length, "the public exception has the stack trace");
         assertEquals("", new NativeFailure("1 2 ").getMessage());
     }
 }

@@ -27,13 +27,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The library is found where it should be, leaves nothing behind, and what is in the way is said with a way out. */
+/** Loading of the library: where it is found, that no file remains, and that errors name a remedy. */
 @Timeout(120)
 class NativeLoaderTest {
     @TempDir
     Path folder;
 
-    /** Loads the library and says so; what goes wrong is printed as text. */
+    /** Loads the library and prints the result or the error. */
     static final class Load {
         private Load() {}
 
@@ -60,12 +60,12 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldNameThePlatformAsTheJarDoes() {
+    void shouldNameThePlatformAsTheJarNamesIt() {
         assertTrue(List.of("linux-x86_64", "linux-aarch64").contains(NativeLoader.platform()), NativeLoader.platform());
     }
 
     @Test
-    void shouldUnpackBelowTheFolderThatIsAskedForAndLeaveNothing() throws Exception {
+    void shouldUnpackBelowTheRequestedFolderAndLeaveNothing() throws Exception {
         String output = new Fork().with("-Dmpjdev.tmpdir=" + folder).run(Load.class).ok();
         assertTrue(output.contains("loaded 16"), output);
         assertEquals(List.of(), names(folder));
@@ -79,14 +79,14 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldSayThatTheFolderIsNotThere() throws Exception {
+    void shouldNameAMissingFolder() throws Exception {
         String output = new Fork().with("-Dmpjdev.tmpdir=" + folder.resolve("missing")).run(Load.class).ok();
         assertTrue(output.contains("UnsatisfiedLinkError") && output.contains("missing")
                 && output.contains("-Dmpjdev.tmpdir=DIR"), output);
     }
 
     @Test
-    void shouldHintAtNoexec() throws Exception {
+    void shouldHintAtNoexecWhenMappingFails() throws Exception {
         Path noexec = null;
         for (String line : Files.readAllLines(Path.of("/proc/mounts"))) {
             String[] words = line.split(" ");
@@ -100,15 +100,15 @@ class NativeLoaderTest {
         try {
             String output = new Fork().with("-Dmpjdev.tmpdir=" + inside).run(Load.class).ok();
             assertTrue(output.contains("noexec") && output.contains("-Dmpjdev.tmpdir=DIR"), output);
-            assertEquals(List.of(), names(inside), "nothing is left after a failure either");
+            assertEquals(List.of(), names(inside), "no file remains after a failure either");
         } finally {
             Files.delete(inside);
         }
     }
 
-    /** Texts of the loaders themselves: glibc 2.36, musl 1.2. */
+    /** The texts are those of glibc 2.36 and musl 1.2. */
     @Test
-    void shouldSayWhatToDoAboutWhatTheSystemSays() {
+    void shouldAddARemedyToErrorsOfTheSystem() {
         String so = "/tmp/mpjdev-1/libmpjdev.so";
         String[][] cases = {
             {so + ": failed to map segment from shared object", "noexec"},
@@ -124,12 +124,12 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldTakeAnExplicitPathAndNothingElse() throws Exception {
+    void shouldLoadAnExplicitPathAndNothingElse() throws Exception {
         Path library = folder.resolve("own name.so");
         copyLibrary(library);
         String output = new Fork().withoutLibrary().with("-Dmpjdev.library=" + library).run(Load.class).ok();
         assertTrue(output.contains("loaded 16"), output);
-        assertTrue(Files.exists(library), "it is not ours to delete");
+        assertTrue(Files.exists(library), "a library of the user is not deleted");
         output = new Fork().with("-Dmpjdev.library=" + folder.resolve("missing.so")).run(Load.class).ok();
         assertTrue(output.contains("UnsatisfiedLinkError") && output.contains("missing.so"), output);
         Path empty = Files.writeString(folder.resolve("text.so"), "no library");
@@ -138,7 +138,7 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldSayThatThereIsNoLibraryForThisPlatform() throws Exception {
+    void shouldNameThePlatformWithoutALibrary() throws Exception {
         String output = new Fork().withoutLibrary().run(Load.class).ok();
         assertTrue(output.contains("/META-INF/native/" + NativeLoader.platform()) && output.contains("glibc")
                 && output.contains("-Dmpjdev.library=FILE"), output);
@@ -147,8 +147,8 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldRefuseALibraryOfAnotherVersion() throws Exception {
-        // The same class with another number, as a jar of another version would have it.
+    void shouldRejectALibraryOfAnotherVersion() throws Exception {
+        // The same class with another number, as in a jar of another version.
         Path source = folder.resolve("Native.java");
         Files.writeString(source, Files.readString(Path.of("java/src/main/java/mpjdev/core/Native.java"))
                 .replaceFirst("int ABI = \\d+;", "int ABI = 4711;"));
@@ -161,7 +161,7 @@ class NativeLoaderTest {
                 && output.contains("4711"), output);
     }
 
-    /** Loads the engine twice, by loaders that share nothing. */
+    /** Loads the engine twice, through loaders that share nothing. */
     static final class Twice {
         private Twice() {}
 
@@ -196,7 +196,7 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldTellASecondClassLoaderWhatToDo() throws Exception {
+    void shouldGiveASecondClassLoaderARemedy() throws Exception {
         for (boolean explicit : new boolean[] {false, true}) {
             Fork fork = new Fork().with("-Dmpjdev.tmpdir=" + folder);
             Path library = folder.resolve("explicit.so");
@@ -209,12 +209,12 @@ class NativeLoaderTest {
             assertTrue(result.output.contains("first: loaded 8"), result.output);
             assertTrue(result.output.contains("second: java.lang.UnsatisfiedLinkError: mpjdev is already loaded by"
                     + " another class loader"), result.output);
-            assertFalse(result.output.contains("mine: "), "a third one fares no better");
+            assertFalse(result.output.contains("mine: "), "a third loader fails too");
             assertEquals(List.of(), names(folder));
         }
     }
 
-    /** Lets go of the loader that had the engine, and loads it again. */
+    /** Drops the loader that has the engine and loads the engine again. */
     static final class Again {
         private Again() {}
 
@@ -233,7 +233,7 @@ class NativeLoaderTest {
     }
 
     @Test
-    void shouldLoadAgainWhenTheFirstLoaderIsGone() throws Exception {
+    void shouldLoadAgainAfterTheFirstLoaderIsCollected() throws Exception {
         String output = new Fork().run(Again.class).ok();
         assumeTrue(output.contains("second: loaded 8"), "the first loader was not collected: " + output);
     }

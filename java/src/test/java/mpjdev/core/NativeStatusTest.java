@@ -5,11 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.lang.reflect.Field;
 import org.junit.jupiter.api.Test;
 
-/** Size, type and count of a message share one number, and none touches another. */
+/** Size, type and count of a message share one number without overlap. */
 class NativeStatusTest {
-    /** As a face's status. */
+    /** Stands for the public status. */
     private static final class Seen extends NativeStatus {
-        /** Puts in what native code does. */
+        /** Stores a value as native code does. */
         static Seen of(long size, long type, long count) throws ReflectiveOperationException {
             Seen seen = new Seen();
             Field detail = NativeStatus.class.getDeclaredField("detail");
@@ -26,7 +26,7 @@ class NativeStatusTest {
     }
 
     @Test
-    void shouldTakeApartWhatNativeCodePacks() throws Exception {
+    void shouldUnpackSizeTypeAndCount() throws Exception {
         int[] sizes = {0, 1, 24, mpjdev.Buffer.MAX_CAPACITY, Integer.MAX_VALUE};
         int[] counts = {0, 1, 1 << 27, NativeStatus.COUNT_MAX - 1, NativeStatus.COUNT_MAX};
         for (int size : sizes) {
@@ -43,7 +43,7 @@ class NativeStatusTest {
     }
 
     @Test
-    void shouldHoldNothingWhenItIsSaid() throws Exception {
+    void shouldHaveNoSectionAfterSetNothing() throws Exception {
         Seen seen = Seen.of(Integer.MAX_VALUE, Types.OBJECT, NativeStatus.COUNT_MAX);
         seen.setNothing();
         seen.is(0, NativeStatus.NO_TYPE, 0);

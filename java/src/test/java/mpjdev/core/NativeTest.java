@@ -13,10 +13,10 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 
-/** Both sides of the boundary agree: a mismatch would be memory corruption, not an exception. */
+/** Agreement of both sides of the boundary. A mismatch would be memory corruption, not an exception. */
 class NativeTest {
     @Test
-    void everyNativeMethodHasTheSignatureThatItsShellExpects() {
+    void shouldDeclareEveryNativeMethodWithTheSignatureOfItsShell() {
         Set<String> declared = new TreeSet<>();
         for (Method method : Native.class.getDeclaredMethods()) {
             if (Modifier.isNative(method.getModifiers())) {
@@ -29,7 +29,7 @@ class NativeTest {
     }
 
     @Test
-    void failureCodesAreTheNativeOnes() throws IllegalAccessException {
+    void shouldHaveTheFailureCodesOfTheNativeSide() throws IllegalAccessException {
         List<String> names = new ArrayList<>();
         for (Field field : NativeFailure.class.getFields()) {
             if (field.getType() == int.class) {
@@ -41,7 +41,7 @@ class NativeTest {
     }
 
     @Test
-    void numbersThatBothSidesUseAreTheSame() throws ReflectiveOperationException {
+    void shouldHaveTheConstantsOfTheNativeSide() throws ReflectiveOperationException {
         Class<?>[] homes = {Native.class, NativeStatus.class, mpjdev.Buffer.class};
         for (String line : Native.constants().split("\n")) {
             String[] parts = line.split("=");
@@ -60,18 +60,18 @@ class NativeTest {
     }
 
     @Test
-    void aPanicIsAnErrorAndTheProcessGoesOn() {
+    void shouldThrowNativePanicAndReleaseTheBuffer() {
         long handle = Native.newReader(8);
         NativePanic panic = assertThrows(NativePanic.class, () -> Native.panic(handle, "on purpose \u00e9"));
         assertEquals("internal error: on purpose \u00e9", panic.getMessage());
-        // The buffer that was in use is free again.
+        // The buffer is no longer in use.
         assertEquals(8, Native.capacity(handle));
         Native.close(handle);
         assertThrows(IllegalStateException.class, () -> Native.panic(handle, "never"));
     }
 
     @Test
-    void staleAndForgedHandlesAreExceptions() {
+    void shouldRejectStaleAndInventedHandles() {
         long handle = Native.newReader(8);
         Native.close(handle);
         Native.close(handle);

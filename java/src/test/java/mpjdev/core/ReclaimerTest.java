@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** How often a program at its memory limit collects, counted on a clock of the test. */
+/** Number of collections of a program at its memory limit, on a clock of the test. */
 class ReclaimerTest {
     private static final long MILLI = 1_000_000;
 
@@ -15,8 +15,8 @@ class ReclaimerTest {
     private long freed;
     private int collections;
 
-    /** Each look at the clock takes a millisecond, a collection a second. */
-    private final Reclaimer reclaiming = new Reclaimer(() -> now += MILLI, () -> used, () -> {
+    /** Each reading of the clock takes a millisecond, a collection a second. */
+    private final Reclaimer reclaimer = new Reclaimer(() -> now += MILLI, () -> used, () -> {
         collections++;
         now += 1000 * MILLI;
         used -= freed;
@@ -25,50 +25,50 @@ class ReclaimerTest {
     @Test
     void shouldPauseAfterThreeCollectionsThatFreedNothing() {
         for (int i = 0; i < 500; i++) {
-            assertFalse(reclaiming.run());
+            assertFalse(reclaimer.run());
         }
         assertEquals(3, collections);
     }
 
     @Test
-    void shouldCollectAgainAfterThePause() {
+    void shouldCollectAgainAfterAPause() {
         for (int i = 0; i < 4; i++) {
-            reclaiming.run();
+            reclaimer.run();
         }
         assertEquals(3, collections);
         now += 18_000 * MILLI;
-        assertFalse(reclaiming.run());
+        assertFalse(reclaimer.run());
         assertEquals(3, collections);
         now += 3000 * MILLI;
         freed = 10;
-        assertTrue(reclaiming.run());
+        assertTrue(reclaimer.run());
         assertEquals(4, collections);
         freed = 0;
         for (int i = 0; i < 10; i++) {
-            assertFalse(reclaiming.run());
+            assertFalse(reclaimer.run());
         }
-        assertEquals(7, collections, "three more after one that freed something");
+        assertEquals(7, collections, "three more after the one that freed something");
     }
 
     @Test
-    void shouldCollectEachTimeAsLongAsItFreesSomething() {
+    void shouldCollectEachTimeWhileCollectionsFreeSomething() {
         freed = 1;
         for (int i = 1; i <= 50; i++) {
-            assertTrue(reclaiming.run());
+            assertTrue(reclaimer.run());
             assertEquals(i, collections);
         }
     }
 
-    /** Whoever closes what was found begins late, and closes one at each look; the last one counts as well. */
+    /** The cleaner begins late and closes one handle at each reading. The last one counts too. */
     @Test
     void shouldWaitUntilNothingMoreIsFreed() {
         int late = 300;
-        int[] looks = {0};
+        int[] readings = {0};
         Reclaimer room = new Reclaimer(() -> now += MILLI, () -> {
-            looks[0]++;
-            return used - Math.max(0, Math.min(50, looks[0] - late));
+            readings[0]++;
+            return used - Math.max(0, Math.min(50, readings[0] - late));
         }, () -> collections++, 100 * MILLI);
         assertTrue(room.run());
-        assertTrue(looks[0] >= late + 50, looks[0] + " looks");
+        assertTrue(readings[0] >= late + 50, readings[0] + " readings");
     }
 }

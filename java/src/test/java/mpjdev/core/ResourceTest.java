@@ -10,7 +10,7 @@ import java.util.function.LongConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A handle is closed exactly once: by its owner, or by the collector when the owner has forgotten. */
+/** Closing of handles, exactly once: by the owner, or by the cleaner of an unreachable owner. */
 @Timeout(60)
 class ResourceTest {
     @Test
@@ -21,11 +21,11 @@ class ResourceTest {
         resource.close();
         resource.close();
         assertEquals(42, closed.get());
-        assertEquals(42, resource.handle(), "stale, and known");
+        assertEquals(42, resource.handle(), "a closed resource keeps its handle");
     }
 
     @Test
-    void shouldCloseOnceWhenManyThreadsDo() throws Exception {
+    void shouldCloseOnceWhenManyThreadsClose() throws Exception {
         for (int round = 0; round < 200; round++) {
             AtomicInteger closed = new AtomicInteger();
             Resource resource = new Resource(new Object(), 1, handle -> closed.incrementAndGet());
@@ -51,7 +51,7 @@ class ResourceTest {
     }
 
     @Test
-    void shouldCloseWhatItsOwnerHasForgotten() throws Exception {
+    void shouldCloseTheHandleOfAnUnreachableOwner() throws Exception {
         CountDownLatch closed = new CountDownLatch(1);
         own(handle -> closed.countDown());
         for (int i = 0; i < 3000 && closed.getCount() > 0; i++) {
@@ -66,7 +66,7 @@ class ResourceTest {
     }
 
     @Test
-    void shouldNotCloseWhileTheOwnerIsReachable() {
+    void shouldKeepTheHandleOpenWhileTheOwnerIsReachable() {
         Object owner = new Object();
         AtomicInteger closed = new AtomicInteger();
         Resource resource = new Resource(owner, 7, handle -> closed.incrementAndGet());

@@ -8,7 +8,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Octets go through the two streams unchanged, in pieces of any size around that of the chunk. */
+/** The two streams of the secondary payload keep octets, in pieces of sizes around that of the chunk. */
 @Timeout(60)
 class SecondaryStreamsTest {
     private static final int[] SIZES = {1, 2, 100, 8190, 8191, 8192, 8193, 16384, 40_000};
@@ -61,7 +61,7 @@ class SecondaryStreamsTest {
     }
 
     @Test
-    void shouldForgetWhatIsDropped() {
+    void shouldDiscardDroppedOctets() {
         long writer = Native.newWriter(64, 1);
         try {
             SecondaryOutput out = new SecondaryOutput(writer);
@@ -75,7 +75,7 @@ class SecondaryStreamsTest {
     }
 
     @Test
-    void shouldRefuseWrongRanges() {
+    void shouldRejectRangesOutsideTheArray() {
         long writer = Native.newWriter(64, 1);
         try {
             SecondaryOutput out = new SecondaryOutput(writer);

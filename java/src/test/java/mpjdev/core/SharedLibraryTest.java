@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The launcher unpacks the library once for all ranks; whoever has another one takes that. */
+/** The library that the launcher unpacks once for all ranks. A rank with another version uses its own. */
 @Timeout(180)
 class SharedLibraryTest {
     private static final String ENTRY =
@@ -34,7 +34,7 @@ class SharedLibraryTest {
     private Path command;
     private Path jar;
 
-    /** Says where its library is from. */
+    /** Prints the origin of its library. */
     static final class Load {
         private Load() {}
 
@@ -51,7 +51,7 @@ class SharedLibraryTest {
         }
     }
 
-    /** An installation: the command beside the folder of its jar. */
+    /** Makes an installation: the command beside the folder of its jar. */
     @BeforeEach
     void install() throws Exception {
         command = folder.resolve("bin/mpjdev");
@@ -62,7 +62,7 @@ class SharedLibraryTest {
         pack(jar, "");
     }
 
-    /** Packs mpjdev's classes and its library, with some more octets at the library's end. */
+    /** Packs the classes and the library of mpjdev, with additional octets at the end of the library. */
     private static void pack(Path to, String more) throws Exception {
         try (JarOutputStream out = new JarOutputStream(Files.newOutputStream(to))) {
             Path classes = Path.of(Native.class.getProtectionDomain().getCodeSource().getLocation().toURI());
@@ -84,7 +84,7 @@ class SharedLibraryTest {
         }
     }
 
-    /** This JVM's class path with a jar of mpjdev instead of its classes. */
+    /** Returns the class path of this JVM with a jar of mpjdev instead of its classes. */
     private static String classPath(Path jar) {
         List<String> path = new ArrayList<>(List.of(jar.toString()));
         for (String entry : System.getProperty("java.class.path").split(":")) {
@@ -101,8 +101,8 @@ class SharedLibraryTest {
     }
 
     @Test
-    void shouldLoadWhatTheLauncherHasUnpacked() throws Exception {
-        // There is no place where a rank could unpack it.
+    void shouldLoadTheLibraryOfTheLauncher() throws Exception {
+        // A rank has no folder to unpack the library in.
         String nowhere = "-Dmpjdev.tmpdir=" + folder.resolve("missing");
         for (String script : new String[] {"exec \"$@\"", "\"$@\"; exit $?"}) {
             Mpjrun.Job job = job(jar).jvm(nowhere).by(script).run(Load.class);
@@ -114,7 +114,7 @@ class SharedLibraryTest {
     }
 
     @Test
-    void shouldTakeTheLibraryThatIsAskedFor() throws Exception {
+    void shouldLoadTheLibraryOfTheProperty() throws Exception {
         Path own = folder.resolve("mpjdev-own.so");
         try (OutputStream out = Files.newOutputStream(own)) {
             copyLibrary(out);
@@ -139,7 +139,7 @@ class SharedLibraryTest {
     }
 
     @Test
-    void shouldTellASecondClassLoaderWhatToDo() throws Exception {
+    void shouldGiveASecondClassLoaderARemedy() throws Exception {
         Mpjrun.Job job = job(jar).run(NativeLoaderTest.Twice.class);
         assertTrue(job.out.contains("first: loaded 8"), job.toString());
         assertTrue(job.out.contains("second: java.lang.UnsatisfiedLinkError: mpjdev is already loaded by"
@@ -147,7 +147,7 @@ class SharedLibraryTest {
     }
 
     @Test
-    void shouldSayWhyItIsNotTaken() {
+    void shouldNameTheReasonOfARejection() {
         assertNull(SharedLibrary.find(null, ENTRY).rejection);
         for (String said : new String[] {"", "12345678", "/tmp/libmpjdev.so", "123456789:/tmp/x"}) {
             SharedLibrary shared = SharedLibrary.find(said, ENTRY);
