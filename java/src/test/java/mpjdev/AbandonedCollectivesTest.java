@@ -8,7 +8,7 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A collective operation that is interrupted in one rank is never paired with another one. */
+/** Abandoned collective operations: no other operation ever completes them. */
 @Timeout(60)
 class AbandonedCollectivesTest {
     /** A collective operation. */
@@ -16,11 +16,11 @@ class AbandonedCollectivesTest {
         void run() throws Exception;
     }
 
-    /** Interrupts itself before it waits in this. */
+    /** Interrupts its thread before it waits in the operation. */
     private static void interrupted(Call call) {
         Thread.currentThread().interrupt();
         assertThrows(InterruptedOperationException.class, call::run);
-        assertTrue(Thread.interrupted(), "the flag stays");
+        assertTrue(Thread.interrupted(), "the flag stays set");
     }
 
     private static void abandoned(int by, Call call) {
@@ -30,7 +30,7 @@ class AbandonedCollectivesTest {
     }
 
     @Test
-    void shouldRefuseBarriersAfterAnInterruptedOne() throws Exception {
+    void shouldRejectBarriersAfterAnInterruptedBarrier() throws Exception {
         CountDownLatch left = new CountDownLatch(1);
         Comm.<Exception>runThreads(2, world -> {
             if (world.id() == 0) {
@@ -38,7 +38,7 @@ class AbandonedCollectivesTest {
                 left.countDown();
             } else {
                 left.await();
-                // All that rank 0 had to send for its first barrier may be here.
+                // All packets of rank 0 for its first barrier may have arrived.
                 try {
                     world.barrier();
                 } catch (CollectiveAbandonedException e) {
@@ -53,7 +53,7 @@ class AbandonedCollectivesTest {
     }
 
     @Test
-    void shouldNotGiveOneRanksSecondDupTheOthersFirst() throws Exception {
+    void shouldNotMatchTheSecondDupOfARankWithTheFirstOfAnother() throws Exception {
         CountDownLatch left = new CountDownLatch(1);
         Comm.<Exception>runThreads(2, world -> {
             Comm spare = world.dup();
@@ -69,7 +69,7 @@ class AbandonedCollectivesTest {
     }
 
     @Test
-    void shouldSendAndReceiveWhereACollectiveWasAbandoned() throws Exception {
+    void shouldSendAndReceiveAfterAnAbandonedCollective() throws Exception {
         CountDownLatch left = new CountDownLatch(1);
         Comm.<Exception>runThreads(2, world -> {
             if (world.id() == 0) {

@@ -3,7 +3,7 @@ package mpjdev;
 import java.nio.ByteBuffer;
 import java.util.Random;
 
-/** Arrays of the eight primitive types under one roof, so that a test can be written once for all of them. */
+/** A common view of arrays of the eight primitive types, so that one test covers all of them. */
 final class AnyArray {
     static final Type[] TYPES = {
         Type.BYTE, Type.CHAR, Type.SHORT, Type.BOOLEAN, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE
@@ -11,7 +11,7 @@ final class AnyArray {
 
     private AnyArray() {}
 
-    /** Octets of one element; written out here, not asked of the code under test. */
+    /** Octets of one element, independent of the code under test. */
     static int size(Type type) {
         switch (type) {
             case BYTE:
@@ -54,7 +54,7 @@ final class AnyArray {
         }
     }
 
-    /** An array of any bit patterns, NaNs of every kind among them. */
+    /** Returns an array of random bit patterns, with NaNs of every kind among them. */
     static Object random(Type type, int length, Random random) {
         Object array = make(type, length);
         for (int i = 0; i < length; i++) {
@@ -63,7 +63,7 @@ final class AnyArray {
         return array;
     }
 
-    /** Sets an element to the low bits of a number; a boolean to the lowest. */
+    /** Sets an element to the low bits of a number, a boolean to the lowest bit. */
     static void set(Object array, int at, long bits) {
         if (array instanceof byte[] a) {
             a[at] = (byte) bits;
@@ -84,7 +84,7 @@ final class AnyArray {
         }
     }
 
-    /** The bits of an element; a boolean is 0 or 1. */
+    /** Returns the bits of an element; a boolean is 0 or 1. */
     static long bits(Object array, int at) {
         if (array instanceof byte[] a) {
             return a[at];
@@ -104,7 +104,7 @@ final class AnyArray {
         return Double.doubleToRawLongBits(((double[]) array)[at]);
     }
 
-    /** Appends an element in the buffer's byte order. */
+    /** Appends an element in the byte order of the buffer. */
     static void put(ByteBuffer to, Object array, int at) {
         long bits = bits(array, at);
         if (array instanceof byte[] || array instanceof boolean[]) {
@@ -122,14 +122,14 @@ final class AnyArray {
         return java.lang.reflect.Array.getLength(array);
     }
 
-    /** A copy that shares nothing. */
+    /** Returns a copy that shares nothing. */
     static Object copy(Object array) {
         Object copy = java.lang.reflect.Array.newInstance(array.getClass().getComponentType(), length(array));
         System.arraycopy(array, 0, copy, 0, length(array));
         return copy;
     }
 
-    /** Compares bit patterns: NaNs too. */
+    /** Compares bit patterns, including NaNs. */
     static boolean same(Object a, Object b) {
         if (length(a) != length(b)) {
             return false;

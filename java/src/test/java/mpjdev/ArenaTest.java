@@ -14,9 +14,12 @@ import java.nio.ByteOrder;
 import mpjdev.core.Segments;
 import org.junit.jupiter.api.Test;
 
-/** Direct buffers over arenas (JDK 22 and later): what Java would refuse to touch, native code does not touch either. */
+/**
+ * Direct buffers over arenas (JDK 22 and later). Native code never accesses memory that Java would not
+ * access.
+ */
 class ArenaTest {
-    /** The test is compiled by 17, where there are no arenas. */
+    /** JDK 17 compiles the test and has no arenas, so it uses reflection. */
     private static AutoCloseable arena() throws Exception {
         return arena("ofConfined");
     }
@@ -33,7 +36,7 @@ class ArenaTest {
     }
 
     @Test
-    void shouldRefuseABufferWhoseArenaIsClosed() throws Exception {
+    void shouldRejectABufferOfAClosedArena() throws Exception {
         ByteBuffer direct;
         try (AutoCloseable arena = arena(); WriteBuffer out = new WriteBuffer(4096 + 8)) {
             direct = buffer(arena, 4096);
@@ -50,7 +53,7 @@ class ArenaTest {
     }
 
     @Test
-    void shouldRefuseABufferOfAnotherThreadsArena() throws Exception {
+    void shouldRejectABufferOfAnArenaOfAnotherThread() throws Exception {
         try (AutoCloseable arena = arena(); WriteBuffer out = new WriteBuffer(64)) {
             ByteBuffer direct = buffer(arena, 64);
             Throwable[] thrown = new Throwable[1];
@@ -73,7 +76,7 @@ class ArenaTest {
     }
 
     @Test
-    void shouldKnowWhichMemoryAnotherThreadMayFree() throws Exception {
+    void shouldReportSharedArenasOnlyAsShared() throws Exception {
         assertFalse(Segments.isShared(ByteBuffer.allocateDirect(8)));
         assertFalse(Segments.isShared(ByteBuffer.allocateDirect(8).slice(1, 3).asReadOnlyBuffer()));
         try (AutoCloseable confined = arena(); AutoCloseable shared = arena("ofShared")) {
@@ -83,7 +86,7 @@ class ArenaTest {
         }
     }
 
-    /** Every type, both byte orders of buffer and message, an offset: as for any direct buffer. */
+    /** All types, both byte orders of buffer and message, and an offset, as for any direct buffer. */
     @Test
     void shouldCopyToAndFromSharedArenas() throws Exception {
         try (AutoCloseable arena = arena("ofShared")) {
@@ -128,9 +131,11 @@ class ArenaTest {
         }
     }
 
-    /** The arena is closed while its buffer is copied: an exception, or nothing at all, and the message is as it was. */
+    /**
+     * A thread closes the arena during a copy: the copy succeeds, or throws and leaves the message unchanged.
+     */
     @Test
-    void shouldStandAnArenaThatAnotherThreadCloses() throws Exception {
+    void shouldSurviveAnArenaThatAnotherThreadCloses() throws Exception {
         int octets = 32 << 20;
         for (int round = 0; round < 12; round++) {
             AutoCloseable arena = arena("ofShared");
@@ -144,7 +149,7 @@ class ArenaTest {
                             arena.close();
                             return;
                         } catch (IllegalStateException e) {
-                            // It is kept for a copy just now.
+                            // A copy keeps the arena open at this time.
                         }
                     }
                 } catch (Exception e) {
@@ -176,7 +181,7 @@ class ArenaTest {
                     if (writes) {
                         assertEquals(0, out.sectionCount(), "a failed write adds nothing");
                     } else {
-                        assertEquals(octets, in.nextCount(), "a failed read stays");
+                        assertEquals(octets, in.nextCount(), "a failed read leaves the position");
                     }
                 }
             } finally {

@@ -15,16 +15,16 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Objects of many octets go through in pieces, and never stand in the Java heap a second time. */
+/** Large objects: they are streamed in chunks, and the Java heap never holds a second copy. */
 class BigObjectsTest {
-    /** Small in memory and large in the stream: its octets are made when they are written. */
+    /** An object that is small in memory and large in the stream: it makes its octets when it is written. */
     public static final class Lazy implements Externalizable {
         private static final long serialVersionUID = 1L;
         private static final int OCTETS = 1 << 20;
 
         private int seed;
 
-        /** For the stream. */
+        /** Deserialisation needs it. */
         public Lazy() {}
 
         Lazy(int seed) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.EnumSource.Mode;
 
-/** Every wrong argument of a buffer is a named exception with its numbers, and nothing has changed afterwards. */
+/** Wrong arguments of buffers: each is a specific exception with its numbers and changes nothing. */
 @Timeout(60)
 class BufferMisuseTest {
     private static final int[] NO_INTS = {};
@@ -26,7 +26,7 @@ class BufferMisuseTest {
 
     @ParameterizedTest
     @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
-    void shouldRefuseWrongArgumentsOfEveryWrite(Type type) throws Exception {
+    void shouldRejectWrongArgumentsOfEveryWrite(Type type) throws Exception {
         Object a = AnyArray.make(type, 10);
         int max = Integer.MAX_VALUE;
         int min = Integer.MIN_VALUE;
@@ -46,13 +46,13 @@ class BufferMisuseTest {
                 w.refuses(bounds, () -> AnyArray.gather(b, a, r[1], r[0], new int[10]), "index array", r[0], r[1],
                         "length 10");
             }
-            // Extents and strides outside the index array.
+            // Extents and strides lie outside the index array.
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 2, 0, 1, new int[2]), "strides", 1, 2, "length 2");
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 2, -1, 0, new int[4]), "extents", -1, 2, "length 4");
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, max, new int[4]), "strides", max, 1);
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, -1, 0, 0, new int[4]), -1);
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, max, 0, 0, new int[4]), max, "length 4");
-            // Patches that leave the array, at either end.
+            // Patches leave the array at either end.
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {11, 1}), 0, 10, "length 10");
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 1, 1, 0, 1, new int[] {3, -1}), -1, 1, "length 10");
             w.refuses(bounds, () -> AnyArray.strGather(b, a, 10, 0, 0, 0, NO_INTS), 10, "length 10");
@@ -62,7 +62,7 @@ class BufferMisuseTest {
             w.refuses(bounds, () -> AnyArray.strGather(b, a, max, 2, 0, 2, new int[] {2, 2, max, max}), "length 10");
             w.refuses(IllegalArgumentException.class,
                     () -> AnyArray.strGather(b, a, 0, 1, 0, 1, new int[] {-2, 1}), -2);
-            // The product of the extents passes an int, and a long.
+            // The product of the extents overflows an int, and a long.
             w.refuses(IllegalArgumentException.class,
                     () -> AnyArray.strGather(b, a, 0, 2, 0, 2, new int[] {1 << 16, 1 << 15, 0, 0}), max);
             w.refuses(IllegalArgumentException.class,
@@ -72,7 +72,7 @@ class BufferMisuseTest {
 
     @ParameterizedTest
     @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
-    void shouldRefuseASectionThatDoesNotFit(Type type) throws Exception {
+    void shouldRejectASectionThatDoesNotFit(Type type) throws Exception {
         int count = 25;
         Object a = AnyArray.make(type, count);
         int needed = 8 + (count * AnyArray.size(type) + 7) / 8 * 8;
@@ -88,14 +88,14 @@ class BufferMisuseTest {
                 check(e, needed + " octets needed", (needed - 8) + " available", "capacity " + (needed + 8));
                 assertArrayEquals(before, b.toByteArray());
             }
-            // What fits is still taken.
+            // A section that fits is still accepted.
             b.write(new byte[0], 0, 0);
         }
     }
 
     @ParameterizedTest
     @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
-    void shouldRefuseNullArraysInEveryWrite(Type type) throws Exception {
+    void shouldRejectNullArraysInEveryWrite(Type type) throws Exception {
         Object a = AnyArray.make(type, 10);
         try (Filled w = new Filled()) {
             for (Executable call : new Executable[] {() -> AnyArray.gather(w.buffer, a, 1, 0, null),
@@ -107,7 +107,7 @@ class BufferMisuseTest {
     }
 
     @Test
-    void shouldRefuseNullSourcesAndDestinations() throws Exception {
+    void shouldRejectNullSourcesAndDestinations() throws Exception {
         try (Filled w = new Filled(); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             WriteBuffer b = w.buffer;
             in.load(w.before);
@@ -144,7 +144,7 @@ class BufferMisuseTest {
     }
 
     @Test
-    void shouldRefuseWrongRangesOfDirectBuffers() throws Exception {
+    void shouldRejectWrongRangesOfDirectBuffers() throws Exception {
         ByteBuffer direct = ByteBuffer.allocateDirect(32);
         Class<? extends Throwable> bounds = ArrayIndexOutOfBoundsException.class;
         try (Filled w = new Filled(); ReadBuffer in = new ReadBuffer(64)) {
@@ -170,7 +170,7 @@ class BufferMisuseTest {
 
     @ParameterizedTest
     @EnumSource(value = Type.class, names = "OBJECT", mode = Mode.EXCLUDE)
-    void shouldRefuseWrongArgumentsOfEveryReadAndStay(Type type) throws Exception {
+    void shouldRejectWrongArgumentsOfEveryReadAndKeepThePosition(Type type) throws Exception {
         Object values = AnyArray.random(type, 6, new java.util.Random(1));
         Type other = type == Type.LONG ? Type.DOUBLE : Type.LONG;
         byte[] message = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.BYTE, new byte[1])
@@ -233,7 +233,7 @@ class BufferMisuseTest {
     }
 
     @Test
-    void shouldRefuseReadingAnEmptyBuffer() throws Exception {
+    void shouldRejectReadsOfAnEmptyBuffer() throws Exception {
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             check(assertThrows(BufferReadException.class, () -> in.read(new int[1], 0, 1)), "no further section");
             check(assertThrows(BufferReadException.class, () -> in.read(new Object[1], 0, 1)), "no further section");
@@ -243,7 +243,7 @@ class BufferMisuseTest {
     }
 
     @Test
-    void shouldRefuseToLoadWhatIsLargerThanTheCapacity() throws Exception {
+    void shouldRejectALoadAboveTheCapacity() throws Exception {
         byte[] message = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.LONG, new long[4]).toByteArray();
         try (ReadBuffer in = new ReadBuffer(32)) {
             check(assertThrows(BufferReadException.class, () -> in.load(message)), 40, 32);
@@ -255,7 +255,7 @@ class BufferMisuseTest {
     // ---- Closed
 
     @Test
-    void shouldRefuseEveryUseOfAClosedBuffer() {
+    void shouldRejectEveryUseOfAClosedBuffer() {
         ObjectWriteBuffer out = new ObjectWriteBuffer(64);
         ObjectReadBuffer in = new ObjectReadBuffer(64);
         out.close();

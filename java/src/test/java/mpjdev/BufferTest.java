@@ -10,7 +10,7 @@ import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Capacity is counted in units of eight octets, its arithmetic never overflows, and memory is given back by close and by the collector. */
+/** Capacity in units of 8 octets, its arithmetic, and the release of memory by close and by the collector. */
 @Timeout(60)
 class BufferTest {
     @Test
@@ -50,9 +50,9 @@ class BufferTest {
         }
     }
 
-    /** Programs for the original give n elements of z octets 8 + n * z octets, and forget the padding. */
+    /** Programs for the original mpjdev use 8 + n * z octets for n elements of z octets, without padding. */
     @Test
-    void shouldTakeASectionWhoseCapacityLeavesOutThePadding() throws Exception {
+    void shouldAcceptASectionWhoseCapacityOmitsThePadding() throws Exception {
         for (Type type : AnyArray.TYPES) {
             for (int count : new int[] {1, 3, 5, 7, 13, 100, 101, 4097}) {
                 int capacity = Buffer.SECTION_OVERHEAD + count * AnyArray.size(type);
@@ -81,7 +81,7 @@ class BufferTest {
     }
 
     @Test
-    void shouldNameTheNumbersWhenACapacityIsOutOfRange() {
+    void shouldNameTheRangeOfAWrongCapacity() {
         for (int bad : new int[] {-1, Integer.MIN_VALUE, Buffer.MAX_CAPACITY + 1, Integer.MAX_VALUE}) {
             for (Runnable make : List.<Runnable>of(() -> new WriteBuffer(bad), () -> new ReadBuffer(bad),
                     () -> new ObjectWriteBuffer(bad), () -> new ObjectReadBuffer(bad), () -> new Buffer(bad) {})) {
@@ -92,17 +92,17 @@ class BufferTest {
     }
 
     @Test
-    void shouldGrowOnRequestAndGoBack() {
+    void shouldGrowOnRequestAndShrinkAgain() {
         try (WriteBuffer b = new WriteBuffer(16)) {
             b.write(new int[1], 0, 1);
             b.ensureCapacity(8);
             assertEquals(16, b.capacity());
-            assertEquals(0, b.sectionCount(), "the contents go even when nothing has to grow");
+            assertEquals(0, b.sectionCount(), "the contents are discarded even if the capacity suffices");
             b.ensureCapacity(100);
             assertEquals(104, b.capacity());
             b.write(new long[11], 0, 11);
             assertThrows(IllegalArgumentException.class, () -> b.ensureCapacity(-1));
-            assertEquals(1, b.sectionCount(), "a refused request changes nothing");
+            assertEquals(1, b.sectionCount(), "a rejected request changes nothing");
             b.restoreCapacity();
             assertEquals(16, b.capacity());
             assertEquals(0, b.sectionCount());
@@ -111,7 +111,7 @@ class BufferTest {
     }
 
     @Test
-    void shouldGrowAndGoBackOnTheReadingSideToo() throws Exception {
+    void shouldGrowAndShrinkABufferForReading() throws Exception {
         byte[] message;
         try (WriteBuffer b = new WriteBuffer(64)) {
             b.write(new long[6], 0, 6);
@@ -138,7 +138,7 @@ class BufferTest {
     }
 
     @Test
-    void shouldAddUpTheSectionsOfArrays() {
+    void shouldSumTheCapacitiesOfArrays() {
         assertEquals(0, Buffer.requiredCapacity());
         assertEquals(24 + 16 + 8 + 8, Buffer.requiredCapacity(new int[3], new byte[5], new String[9], new double[0]));
         assertThrows(IllegalArgumentException.class, () -> Buffer.requiredCapacity("no array"));
@@ -152,7 +152,7 @@ class BufferTest {
     }
 
     @Test
-    void shouldCloseTwiceAndThenRefuseEverything() {
+    void shouldCloseTwiceAndRejectLaterCalls() {
         WriteBuffer b = new WriteBuffer(8);
         int open = Native.openBuffers();
         b.close();
@@ -164,10 +164,10 @@ class BufferTest {
     }
 
     @Test
-    void shouldGiveMemoryBackAtClose() {
+    void shouldReleaseMemoryAtClose() {
         long before = Native.usedMemory();
         WriteBuffer b = new WriteBuffer(1 << 20);
-        assertEquals(before, Native.usedMemory(), "memory is taken at the first write");
+        assertEquals(before, Native.usedMemory(), "the first write allocates memory");
         b.write(new byte[1], 0, 1);
         assertTrue(Native.usedMemory() >= before + (1 << 20));
         b.close();
@@ -175,11 +175,11 @@ class BufferTest {
     }
 
     @Test
-    void shouldGiveBackWhatBecameUnreachable() throws Exception {
+    void shouldReleaseMemoryOfUnreachableBuffers() throws Exception {
         int open = Native.openBuffers();
         long used = Native.usedMemory();
         abandon(50);
-        Wait.untilCollected("50 abandoned buffers closed",
+        Wait.untilCollected("50 unreachable buffers are closed",
                 () -> Native.openBuffers() <= open && Native.usedMemory() <= used);
     }
 

@@ -14,10 +14,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A send captures its message; what happens to the buffer afterwards is the next message's affair. */
+/** The capture of a message by its send: later changes of the buffer belong to the next message. */
 @Timeout(60)
 class CaptureTest {
-    /** Inside a queue cell, by reference, and past everything that is kept inline. */
+    /** Sizes: inside a queue cell, by reference, and above all that is stored inline. */
     private static final int[] COUNTS = {1, 100, 5000};
 
     private static int[] values(int count, int seed) {
@@ -28,7 +28,7 @@ class CaptureTest {
         return values;
     }
 
-    /** Sends in one of the four ways; a request is kept. */
+    /** Sends in one of the four ways and keeps the request. */
     private static void send(Comm world, int way, Buffer b, List<Request> requests) {
         switch (way) {
             case 0:
@@ -48,7 +48,7 @@ class CaptureTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldSendWhatWasThereWhateverComesAfterwards(boolean split) throws Exception {
+    void shouldSendTheStateOfTheSendDespiteLaterChanges(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             if (world.id() == 0) {
                 List<Request> requests = new ArrayList<>();
@@ -94,7 +94,7 @@ class CaptureTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldContinueTheMessageWhenWrittenOnAfterASend(boolean split) throws Exception {
+    void shouldContinueTheMessageWhenWrittenAfterASend(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             List<String> shared = new ArrayList<>(List.of("shared"));
             int rounds = 20;
@@ -132,7 +132,7 @@ class CaptureTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldForgetWhatWasWrittenBeforeWhenAMessageBeginsAnew(boolean split) throws Exception {
+    void shouldDropEarlierSectionsWhenAMessageBegins(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             List<String> shared = new ArrayList<>(List.of("shared"));
             if (world.id() == 0) {
@@ -154,7 +154,7 @@ class CaptureTest {
                     Object[] got = new Object[2];
                     in.read(got, 0, 2);
                     assertSame(got[0], got[1]);
-                    assertEquals(1 + i, ((List<?>) got[0]).size(), "each message is serialised as it is then");
+                    assertEquals(1 + i, ((List<?>) got[0]).size(), "each message has the state of its send");
                     assertNotSame(last, got[0]);
                     last = got[0];
                 }
@@ -204,7 +204,7 @@ class CaptureTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldSendOnAReadBufferAsItIs(boolean split) throws Exception {
+    void shouldForwardTheMessageOfAReadBuffer(boolean split) throws Exception {
         Wait.job(split, 3, world -> {
             int next = (world.id() + 1) % 3;
             int before = (world.id() + 2) % 3;
@@ -220,7 +220,7 @@ class CaptureTest {
                         } else {
                             world.recv(in, before, 0);
                             int[] got = new int[count];
-                            // Read in part or not at all: what goes on is the message.
+                            // The whole message is sent on, however much of it was read.
                             if (world.id() == 1) {
                                 in.read(got, 0, count);
                             }
@@ -239,7 +239,7 @@ class CaptureTest {
                             assertEquals(2, in.sectionCount());
                         }
                         if (world.id() == 2) {
-                            // What was loaded goes on, too.
+                            // A loaded message is sent on too.
                             in.load(new Naive(order).section(Type.SHORT, new short[] {7}).toByteArray());
                             world.send(in, 1, 2);
                         } else if (world.id() == 1) {
@@ -274,7 +274,7 @@ class CaptureTest {
                         assertArrayEquals(values(count, 5), got);
                         in.read(got, 0, count);
                         assertArrayEquals(values(count, 6), got);
-                        // The sender's own buffer was not touched by what the receiver has added.
+                        // The additions of the receiver have not changed the buffer of the sender.
                         assertEquals(16 + 8 + (4 * count + 7) / 8 * 8, out.toByteArray().length);
                     }
                 } else {
@@ -282,7 +282,7 @@ class CaptureTest {
                         both.write(new Object[] {"gone"}, 0, 1);
                         world.recv(both, other, 0);
                         both.write(values(count, 6), 0, count);
-                        // Its own byte order goes on.
+                        // The byte order of the message stays.
                         assertEquals(foreign == ByteOrder.BIG_ENDIAN ? 0 : 1, both.toByteArray()[0]);
                         world.send(both, other, 0);
                         both.clear();
@@ -295,7 +295,7 @@ class CaptureTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldNotAddObjectsToThoseOfAReceivedMessage(boolean split) throws Exception {
+    void shouldRejectObjectsForAReceivedMessageWithObjects(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             int other = 1 - world.id();
             try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {

@@ -11,15 +11,18 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
-/** Every wrong use of a communicator, and every message that cannot be received, is a named exception and harms nothing. */
+/**
+ * Wrong uses of communicators and messages that cannot be received: each is a specific exception and harms
+ * nothing.
+ */
 @Timeout(60)
 class CommMisuseTest {
     private static final int[] NO_INTS = {};
 
-    // ---- In use by a pending receive
+    // ---- Buffers of a pending receive
 
     @Test
-    void shouldRefuseEveryUseOfABufferThatAReceiveIsPendingFor() {
+    void shouldRejectEveryUseOfABufferWithAPendingReceive() {
         Comm.runThreads(2, world -> {
             if (world.id() == 1) {
                 world.recv(new ReadBuffer(0), 0, 9);
@@ -56,7 +59,7 @@ class CommMisuseTest {
             try (WriteBuffer go = new WriteBuffer(0)) {
                 world.send(go, 1, 9);
             }
-            // The refused calls have harmed neither receive.
+            // The rejected calls have harmed neither receive.
             assertEquals(1, first.iwait().count());
             assertEquals(Type.INT, second.iwait().type());
             int[] dest = new int[1];
@@ -72,7 +75,7 @@ class CommMisuseTest {
     }
 
     @Test
-    void shouldDropTheMessageWhenABufferIsClosedUnderAPendingReceive() {
+    void shouldDropTheMessageOfAReceiveWhoseBufferIsClosed() {
         Comm.runThreads(2, world -> {
             try (WriteBuffer out = new WriteBuffer(1 << 16); ReadBuffer next = new ReadBuffer(1 << 16)) {
                 out.write(new byte[60_000], 0, 60_000);
@@ -103,7 +106,7 @@ class CommMisuseTest {
     // ---- Ranks, tags, communicators
 
     @Test
-    void shouldRefuseWrongRanksAndTagsAndLeaveTheBufferAlone() throws Exception {
+    void shouldRejectWrongRanksAndTagsAndKeepTheBuffer() throws Exception {
         Comm.runThreads(2, world -> {
             try (Filled w = new Filled(); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
                 in.load(w.before);
@@ -120,7 +123,7 @@ class CommMisuseTest {
                     for (Executable call : new Executable[] {() -> world.recv(in, rank, 0),
                         () -> world.irecv(in, rank, 0), () -> world.probe(rank, 0), () -> world.iprobe(rank, 0)}) {
                         w.refuses(BadArgumentException.class, call, "rank " + rank, "0 to 1");
-                        assertSame(Type.OBJECT, in.nextType(), "a refused receive has emptied its buffer");
+                        assertSame(Type.OBJECT, in.nextType(), "a rejected receive has emptied its buffer");
                     }
                 }
                 for (int tag : new int[] {-1, -2, Integer.MIN_VALUE}) {
@@ -135,13 +138,13 @@ class CommMisuseTest {
                     for (Executable call : new Executable[] {() -> world.recv(in, 0, tag),
                         () -> world.irecv(in, 0, tag), () -> world.probe(0, tag), () -> world.iprobe(0, tag)}) {
                         w.refuses(BadArgumentException.class, call, "tag " + tag, "2147483647");
-                        assertSame(Type.OBJECT, in.nextType(), "a refused receive has emptied its buffer");
+                        assertSame(Type.OBJECT, in.nextType(), "a rejected receive has emptied its buffer");
                     }
                 }
                 Object[] objects = new Object[1];
                 in.read(objects, 0, 1);
                 assertEquals("x", objects[0]);
-                // Nothing of all this was sent.
+                // None of these calls has sent anything.
                 world.barrier();
                 assertSame(null, world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
                 world.barrier();
@@ -160,7 +163,7 @@ class CommMisuseTest {
     }
 
     @Test
-    void shouldRefuseNullBuffersAndLists() {
+    void shouldRejectNullBuffersAndLists() {
         Comm.runThreads(1, world -> {
             for (Executable call : new Executable[] {() -> world.send(null, 0, 0), () -> world.ssend(null, 0, 0),
                 () -> world.isend(null, 0, 0), () -> world.issend(null, 0, 0), () -> world.recv(null, 0, 0),
@@ -168,13 +171,13 @@ class CommMisuseTest {
                 () -> Request.iwaitany(null), () -> Request.iwaitall(null), () -> Request.itestany(null)}) {
                 assertSame(NullPointerException.class, assertThrows(Throwable.class, call).getClass());
             }
-            // Nothing was posted or sent by any of them.
+            // None of these calls has posted or sent anything.
             assertSame(null, world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
         });
     }
 
     @Test
-    void shouldRefuseAFreedCommunicator() {
+    void shouldRejectAFreedCommunicator() {
         Comm.runThreads(1, world -> {
             Comm dup = world.dup();
             dup.free();
@@ -194,7 +197,7 @@ class CommMisuseTest {
     }
 
     @Test
-    void shouldSayWhatToDoToAThreadWithoutARank() {
+    void shouldGiveAThreadWithoutARankARemedy() {
         try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
             for (Executable call : new Executable[] {Comm.WORLD::size, Comm.WORLD::id, Comm.WORLD::dup,
                 Comm.WORLD::barrier, () -> Comm.WORLD.create(new int[0]), () -> Comm.WORLD.split(0, 0),
@@ -210,7 +213,7 @@ class CommMisuseTest {
     }
 
     @Test
-    void shouldRefuseToSendABufferThatHasNoMessage() {
+    void shouldRejectASendOfABufferWithoutAMessage() {
         Comm.runThreads(1, world -> {
             try (ReadBuffer empty = new ReadBuffer(8)) {
                 check(assertThrows(IllegalStateException.class, () -> world.send(empty, 0, 0)), "empty");
@@ -222,7 +225,7 @@ class CommMisuseTest {
     // ---- Messages that cannot be received
 
     @Test
-    void shouldDeliverAMessageWithADamagedSectionAndRefuseToReadIt() throws Exception {
+    void shouldDeliverAMessageWithADamagedSectionAndRejectItsRead() throws Exception {
         byte[] good = new Naive(java.nio.ByteOrder.nativeOrder()).section(Type.INT, new int[] {1, 2})
                 .section(Type.SHORT, new short[] {3}).toByteArray();
         byte[] first = good.clone();
@@ -255,7 +258,7 @@ class CommMisuseTest {
     }
 
     @Test
-    void shouldDropAMessageThatIsLargerThanTheBufferAndNothingElse() throws Exception {
+    void shouldDropAMessageLargerThanTheBufferAndNoOther() throws Exception {
         for (boolean split : new boolean[] {false, true}) {
             for (int count : new int[] {3, 2000}) {
                 truncate(split, count);
@@ -298,10 +301,10 @@ class CommMisuseTest {
                         assertEquals(0, into.sectionCount(), "the buffer is empty");
                         assertEquals(way == 0 ? capacity - 8 : 0, into.capacity());
                         if (request != null) {
-                            assertThrows(TruncationException.class, request::iwait, "it says the same again");
+                            assertThrows(TruncationException.class, request::iwait, "a repeated wait throws the same");
                         }
                     }
-                    // The message behind them is whole.
+                    // The message after them is intact.
                     Status status = world.recv(in, 0, 7);
                     assertEquals(Type.INT, status.type());
                     int[] dest = new int[1];
@@ -312,9 +315,9 @@ class CommMisuseTest {
         });
     }
 
-    /** More ranks than there are: no list of its length is needed to say so. */
+    /** The list is longer than the number of ranks. The check allocates no list of that length. */
     @Test
-    void shouldRefuseAListOfMillionsOfRanks() throws Exception {
+    void shouldRejectAListOfMillionsOfRanks() throws Exception {
         Comm.runThreads(2, world -> {
             int[] ranks = new int[20_000_000];
             assertThrows(BadArgumentException.class, () -> world.create(ranks));

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Ranks that are threads exchange messages, and what goes wrong is an exception with the numbers. */
+/** Communication of ranks that are threads, and its errors. */
 @Timeout(60)
 class CommTest {
     @Test
@@ -47,10 +47,10 @@ class CommTest {
         });
     }
 
-    /** The capacities of programs for the original: 8 + n octets, by construction or by growth, on both sides. */
+    /** Capacities of programs for the original: 8 + n octets, by construction or by growth, on both sides. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldSendSectionsWhoseCapacityLeavesOutThePadding(boolean split) throws Exception {
+    void shouldSendSectionsWhoseCapacityOmitsThePadding(boolean split) throws Exception {
         for (int n : new int[] {1, 5, 100, 101, 1001}) {
             Wait.job(split, 2, world -> {
                 int other = 1 - world.id();
@@ -65,7 +65,8 @@ class CommTest {
                     in.read(octets, 0, n);
                     grown.ensureCapacity(8 + n);
                     out.clear();
-                    // One message where both payloads are less than the rounded capacity, else two.
+                    // One physical message if both payloads are less than the rounded capacity, otherwise
+                    // two.
                     out.write(new Object[] {"x".repeat(n)}, 0, 1);
                     Request sent = world.isend(out, other, 2);
                     world.recv(grown, other, 2);
@@ -78,7 +79,7 @@ class CommTest {
     }
 
     @Test
-    void shouldThrowWhatARankThrewAndFailTheOthers() {
+    void shouldThrowTheExceptionOfARankAndFailTheOthers() {
         IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> Comm.runThreads(3, world -> {
             if (world.id() == 1) {
                 throw new IllegalArgumentException("mine");
@@ -95,7 +96,7 @@ class CommTest {
     }
 
     @Test
-    void shouldMakeCommunicatorsOfSomeRanks() {
+    void shouldMakeCommunicatorsOfSelectedRanks() {
         Comm.runThreads(4, world -> {
             Comm dup = world.dup();
             assertEquals(world.id(), dup.id());
@@ -140,7 +141,7 @@ class CommTest {
                         Status status = comms[i].recv(in, Comm.ANY_SOURCE, Comm.ANY_TAG);
                         in.read(got, 0, 1);
                         assertEquals(i, got[0]);
-                        assertEquals(i == 2 ? 1 : 0, status.source, "numbered in the communicator");
+                        assertEquals(i == 2 ? 1 : 0, status.source, "ranks are numbered in the communicator");
                     }
                 }
             }
@@ -151,7 +152,7 @@ class CommTest {
     }
 
     @Test
-    void shouldOrderASplitByKeyAndThenByRank() {
+    void shouldOrderASplitByKeyThenByRank() {
         Comm.runThreads(6, world -> {
             int id = world.id();
             Comm same = world.split(7, 0);
@@ -162,7 +163,7 @@ class CommTest {
             assertEquals(id == 2, part == null);
             if (part != null) {
                 assertEquals(id % 2 == 0 ? 2 : 3, part.size());
-                // Even: 4 and then 0. Odd: 3, 5 and then 1.
+                // The even ranks are ordered 4, 0 and the odd ones 3, 5, 1.
                 int[] places = {1, 2, -1, 0, 0, 1};
                 assertEquals(places[id], part.id());
                 part.barrier();
@@ -171,7 +172,7 @@ class CommTest {
     }
 
     @Test
-    void shouldRefuseListsOfRanksThatCannotBeInAllRanks() {
+    void shouldRejectInvalidListsOfRanksInAllRanks() {
         int[][] bad = {{0, 0}, {2}, {-1}, {0, 1, 2}, {Integer.MAX_VALUE}};
         Comm.runThreads(2, world -> {
             for (int[] ids : bad) {
@@ -180,7 +181,7 @@ class CommTest {
             BadArgumentException e = assertThrows(BadArgumentException.class,
                     () -> world.create(new int[] {world.id()}), "the lists differ");
             assertNotNull(e.getMessage());
-            // Nothing is broken by it.
+            // The communicator still works.
             assertEquals(world.id() == 0, world.create(new int[] {0}) != null);
             assertNull(world.create(new int[0]));
             world.barrier();
@@ -188,7 +189,7 @@ class CommTest {
     }
 
     @Test
-    void shouldLetNoRankPassABarrierBeforeAllAreThere() {
+    void shouldHoldABarrierUntilAllRanksEnter() {
         int ranks = 5;
         java.util.concurrent.atomic.AtomicInteger entered = new java.util.concurrent.atomic.AtomicInteger();
         Comm.runThreads(ranks, world -> {
@@ -242,11 +243,11 @@ class CommTest {
             world.send(new WriteBuffer(0), 1, 9);
             Status second = world.probe(Comm.ANY_SOURCE, 2);
             assertEquals(2, second.tag);
-            // Messages of one source keep their order, so the first one is there as well.
+            // Messages of one source keep their order, so the first one has arrived too.
             Status first = world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG);
             assertEquals(4, first.tag);
             assertEquals(1, first.source);
-            assertEquals(8 + 400 + 8, first.size(), "what stays of a split message is its primary payload");
+            assertEquals(8 + 400 + 8, first.size(), "the size of a split message is its primary payload");
             assertEquals(first.size(), world.probe(1, 4).size());
             try (ObjectReadBuffer in = new ObjectReadBuffer(first.size())) {
                 assertEquals(4, world.recv(in, 1, Comm.ANY_TAG).tag);
@@ -259,7 +260,7 @@ class CommTest {
     // ---- Interrupts
 
     @Test
-    void shouldWithdrawABlockingReceiveWhenInterrupted() throws Exception {
+    void shouldCancelABlockingReceiveWhenInterrupted() throws Exception {
         Comm.runThreads(2, world -> {
             if (world.id() == 0) {
                 world.barrier();
@@ -274,13 +275,13 @@ class CommTest {
                 for (Executable call : new Executable[] {() -> world.recv(in, 0, 0), () -> world.probe(0, 0),
                     () -> world.recv(in, Comm.ANY_SOURCE, Comm.ANY_TAG)}) {
                     assertThrows(InterruptedOperationException.class, call);
-                    assertTrue(Thread.currentThread().isInterrupted(), "the flag stays");
+                    assertTrue(Thread.currentThread().isInterrupted(), "the flag stays set");
                 }
-                assertNull(world.iprobe(0, 0), "looking does not block");
+                assertNull(world.iprobe(0, 0), "a probe does not block");
                 assertTrue(Thread.interrupted());
                 assertEquals(16, in.capacity(), "its buffer is free");
                 world.barrier();
-                // The message goes to the next receive.
+                // The next receive gets the message.
                 world.recv(other, 0, 0);
                 assertEquals(1, other.nextCount());
             }
@@ -308,7 +309,7 @@ class CommTest {
                     int[] got = new int[1];
                     in.read(got, 0, 1);
                     assertEquals(4, got[0]);
-                    // It had left, so it arrives.
+                    // The message had left, so it arrives.
                     world.recv(in, 0, 0);
                     in.read(got, 0, 1);
                     assertEquals(3, got[0]);
@@ -319,11 +320,11 @@ class CommTest {
     }
 
     @Test
-    void shouldBeInterruptedInTheMiddleOfAWait() throws Exception {
+    void shouldEndAWaitThatIsInterruptedAfterItBegan() throws Exception {
         Comm.runThreads(2, world -> {
             if (world.id() == 0) {
                 world.recv(new ReadBuffer(0), 1, 9);
-                // The send that gave up waiting had left.
+                // The message of the interrupted send had left.
                 world.recv(new ReadBuffer(0), 1, 5);
                 return;
             }
@@ -346,7 +347,7 @@ class CommTest {
 
     @Test
     void shouldBeRankZeroOfOneAfterInit() throws Exception {
-        assertEquals(Comm.MODEL_MULTIPROCESS, Comm.getModel(), "before init, too");
+        assertEquals(Comm.MODEL_MULTIPROCESS, Comm.getModel(), "before init too");
         String[] arguments = {"a", "b"};
         for (int again = 0; again < 2; again++) {
             String[] rest = Comm.init(arguments);
@@ -363,7 +364,7 @@ class CommTest {
                     assertEquals(1, Comm.WORLD.recv(in, Comm.ANY_SOURCE, Comm.ANY_TAG).tag);
                     Comm.WORLD.barrier();
                 }
-                // A job of threads never replaces it.
+                // A job of threads never replaces the world of the process.
                 Comm.runThreads(2, world -> {
                     assertEquals(2, world.size());
                     assertEquals(1, Comm.WORLD.size());
@@ -379,7 +380,7 @@ class CommTest {
     }
 
     @Test
-    void shouldRefuseCommunicationAfterFinish() {
+    void shouldRejectCommunicationAfterFinish() {
         Comm.init(new String[0]);
         Comm dup;
         Request pending;
@@ -404,7 +405,7 @@ class CommTest {
     }
 
     @Test
-    void shouldFinishARankThatIsAThreadAndLeaveTheOthersAlone() {
+    void shouldFinishOneThreadRankAndKeepTheOthers() {
         Comm.runThreads(3, world -> {
             Comm rest = world.split(world.id() == 1 ? -1 : 0, 0);
             if (world.id() == 1) {
@@ -416,7 +417,7 @@ class CommTest {
             }
             try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
                 assertEquals(1, assertThrows(PeerFailedException.class, () -> world.recv(in, 1, 0)).rank());
-                Wait.until("rank 1 is known to have finished", () -> {
+                Wait.until("rank 0 has noticed that rank 1 has finished", () -> {
                     try {
                         world.send(out, 1, 0);
                         return false;
@@ -435,7 +436,7 @@ class CommTest {
     }
 
     @Test
-    void shouldSayWhatWasNotDelivered() {
+    void shouldNameUndeliveredMessages() {
         UndeliveredException e = assertThrows(UndeliveredException.class, () -> Comm.runThreads(1, world -> {
             try (WriteBuffer out = new WriteBuffer(8)) {
                 world.issend(out, 0, 33);
@@ -447,7 +448,7 @@ class CommTest {
     }
 
     @Test
-    void shouldChangeNothingWhenInitIsGivenNothing() {
+    void shouldRejectNullArgumentsOfInitAndAcceptEmptyOnes() {
         assertThrows(NullPointerException.class, () -> Comm.init(null));
         assertThrows(IllegalStateException.class, Comm.WORLD::size);
         Comm.init(new String[0]);
@@ -456,9 +457,9 @@ class CommTest {
         assertTrue(e.getMessage().contains("finish"), e.getMessage());
     }
 
-    /** A receive that is refused has not begun. */
+    /** A rejected receive leaves its buffer unchanged. */
     @Test
-    void shouldKeepTheMessageOfABufferWhenAReceiveIsRefusedAfterFinish() throws Exception {
+    void shouldKeepTheMessageOfABufferWhenAReceiveAfterFinishIsRejected() throws Exception {
         Comm.init(new String[0]);
         Comm dup = Comm.WORLD.dup();
         Comm.finish();

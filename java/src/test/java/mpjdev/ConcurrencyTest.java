@@ -17,14 +17,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Other threads may do what they like at any time: change arrays, use the same buffer, close it, interrupt, collect
- * garbage. The result is one of those that can be, or an exception with a name; never a crash, never a stray value.
+ * Races with other threads that change arrays, use the same buffer, close it, interrupt or collect garbage.
+ * The result is a possible one or a specific exception, never a crash and never an impossible value.
  */
 @Timeout(90)
 class ConcurrencyTest {
     private static final long SHORT_NANOS = TimeUnit.MILLISECONDS.toNanos(700);
 
-    /** A thread that repeats something until it is closed; whatever it throws comes out then. */
+    /** A thread that repeats an action until it is closed. The close throws what the action threw. */
     private static final class Repeating implements AutoCloseable {
         private final AtomicBoolean over = new AtomicBoolean();
         private final AtomicReference<Throwable> thrown = new AtomicReference<>();
@@ -56,7 +56,7 @@ class ConcurrencyTest {
         }
     }
 
-    /** Something to be repeated; it is told how often it was. */
+    /** The repeated action; its argument is the number of repetitions so far. */
     private interface Step {
         void run(int i) throws Exception;
     }
@@ -69,7 +69,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldWriteEitherValueOfAnArrayThatChanges() throws Exception {
+    void shouldWriteOldOrNewValuesOfAChangingArray() throws Exception {
         int[] source = new int[20_000];
         int[] every = new int[source.length];
         for (int i = 0; i < every.length; i++) {
@@ -90,7 +90,7 @@ class ConcurrencyTest {
                 in.load(out.toByteArray());
                 in.read(dest, 0, dest.length);
                 for (int value : dest) {
-                    assertTrue(value == 0 || value == 0x11111111, "a value that never was: " + value);
+                    assertTrue(value == 0 || value == 0x11111111, "a value that the array never held: " + value);
                 }
             });
             assertTrue(changing.thread.isAlive());
@@ -98,7 +98,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldNeverLeaveTheArrayWhenIndicesChange() throws Exception {
+    void shouldStayInsideTheArrayWhenIndicesChange() throws Exception {
         int length = 1000;
         int count = 9000;
         long[] source = new long[length];
@@ -142,7 +142,7 @@ class ConcurrencyTest {
                     assertTrue(e.getMessage().contains("outside an array of length 1000"), e.getMessage());
                     assertEquals(i % 2 == 0 ? 0 : 1, i % 2 == 0 ? out.sectionCount() : in.sectionCount());
                 } catch (IllegalStateException e) {
-                    // The bad index that was seen is gone, so it cannot be named.
+                    // Another thread has replaced the bad index, so the text cannot name it.
                     refused.incrementAndGet();
                     assertTrue(e.getMessage().contains("another thread changes it"), e.getMessage());
                 }
@@ -156,7 +156,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldNeverLeaveTheArrayWhenExtentsAndStridesChange() throws Exception {
+    void shouldStayInsideTheArrayWhenExtentsAndStridesChange() throws Exception {
         byte[] source = new byte[64];
         java.util.Arrays.fill(source, (byte) 7);
         byte[] dest = new byte[64];
@@ -187,7 +187,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldNoticeOrBearTwoThreadsOnOneBuffer() throws Exception {
+    void shouldDetectOrTolerateTwoThreadsOnOneBuffer() throws Exception {
         int[] values = new int[500];
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(1 << 16);
                 ObjectReadBuffer in = new ObjectReadBuffer(1 << 16)) {
@@ -238,7 +238,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldBearThatABufferIsClosedUnderACall() throws Exception {
+    void shouldSurviveACloseDuringACall() throws Exception {
         int open = Native.openBuffers();
         long used = Native.usedMemory();
         int[] large = new int[50_000];
@@ -274,7 +274,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldBearThatABufferIsClosedUnderCommunication() throws Exception {
+    void shouldSurviveACloseDuringCommunication() throws Exception {
         int requests = Native.openRequests();
         for (int round = 0; round < 20; round++) {
             boolean split = round % 2 == 0;
@@ -313,7 +313,7 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldPackUnderConstantCollection() throws Exception {
+    void shouldWriteUnderConstantCollection() throws Exception {
         AtomicLong garbage = new AtomicLong();
         try (Repeating collecting = new Repeating(i -> System.gc());
                 Repeating allocating = new Repeating(i -> garbage.addAndGet(new byte[100_000 + i % 1000].length));
@@ -350,13 +350,13 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldCollectNothingThatACallStillUses() throws Exception {
-        // Nothing but the call itself refers to these buffers and communicators.
+    void shouldKeepObjectsThatACallStillUses() throws Exception {
+        // Only the call itself refers to these buffers and communicators.
         try (Repeating collecting = new Repeating(i -> System.gc())) {
             Comm.runThreads(2, world -> {
                 int other = 1 - world.id();
                 for (int i = 0; i < 30; i++) {
-                    // A communicator that is forgotten at once; its messages still arrive.
+                    // The communicator is unreachable at once. Its messages still arrive.
                     world.split(0, world.id()).isend(filled(i), world.id(), 5);
                     Request send = world.isend(filled(i), other, 6);
                     assertEquals(1, world.recv(new ReadBuffer(1 << 16), other, 6).count());
@@ -374,11 +374,11 @@ class ConcurrencyTest {
     }
 
     @Test
-    void shouldLoseNothingToInterruptsAtRandom() throws Exception {
+    void shouldLoseNoMessageToRandomInterrupts() throws Exception {
         Random random = new Random(3);
         for (boolean split : new boolean[] {false, true}) {
             AtomicInteger interrupts = new AtomicInteger();
-            // An interrupt is noticed only by a thread that has to sleep, so it may take several jobs to hit one.
+            // Only a thread that parks notices an interrupt, so it may take several jobs to hit one.
             Wait.until("a wait was interrupted", () -> {
                 Thread[] ranks = new Thread[2];
                 try (Repeating interrupting = new Repeating(i -> {
@@ -398,7 +398,7 @@ class ConcurrencyTest {
                             synchronized (ranks) {
                                 ranks[world.id()] = null;
                             }
-                            // The end of a rank waits as well; what came last is not meant for it.
+                            // The end of a rank waits too. The last interrupt is not meant for it.
                             Thread.interrupted();
                         }
                     });
@@ -445,7 +445,7 @@ class ConcurrencyTest {
                 call.call();
                 return;
             } catch (InterruptedOperationException e) {
-                assertTrue(Thread.interrupted(), "the flag is kept");
+                assertTrue(Thread.interrupted(), "the flag stays set");
                 interrupts.incrementAndGet();
             }
         }
@@ -469,7 +469,7 @@ class ConcurrencyTest {
                                 out.clear();
                                 out.write(new int[] {number * messages + i}, 0, 1);
                                 out.write(new Object[] {"text of some length " + number + "." + i}, 0, 1);
-                                // Half of it goes to whoever takes it.
+                                // Half of the messages go to any receiver.
                                 Request send = world.isend(out, 1 - world.id(), number % 2 == 0 ? 100 : number);
                                 world.recv(in, Comm.ANY_SOURCE, number % 2 == 0 ? 100 : number);
                                 int[] got = new int[1];

@@ -10,7 +10,9 @@ import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What native code throws does not depend on the context class loader of the thread: containers set strange ones. */
+/**
+ * Exceptions of native code under context class loaders as containers set them. The loaders have no effect.
+ */
 @Timeout(120)
 class ContextLoaderTest {
     /** Overflows a buffer under several loaders, and with little stack left. */
@@ -31,7 +33,7 @@ class ContextLoaderTest {
                     throw new AssertionError(e);
                 }
             }).toArray(URL[]::new);
-            // Has classes of our names that are not ours.
+            // This loader has other classes with the names of ours.
             ClassLoader apart = new URLClassLoader(path, ClassLoader.getPlatformClassLoader());
             for (ClassLoader loader : new ClassLoader[] {stopped, apart, null}) {
                 Thread.currentThread().setContextClassLoader(loader);
@@ -51,7 +53,7 @@ class ContextLoaderTest {
             }
         }
 
-        /** Goes down as far as the stack reaches, failing natively on each level. */
+        /** Recurses to the end of the stack with a native failure on each level. */
         private static boolean deep(int level) {
             try {
                 if (level > 500 && level % 50 == 0) {

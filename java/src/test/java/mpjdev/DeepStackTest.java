@@ -8,12 +8,14 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Blocking calls where the stack is nearly used up: an upcall of the wait throws, which ends the wait and loses nothing. */
+/**
+ * Blocking calls near the end of the stack: an upcall throws, and that ends the wait and loses no message.
+ */
 @Timeout(120)
 class DeepStackTest {
     private static final int STACK = 512 << 10;
 
-    /** Calls something at every depth, from the deepest one up, until it returns true. */
+    /** Runs an action at every depth, from the deepest one up, until it returns true. */
     private static final class Descent {
         private final java.util.function.BooleanSupplier call;
         private boolean done;
@@ -41,13 +43,13 @@ class DeepStackTest {
             }
         }
 
-        /** Runs it on a stack of its own. */
+        /** Runs a task on a new stack. */
         Thread start(AtomicReference<Throwable> failure) {
             Thread thread = new Thread(null, () -> {
                 try {
                     down();
                 } catch (StackOverflowError e) {
-                    // From the descent itself, which goes as deep as it can.
+                    // The descent itself throws it, at the end of the stack.
                 } catch (Throwable e) {
                     failure.set(e);
                 }
@@ -63,7 +65,7 @@ class DeepStackTest {
     }
 
     @Test
-    void shouldEndAWaitWhoseUpcallOverflowsTheStackAndTakeNoMessage() throws Exception {
+    void shouldEndAWaitWithoutAMessageWhenItsUpcallOverflowsTheStack() throws Exception {
         Comm.runThreads(2, world -> {
             try (WriteBuffer out = new WriteBuffer(16); ReadBuffer in = new ReadBuffer(16)) {
                 if (world.id() == 1) {
@@ -76,7 +78,7 @@ class DeepStackTest {
                 Descent descent = new Descent(() -> {
                     try {
                         world.recv(in, 1, 1);
-                        throw new AssertionError("nobody has sent anything");
+                        throw new AssertionError("no rank has sent a message");
                     } catch (InterruptedOperationException e) {
                         return true;
                     }
@@ -87,18 +89,18 @@ class DeepStackTest {
                     return !thread.isAlive();
                 });
                 assertNull(failure.get());
-                assertTrue(descent.done, "the last receive had stack enough, and was interrupted");
-                assertTrue(descent.overflows > 0, "none was where the stack ends");
-                // What was given up has been withdrawn: the only message is for this receive.
+                assertTrue(descent.done, "the last receive had enough stack and was interrupted");
+                assertTrue(descent.overflows > 0, "no receive was at the end of the stack");
+                // The failed receives were cancelled, so this receive gets the only message.
                 world.send(out, 1, 2);
                 assertEquals(1, world.recv(in, 1, 1).count());
             }
         });
     }
 
-    /** Every receive begins where the stack ends, and is tried again further up until its message is there. */
+    /** Every receive begins at the end of the stack and repeats further up until its message arrives. */
     @Test
-    void shouldLoseNoMessageToReceivesThatOverflowTheStack() throws Exception {
+    void shouldLoseNoMessageInReceivesThatOverflowTheStack() throws Exception {
         int messages = 20;
         AtomicReference<Thread> receiver = new AtomicReference<>();
         Comm.runThreads(2, world -> {
@@ -109,7 +111,7 @@ class DeepStackTest {
                     try (ReadBuffer in = new ReadBuffer(16)) {
                         if (world.id() == 1) {
                             world.recv(in, 0, 2);
-                            // Some time of the wait has passed: it has asked whether it was interrupted.
+                            // The wait has run for some time and has checked for an interrupt.
                             int[] seen = new int[1];
                             Wait.until("the receive waits", () -> isReceiving(receiver.get()) && ++seen[0] > 3);
                             world.ssend(out, 0, 1);
@@ -117,7 +119,8 @@ class DeepStackTest {
                         }
                         AtomicReference<Throwable> failure = new AtomicReference<>();
                         Descent descent = new Descent(() -> {
-                            // The stack may also end behind the native call: then the message is in its buffer.
+                            // The stack may also end after the native call. The message is in its buffer
+                            // then.
                             if (!in.hasContent()) {
                                 world.recv(in, 1, 1);
                             }

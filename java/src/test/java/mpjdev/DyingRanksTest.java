@@ -10,13 +10,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
-/** What ranks learn of one that is killed, and what the launcher says of it. */
+/** A killed rank: the errors of the other ranks and the report of the launcher. */
 @Timeout(180)
 class DyingRanksTest {
-    /** Rank 0 kills rank 1 when all others wait for it, each in another operation. */
+    /** Rank 0 kills rank 1 while the other ranks wait for it, each in another operation. */
     static final class Waiting {
         private static final int VICTIM = 1;
-        /** More than may be under way before it is matched. */
+        /** More octets than the credit of unmatched messages. */
         private static final int LARGE = 17 << 20;
         private static final int WAITS = 1;
         private static final int TOLD = 2;
@@ -53,7 +53,7 @@ class DyingRanksTest {
             System.out.println("done");
         }
 
-        /** What a rank waits in: nothing but rank 1 could end it. */
+        /** The operation that a rank waits in. Only rank 1 could complete it. */
         private static Executable waits(Comm world, Comm pair) {
             ReadBuffer in = new ReadBuffer(64);
             WriteBuffer out = new WriteBuffer(LARGE);
@@ -69,7 +69,7 @@ class DyingRanksTest {
                     return () -> world.ssend(out, VICTIM, 0);
                 case 5:
                     return () -> {
-                        // Some may leave, the last is past what may be under way.
+                        // Some messages may leave; the last one exceeds the credit.
                         for (int i = 0; i < 9; i++) {
                             world.send(out, VICTIM, 0);
                         }
@@ -86,12 +86,12 @@ class DyingRanksTest {
             for (int rank = 2; rank < world.size(); rank++) {
                 receive(world, in, rank, WAITS);
             }
-            // Killed before or after it waits: both must do.
+            // Rank 1 may be killed before or after this rank waits.
             assertTrue(ProcessHandle.of(victim).orElseThrow().destroyForcibly());
             long killed = System.currentTimeMillis();
             for (int rank = 2; rank < world.size(); rank++) {
                 long took = receive(world, in, rank, TOLD) - killed;
-                assertTrue(took < 20_000, "rank " + rank + " was told after " + took + " ms");
+                assertTrue(took < 20_000, "rank " + rank + " noticed it after " + took + " ms");
             }
         }
 
@@ -104,7 +104,7 @@ class DyingRanksTest {
     }
 
     @Test
-    void shouldTellWhoeverWaitsForARankThatIsKilled() throws Exception {
+    void shouldFailEveryOperationThatWaitsForAKilledRank() throws Exception {
         Job job = new Mpjrun(8).with("--keep-going").run(Waiting.class);
         assertEquals(137, job.status, job::toString);
         assertEquals(List.of("done", "done", "done", "done", "done", "done", "done"), job.lines(), job.err);
@@ -112,7 +112,7 @@ class DyingRanksTest {
                 + "\\d+\\.\\d s after the start, without Comm.finish\n"), job.err);
     }
 
-    /** Rank 0 sends what rank 1 does not receive. */
+    /** Rank 0 sends messages that rank 1 does not receive. */
     static final class Undelivered {
         private Undelivered() {}
 
@@ -137,7 +137,7 @@ class DyingRanksTest {
     }
 
     @Test
-    void shouldSayAtFinishWhichMessagesWereNotDelivered() throws Exception {
+    void shouldNameUndeliveredMessagesAtFinish() throws Exception {
         Job job = new Mpjrun(2).run(Undelivered.class);
         assertEquals(0, job.status, job::toString);
         assertEquals("2 messages were not delivered, the first to rank 1 with tag 7, 40 octets\n", job.out);

@@ -9,10 +9,10 @@ import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** The elements of an object array that a call is about: exactly those, or an exception with the numbers. */
+/** Selection of the elements of an object array, and the errors of wrong indices. */
 class ElementsTest {
     @Test
-    void shouldTakeRangesUpToTheEndAndNoneBeyond() {
+    void shouldAcceptRangesUpToTheEndAndRejectRangesBeyond() {
         for (int[] good : new int[][] {{0, 0}, {0, 10}, {10, 0}, {9, 1}, {3, 4}}) {
             Elements.checkRange("source", good[0], good[1], 10);
         }
@@ -28,7 +28,7 @@ class ElementsTest {
     }
 
     @Test
-    void shouldCheckTheIndicesThatAreUsedAndKeepACopyOfThem() {
+    void shouldCheckUsedIndicesAndCopyThem() {
         int[] indexes = {-5, 2, 0, 2, 99};
         int[] chosen = Elements.indices(3, 3, 1, indexes);
         indexes[1] = 77;
@@ -44,7 +44,7 @@ class ElementsTest {
     }
 
     @Test
-    void shouldCountPatchesAsTheyAreDescribed() {
+    void shouldListTheElementsOfPatches() {
         Random random = new Random(17);
         int inside = 0;
         for (int round = 0; round < 2000; round++) {
@@ -53,7 +53,7 @@ class ElementsTest {
             int off = random.nextInt(60);
             int[] extents = random.ints(rank, 0, 5).toArray();
             int[] strides = random.ints(rank, -9, 10).toArray();
-            // The strides come first here, and something stands around both.
+            // The strides precede the extents, and other numbers surround both.
             int[] indexes = random.ints(2 * rank + 3L, -100, 100).toArray();
             System.arraycopy(strides, 0, indexes, 1, rank);
             System.arraycopy(extents, 0, indexes, rank + 2, rank);

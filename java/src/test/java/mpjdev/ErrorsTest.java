@@ -10,15 +10,15 @@ import java.util.function.Function;
 import mpjdev.core.NativeFailure;
 import org.junit.jupiter.api.Test;
 
-/** Every failure of the engine is exactly one exception of each part of the API, with its text and its rank. */
+/** Conversion of native failures: each is one exception of each part of the API, with its text and rank. */
 class ErrorsTest {
     private static final String TEXT = "24 octets needed, 23 available";
     private static final int RANK = 3;
 
-    /** Stands for a failure that this part of the API cannot have. */
+    /** Marks a failure that this part of the API cannot have. */
     private static final Class<?> NEVER = IllegalStateException.class;
 
-    /** By name of the failure: what writing, reading and communication throw. */
+    /** The exceptions of writes, reads and communication by the name of the failure. */
     private static final Map<String, Class<?>[]> EXPECTED = Map.ofEntries(
             row("OVERFLOW", BufferOverflowException.class, NEVER, NEVER),
             row("END_OF_SECTIONS", NEVER, BufferReadException.class, NEVER),
@@ -39,7 +39,7 @@ class ErrorsTest {
         return Map.entry(name, writeReadComm);
     }
 
-    /** The codes as they are declared: a new one must get a row above. */
+    /** All declared codes. A new one needs a row above. */
     private static Map<String, Integer> codes() throws IllegalAccessException {
         Map<String, Integer> codes = new TreeMap<>();
         for (Field field : NativeFailure.class.getFields()) {
@@ -67,22 +67,22 @@ class ErrorsTest {
     }
 
     @Test
-    void shouldMakeAnOverflowWhatWritesThrow() throws Exception {
+    void shouldConvertAnOverflowForWrites() throws Exception {
         check(0, Errors::write);
     }
 
     @Test
-    void shouldMakeMismatchesAndDamageWhatReadsThrow() throws Exception {
+    void shouldConvertMismatchesAndDamageForReads() throws Exception {
         check(1, Errors::read);
     }
 
     @Test
-    void shouldMakeAllOthersWhatCommunicationThrows() throws Exception {
+    void shouldConvertAllOtherFailuresForCommunication() throws Exception {
         check(2, Errors::comm);
     }
 
     @Test
-    void shouldTellTheRankThatAFailureIsAbout() {
+    void shouldKeepTheRankOfAFailure() {
         assertEquals(RANK, ((PeerFailedException) Errors.comm(new NativeFailure(NativeFailure.PEER_FAILED + " 3 gone"))).rank());
         assertEquals(-1, ((PeerFailedException) Errors.comm(new NativeFailure(NativeFailure.PEER_FAILED + " -1 all"))).rank());
         assertEquals(RANK, ((UndeliveredException) Errors.comm(new NativeFailure(NativeFailure.UNDELIVERED + " 3 left"))).rank());

@@ -8,10 +8,10 @@ import java.io.IOException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** The exceptions stand where programs written for the original look for them, and the new ones are one family. */
+/** Hierarchy of the exceptions: the original ones keep their superclasses, and the new ones share one. */
 class ExceptionsTest {
     @Test
-    void shouldKeepTheFamilyOfTheOriginal() {
+    void shouldKeepTheSuperclassesOfTheOriginal() {
         assertSame(IOException.class, BufferReadException.class.getSuperclass());
         assertSame(BufferReadException.class, TypeMismatchException.class.getSuperclass());
         assertSame(BufferReadException.class, SectionSizeMismatchException.class.getSuperclass());
@@ -26,7 +26,7 @@ class ExceptionsTest {
     }
 
     @Test
-    void shouldMakeCommunicationErrorsOneUncheckedFamily() {
+    void shouldHaveOneUncheckedSuperclassForCommunication() {
         assertSame(RuntimeException.class, MPJDevException.class.getSuperclass());
         for (MPJDevException e : List.of(new TruncationException("t"), new DamagedMessageException("t"),
                 new PeerFailedException("t", 3), new TimedOutException("t"), new InterruptedOperationException("t"),

@@ -14,13 +14,16 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Every public method, called on what is damaged, closed, freed or finished: no exception is of the core, none a null pointer's. */
+/**
+ * All public methods on damaged, closed, freed and finished objects: none throws a core class or a null
+ * pointer.
+ */
 @Timeout(60)
 class FaceTest {
     private final List<String> found = new ArrayList<>();
     private int calls;
 
-    /** A value for a parameter; the buffer and the requests are those under test. */
+    /** Returns a value for a parameter; buffers and requests are those under test. */
     private static Object argument(Class<?> type, Buffer buffer, Request request) {
         if (type == int.class) {
             return 0;
@@ -79,7 +82,10 @@ class FaceTest {
         }
     }
 
-    /** Messages whose sections contradict the payload: a count that is too large or negative, a type that does not exist. */
+    /**
+     * Messages with sections that contradict the payload: counts too large or negative, types that do not
+     * exist.
+     */
     private static List<byte[]> damaged() {
         List<byte[]> all = new ArrayList<>();
         for (byte[] header : new byte[][] {{4, 0, 0, 0, 9, 0, 0, 0}, {4, 0, 0, 0, 0, 0, 0, -1}, {9, 0, 0, 0, 1, 0, 0, 0}}) {
@@ -159,7 +165,7 @@ class FaceTest {
     }
 
     @Test
-    void shouldThrowNothingInternalOnRequestsThatAreOver() throws Exception {
+    void shouldThrowNothingInternalOnFinishedRequests() throws Exception {
         Comm.runThreads(1, world -> {
             for (String state : new String[] {"done", "cancelled", "closed buffer", "freed"}) {
                 ReadBuffer in = new ReadBuffer(64);

@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.function.Executable;
 
-/** A buffer with something in it, and the octets that it has and keeps. */
+/** A buffer with content and a copy of its octets, to check that they stay. */
 final class Filled implements AutoCloseable {
     final ObjectWriteBuffer buffer = new ObjectWriteBuffer(64);
     final byte[] before;
@@ -19,7 +19,10 @@ final class Filled implements AutoCloseable {
         before = buffer.toByteArray();
     }
 
-    /** The call throws exactly this, its text has these words, and the message is what it was. */
+    /**
+     * Asserts that the call throws exactly this, that its text has these words, and that the message is
+     * unchanged.
+     */
     void refuses(Class<? extends Throwable> expected, Executable call, Object... words) {
         Throwable e = assertThrows(Throwable.class, call);
         assertSame(expected, e.getClass(), e.toString());
@@ -33,7 +36,7 @@ final class Filled implements AutoCloseable {
         buffer.close();
     }
 
-    /** The text has these words. */
+    /** Asserts that the text has these words. */
     static void check(Throwable e, Object... words) {
         for (Object word : words) {
             assertTrue(e.getMessage() != null && e.getMessage().contains(word.toString()),

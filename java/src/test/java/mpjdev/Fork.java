@@ -9,41 +9,41 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** A JVM of its own, for what is decided once in a JVM's life. Public: the tests of the core use it too. */
+/** A new JVM, for settings that a JVM reads once. Public: the tests of the core use it too. */
 public final class Fork {
-    /** Long tests may take longer. */
+    /** Time limit of a JVM. Long tests have a larger one. */
     private static final long DEADLINE_SECONDS = Boolean.getBoolean("mpjdev.soak") ? 900 : 120;
 
     private final List<String> options = new ArrayList<>();
     private final List<String> before = new ArrayList<>();
     private boolean library = true;
 
-    /** A JVM that is started as this one was. */
+    /** Makes a JVM with the arguments of this one. */
     public Fork() {}
 
-    /** An option, or several. */
+    /** Adds options. */
     public Fork with(String... more) {
         options.addAll(List.of(more));
         return this;
     }
 
-    /** A folder that the class path begins with. */
+    /** Prepends a folder to the class path. */
     public Fork ahead(Path folder) {
         before.add(folder.toString());
         return this;
     }
 
-    /** Leaves away what has the native library in it. */
+    /** Removes the entries with the native library from the class path. */
     public Fork withoutLibrary() {
         library = false;
         return this;
     }
 
-    /** What a process has printed, both streams in one, and how it ended. */
+    /** The merged output of a process and its exit status. */
     public static final class Result {
-        /** What it printed. */
+        /** The merged output. */
         public final String output;
-        /** Its exit status. */
+        /** The exit status. */
         public final int status;
 
         Result(String output, int status) {
@@ -51,14 +51,14 @@ public final class Fork {
             this.status = status;
         }
 
-        /** Fails unless the process ended well; gives what it printed. */
+        /** Fails unless the exit status is 0. Returns the output. */
         public String ok() {
             assertEquals(0, status, output);
             return output;
         }
     }
 
-    /** Runs a main class to its end. */
+    /** Runs a main class and waits for its end. */
     public Result run(Class<?> main, String... args) throws Exception {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

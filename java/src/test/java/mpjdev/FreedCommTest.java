@@ -7,10 +7,12 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Messages left in freed communicators keep neither memory nor credit of their sender. */
+/** Messages in freed communicators: they keep neither memory nor credit of their sender. */
 @Timeout(150)
 class FreedCommTest {
-    /** Rank 0 sends 400 messages of 100 KB, each in a communicator of its own, and rank 1 receives none of them. */
+    /**
+     * Rank 0 sends 400 messages of 100 KB, each in another communicator, and rank 1 receives none of them.
+     */
     static final class Leaving {
         private Leaving() {}
 
@@ -45,7 +47,7 @@ class FreedCommTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"shm", "tcp", "udp"})
-    void shouldGiveBackWhatIsLeftInFreedCommunicators(String transport) throws Exception {
+    void shouldReleaseMessagesOfFreedCommunicators(String transport) throws Exception {
         Mpjrun.Job job = new Mpjrun(2).with("--transport", transport).jvm("-Dmpjdev.memory=16m").run(Leaving.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("rank 0 is done", "rank 1 is done"), job.lines(), job::toString);

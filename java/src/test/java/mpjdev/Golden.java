@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** One message of tests/golden: its octets, and what they mean. MANIFEST.md there says how both are written down. */
+/** One message of tests/golden: its octets and their meaning. MANIFEST.md there defines the notation. */
 final class Golden {
     private static final Path FOLDER = Path.of("tests", "golden");
 
@@ -18,7 +18,7 @@ final class Golden {
     final List<Section> sections = new ArrayList<>();
     ByteOrder order;
     boolean canonical = true;
-    /** Damaged: offset of the field, and number of the section or -1 when loading fails. */
+    /** For a damaged message: offset of the field, and number of the section or -1 if the load fails. */
     boolean damaged;
     long damageOffset;
     int damagedSection = -1;
@@ -120,7 +120,7 @@ final class Golden {
         Object values = AnyArray.make(type, words.length - 2);
         for (int i = 2; i < words.length; i++) {
             if (type == Type.OBJECT) {
-                // The same text is the same object, as it was for whoever wrote the vector down.
+                // Equal texts are the same object, as they were for the writer of the vector.
                 ((Object[]) values)[i - 2] =
                         words[i].equals("null") ? null : words[i].substring(1, words[i].length() - 1).intern();
             } else if (words[i].startsWith("0x")) {

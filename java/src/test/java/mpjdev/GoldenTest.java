@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Java reads and writes the octets that were written down by hand, and refuses those that are no message. */
+/** Golden messages: Java reads and writes octets that were written by hand and rejects damaged ones. */
 @Timeout(60)
 class GoldenTest {
     private static final int CAPACITY = 1 << 16;
@@ -71,7 +71,7 @@ class GoldenTest {
     @ParameterizedTest
     @MethodSource("sound")
     void shouldDecodeThePrimitiveSectionsWithAReadBuffer(Golden golden) throws Exception {
-        // A capacity of exactly p is enough.
+        // A capacity of exactly the primary payload is enough.
         try (ReadBuffer in = new ReadBuffer(golden.primary)) {
             in.load(golden.octets);
             for (Golden.Section section : golden.sections) {
@@ -91,7 +91,7 @@ class GoldenTest {
 
     @ParameterizedTest
     @MethodSource("canonical")
-    void shouldEncodeToTheSameOctets(Golden golden) throws Exception {
+    void shouldEncodeTheGoldenOctets(Golden golden) throws Exception {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(CAPACITY, golden.order)) {
             for (Golden.Section section : golden.sections) {
                 if (section.type == Type.OBJECT) {
@@ -116,7 +116,7 @@ class GoldenTest {
 
     @ParameterizedTest
     @MethodSource("damaged")
-    void shouldRefuseWithTheOffsetAndStayAsItWas(Golden golden) throws Exception {
+    void shouldRejectDamageWithItsOffsetAndKeepTheBuffer(Golden golden) throws Exception {
         try (WriteBuffer out = new WriteBuffer(CAPACITY); ReadBuffer in = new ReadBuffer(CAPACITY)) {
             out.write(new int[] {1}, 0, 1);
             out.write(new char[] {'a', 'b'}, 0, 2);
@@ -125,7 +125,7 @@ class GoldenTest {
             if (golden.damagedSection < 0) {
                 BufferReadException e = assertThrows(BufferReadException.class, () -> in.load(golden.octets));
                 assertTrue(e.getMessage().contains("at offset " + golden.damageOffset + ":"), e.getMessage());
-                // Message and position are those of before.
+                // Message and position are unchanged.
                 char[] chars = new char[2];
                 in.read(chars, 0, 2);
                 assertArrayEquals(new char[] {'a', 'b'}, chars);
@@ -147,13 +147,13 @@ class GoldenTest {
         }
     }
 
-    /** Something that reads. */
+    /** A read. */
     private interface ThrowingRead {
         void on(ReadBuffer in) throws BufferReadException;
     }
 
     @Test
-    void shouldRefuseEveryTruncationOfEveryVector() throws Exception {
+    void shouldRejectEveryTruncationOfEveryVector() throws Exception {
         try (ReadBuffer in = new ReadBuffer(CAPACITY)) {
             for (Golden golden : sound().collect(Collectors.toList())) {
                 for (int length = 0; length < golden.octets.length; length++) {
@@ -179,7 +179,7 @@ class GoldenTest {
                             if (in.nextType() == Type.OBJECT) {
                                 break;
                             }
-                            assertTrue(in.nextCount() <= golden.primary, "a count that was never checked");
+                            assertTrue(in.nextCount() <= golden.primary, "a count without a check");
                             AnyArray.read(in, AnyArray.make(in.nextType(), in.nextCount()), 0, in.nextCount());
                         }
                     } catch (BufferReadException e) {

@@ -16,9 +16,9 @@ import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A process that writes what it must not into shared memory: the others end with an error, or lose nothing. */
+/** A process that corrupts shared memory: the others end with an error or lose nothing. */
 class HostileSegmentTest {
-    /** Rank 1 scribbles, ranks 0 and 2 exchange messages with it and with each other. */
+    /** Rank 1 scribbles; ranks 0 and 2 exchange messages with it and with each other. */
     static final class Traffic {
         private static final int[] SIZES = {1, 20, 1000, 20_000};
         private static final int ROUNDS = 20_000;
@@ -62,13 +62,13 @@ class HostileSegmentTest {
             try (WriteBuffer out = new WriteBuffer(capacity); ReadBuffer in = new ReadBuffer(capacity)) {
                 out.write(numbers, 0, n);
                 Request sent = Comm.WORLD.isend(out, to, 1);
-                // Who scribbles may have silenced itself.
+                // The scribbler may have corrupted its own queues.
                 Comm.WORLD.irecv(in, from, 1).iwait(5, TimeUnit.SECONDS);
                 long[] got = new long[n];
                 try {
                     in.read(got, 0, n);
                 } catch (IOException e) {
-                    assertEquals(1, from, "damage of an honest rank's message: " + e.getMessage());
+                    assertEquals(1, from, "damaged message of a correct rank: " + e.getMessage());
                 }
                 if (from != 1) {
                     Arrays.setAll(numbers, i -> from * 1_000_000_007L + round + i);
@@ -78,7 +78,7 @@ class HostileSegmentTest {
             }
         }
 
-        /** Writes nonsense into this process's own segment, through the file that is its memory. */
+        /** Writes random octets into the segment of this process, through the file of its memory. */
         private static void scribble(long seed) {
             Random random = new Random(seed);
             try (RandomAccessFile memory = new RandomAccessFile("/proc/self/mem", "rw")) {
@@ -101,9 +101,11 @@ class HostileSegmentTest {
         }
     }
 
-    /** Rank 1 keeps the doorbells of rank 2 cleared; rank 0 sends to rank 2 for the first time, and finishes. */
+    /**
+     * Rank 1 keeps the doorbells of rank 2 cleared; rank 0 sends to rank 2 for the first time, and finishes.
+     */
     static final class ClearedBells {
-        /** Where the doorbells of rank 2 stand on the page that all ranks write: rust/device/src/transport/shm/layout.rs. */
+        /** Offset of the doorbells of rank 2 on the shared page: rust/device/src/transport/shm/layout.rs. */
         private static final int DOORBELLS = Long.BYTES * (16 + 16 * 2 + 2);
 
         private ClearedBells() {}
@@ -175,13 +177,13 @@ class HostileSegmentTest {
     }
 
     @Test
-    void shouldEndTheJobAndCrashNobodyElse() throws Exception {
+    void shouldEndTheJobAndCrashNoOtherRank() throws Exception {
         runJobs(0, 4);
     }
 
     @Test
     @Tag("soak")
-    void shouldEndManyJobsAndCrashNobodyElse() throws Exception {
+    void shouldEndManyJobsAndCrashNoOtherRank() throws Exception {
         runJobs(100, 150);
     }
 
@@ -198,6 +200,6 @@ class HostileSegmentTest {
             assertFalse(job.out.contains("cannot scribble"), job.out);
             named |= job.out.contains("the shared memory of rank 1 is damaged: ");
         }
-        assertTrue(named, "a damage is named in one job at least");
+        assertTrue(named, "at least one job names the damage");
     }
 }

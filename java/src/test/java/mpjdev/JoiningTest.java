@@ -18,10 +18,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** How processes become ranks: again, late, or not at all. */
+/** Joining of a job: repeated, interrupted and rejected. */
 @Timeout(180)
 class JoiningTest {
-    /** Joins and finishes several times, with buffers of all ages. */
+    /** Joins and finishes several times, with buffers from before, during and after each join. */
     static final class Rounds {
         private static final int COUNT = 50_000;
 
@@ -54,8 +54,9 @@ class JoiningTest {
                 }
             }
             before = null;
-            // One file of each kind belongs to the last round; the others are closed when their communicators are garbage.
-            Wait.untilCollected("the memory of the rounds is given back", () -> segments() <= 2 * 4);
+            // One file of each kind belongs to the last join. The others close when their communicators are
+            // garbage.
+            Wait.untilCollected("the memory of earlier joins is released", () -> segments() <= 2 * 4);
             System.out.println("done");
         }
 
@@ -71,7 +72,9 @@ class JoiningTest {
             assertArrayEquals(expected, got);
         }
 
-        /** Files of shared memory that this process has mapped, each perhaps in parts. */
+        /**
+         * Returns the number of files of shared memory that this process has mapped, each perhaps in parts.
+         */
         private static long segments() throws Exception {
             return Files.readAllLines(Path.of("/proc/self/maps")).stream()
                     .filter(line -> line.contains("memfd:mpjdev-")).map(line -> line.split(" +")[4]).distinct().count();
@@ -85,7 +88,7 @@ class JoiningTest {
         assertEquals(List.of("done", "done"), job.lines());
     }
 
-    /** Rank 1 ends after its first round. */
+    /** Rank 1 ends after its first finish. */
     static final class Leaving {
         private Leaving() {}
 
@@ -108,7 +111,7 @@ class JoiningTest {
         assertEquals(Collections.nCopies(2, line), job.lines());
     }
 
-    /** Rank 0 is interrupted while it waits for rank 1, which waits for that. */
+    /** Rank 0 is interrupted while it waits for rank 1, and rank 1 waits for that interrupt. */
     static final class Interrupted {
         private Interrupted() {}
 
@@ -130,7 +133,7 @@ class JoiningTest {
                 other.start();
                 assertThrows(InterruptedOperationException.class, () -> Comm.init(args));
                 other.join();
-                assertTrue(Thread.interrupted(), "the flag stays");
+                assertTrue(Thread.interrupted(), "the flag stays set");
                 Files.createFile(file);
             }
             Comm.init(args);
@@ -141,7 +144,7 @@ class JoiningTest {
     }
 
     @Test
-    void shouldLetARankThatWaitsForTheOthersBeInterruptedAndTryAgain() throws Exception {
+    void shouldJoinAfterAnInterruptedInit() throws Exception {
         Path folder = Files.createTempDirectory("mpjdev-test");
         Path file = folder.resolve("interrupted");
         try {
@@ -154,9 +157,12 @@ class JoiningTest {
         }
     }
 
-    /** Rank 0 is interrupted again and again while it joins, and tries again; rank 1 comes when it asks about that. */
+    /**
+     * Rank 0 is interrupted repeatedly while it joins, and retries. Rank 1 joins at the time of a check for
+     * interrupts.
+     */
     static final class Racing {
-        /** When a rank that waits asks whether it may go on: each 20 ms. */
+        /** Times of rank 1 around the check for interrupts of a waiting rank, which is each 20 ms. */
         private static final int EARLIEST_US = 18_500;
         private static final int LATEST_US = 21_500;
 
@@ -181,10 +187,10 @@ class JoiningTest {
                         Comm.init(args);
                         joined = true;
                     } catch (InterruptedOperationException e) {
-                        assertTrue(Thread.interrupted(), "the flag stays");
+                        assertTrue(Thread.interrupted(), "the flag stays set");
                     }
                 }
-                // An interrupt that comes too late stays for what blocks next.
+                // A late interrupt ends the next blocking call.
                 synchronized (joins) {
                     joins.set(false);
                     Thread.interrupted();
@@ -213,13 +219,13 @@ class JoiningTest {
     }
 
     @Test
-    void shouldJoinAllOrNoneWhenARankIsInterruptedAtAnyMoment() throws Exception {
+    void shouldJoinAllRanksOrNoneWhenOneIsInterrupted() throws Exception {
         race(200, 40);
     }
 
     @Test
     @Tag("soak")
-    void shouldJoinAllOrNoneWhenARankIsInterruptedAtManyMoments() throws Exception {
+    void shouldJoinAllRanksOrNoneWhenOneIsInterruptedAtManyMoments() throws Exception {
         race(3000, 500);
     }
 
@@ -232,7 +238,7 @@ class JoiningTest {
         }
     }
 
-    /** Starts a program that would like to be a rank as well. */
+    /** Starts a program that also tries to join. */
     static final class Parent {
         private Parent() {}
 
@@ -251,7 +257,7 @@ class JoiningTest {
     }
 
     @Test
-    void shouldTellAProgramThatARankStartsHowItRunsAlone() throws Exception {
+    void shouldGiveAProgramOfARankARemedy() throws Exception {
         Job job = new Mpjrun(1).run(Parent.class);
         assertEquals(0, job.status, job::toString);
         assertTrue(job.out.startsWith("the environment says that this process is rank 0 of a job, but descriptor "), job::toString);
@@ -260,9 +266,9 @@ class JoiningTest {
                 + "open\n"), job::toString);
     }
 
-    /** As a shell lets it, which closes no descriptor. */
+    /** A shell starts the program and closes no descriptor. */
     @Test
-    void shouldRefuseAProgramThatIsStartedBehindARank() throws Exception {
+    void shouldRejectAProgramStartedAfterARank() throws Exception {
         Job job = new Mpjrun(1).by("\"$@\" first; \"$@\" second").run(Behind.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("first", "the launcher refuses this process as rank 0: another process is this rank already; a program "
@@ -270,7 +276,7 @@ class JoiningTest {
                 + "MPJDEV_SIZE"), job.lines());
     }
 
-    /** Joins if it is the first to do so. */
+    /** Joins if it is the first process to do so. */
     static final class Behind {
         private Behind() {}
 
@@ -285,7 +291,7 @@ class JoiningTest {
         }
     }
 
-    /** Lets the ranks wait for each other once. */
+    /** Makes the ranks wait for each other once. */
     static final class Barrier {
         private Barrier() {}
 

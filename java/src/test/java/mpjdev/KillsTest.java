@@ -15,14 +15,19 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Jobs of JVMs in which a process is killed, whichever: nothing of them is left. The tests of the launcher do more of it. */
+/**
+ * Jobs of JVMs in which any process is killed: nothing of them remains. The tests of the launcher have more
+ * cases.
+ */
 @Tag("soak")
 class KillsTest {
     private static final int JOBS = 24;
     private static final int RANKS = 3;
     private static final int ROUNDS = 40;
 
-    /** Exchanges arrays of all sizes, and objects, with all others, and goes on without those that fail. */
+    /**
+     * Exchanges arrays of all sizes and objects with all other ranks, and continues without ranks that fail.
+     */
     static final class Traffic {
         private Traffic() {}
 
@@ -70,12 +75,12 @@ class KillsTest {
     }
 
     @Test
-    void shouldLeaveNothingWhoeverIsKilled() throws Exception {
+    void shouldLeaveNothingAfterAnyProcessIsKilled() throws Exception {
         Path folder = Files.createTempDirectory("mpjdev-kills");
         for (int seed = 0; seed < JOBS; seed++) {
             kill(new Random(seed), folder, "seed " + seed);
         }
-        // Fails unless it is empty.
+        // The deletion fails unless the folder is empty.
         Files.delete(folder);
     }
 
@@ -96,11 +101,11 @@ class KillsTest {
         boolean isRank;
         List<String> text = new ArrayList<>();
         try (BufferedReader out = launcher.inputReader()) {
-            // Some at their start, when nobody has said anything.
+            // Some processes are killed at their start, before any output.
             for (int i = random.nextInt(4) == 0 ? lines : 0; i < lines; i++) {
                 text.add(out.readLine());
             }
-            Wait.until("there are processes", () -> launcher.descendants().count() > 1 || !launcher.isAlive());
+            Wait.until("the processes have started", () -> launcher.descendants().count() > 1 || !launcher.isAlive());
             launcher.descendants().forEach(all::add);
             ProcessHandle victim = all.get(random.nextInt(all.size()));
             isRank = all.indexOf(victim) > 1;

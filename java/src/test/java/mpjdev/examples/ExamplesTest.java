@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The examples do what they say, for numbers of ranks and sizes that do not suit each other as well. */
+/** Results of the examples, also for numbers of ranks that do not divide the sizes. */
 class ExamplesTest {
     private final ByteArrayOutputStream out = new ByteArrayOutputStream();
     private final ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -34,7 +34,7 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldPassAllChecksOfTheMainJobAndLeaveNoSettingBehind() {
+    void shouldPassAllChecksOfTheMainJobAndRestoreItsProperty() {
         assertEquals(0, run("--threads", "4", "--size", "20"), () -> out + "" + err);
         String text = out.toString(StandardCharsets.UTF_8);
         assertTrue(text.contains("all checks passed"), text);
@@ -55,21 +55,21 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldExchangeTheSameAsProcessesAndAsThreads() throws Exception {
+    void shouldExchangeTheSameMessagesAsProcessesAndAsThreads() throws Exception {
         assertEquals(0, run("--threads", "3", "--size", "31"), () -> out + "" + err);
         Mpjrun.Job job = new Mpjrun(3).run(MainJob.class, "--size", "31");
         assertEquals(exchanged(out.toString(StandardCharsets.UTF_8)), exchanged(job.out), job::toString);
     }
 
-    /** What does not depend on time: the checks, and the table of what was exchanged. */
+    /** The lines that do not depend on time: the checks and the table of messages. */
     private static String exchanged(String text) {
         return text.lines().filter(line -> line.matches("  right: .*|  .* [0-9,]+ +[0-9,]+ +[0-9,]+ +[0-9,]+"))
                 .collect(Collectors.joining("\n"));
     }
 
     @Test
-    void shouldFailAsAWholeWhenARankOfTheMainJobFails() throws Exception {
-        // A rank's block alone needs 128 MiB.
+    void shouldFailTheMainJobWhenOneRankFails() throws Exception {
+        // The block of one rank needs 128 MiB.
         Mpjrun.Job job = new Mpjrun(4).jvm("-Xmx24m").run(MainJob.class, "--size", "8192");
         assertEquals(1, job.status, job::toString);
         assertTrue(job.err.contains("OutOfMemoryError"), job::toString);
@@ -78,7 +78,7 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldRefuseWrongArgumentsInProcessesAsWell() throws Exception {
+    void shouldRejectWrongArgumentsInProcesses() throws Exception {
         Mpjrun.Job job = new Mpjrun(2).run(MainJob.class, "--size", "0");
         assertEquals(2, job.status, job::toString);
         assertTrue(job.err.contains("MainJob: --size needs a number, 1 to 8192, not 0"), job::toString);
@@ -94,7 +94,7 @@ class ExamplesTest {
 
     @ParameterizedTest
     @CsvSource({"1,1", "1,5", "2,1", "2,2", "3,10", "4,1", "4,2", "4,13", "5,3", "6,7", "7,9", "9,4", "12,31"})
-    void shouldSolveBitForBitAsSequentially(int ranks, int size) throws Exception {
+    void shouldSolveBitForBitAsTheSequentialSolver(int ranks, int size) throws Exception {
         Laplace problem = new Laplace(size);
         Progress silent = new Progress(new PrintStream(out), false);
         Traffic all = new Traffic();
@@ -115,7 +115,7 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldNoticeOneWrongBitInTheSolution() {
+    void shouldDetectOneWrongBitInTheSolution() {
         Solution solution = SequentialSolver.solve(new Laplace(8), new Progress(new PrintStream(out), false));
         double[] other = solution.values().clone();
         other[37] = Math.nextUp(other[37]);
@@ -124,7 +124,7 @@ class ExamplesTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 8})
-    void shouldSendObjectsRoundAsOneMessageAndAsTwo(int ranks) throws Exception {
+    void shouldSendObjectsAroundTheRingAsOneMessageAndAsTwo(int ranks) throws Exception {
         Traffic all = new Traffic();
         System.setProperty("mpjdev.messageOriented", "true");
         try {
@@ -147,7 +147,7 @@ class ExamplesTest {
 
     @ParameterizedTest
     @CsvSource({"1,1", "4,2", "6,100", "7,3", "36,5", "256,512"})
-    void shouldGiveEveryPointToOneRankAndNeighboursToBothSides(int ranks, int size) {
+    void shouldAssignEveryPointToOneRankWithSymmetricNeighbours(int ranks, int size) {
         Decomposition d = Decomposition.of(ranks, size);
         boolean[] taken = new boolean[size * size];
         for (int rank = 0; rank < ranks; rank++) {
@@ -185,7 +185,7 @@ class ExamplesTest {
 
     @ParameterizedTest
     @CsvSource({"--threads,0", "--threads,257", "--size,many", "--size,8193", "--speed,9"})
-    void shouldRefuseWrongArgumentsWithASentence(String name, String value) {
+    void shouldRejectWrongArgumentsWithAText(String name, String value) {
         assertEquals(2, run(name, value));
         String text = err.toString(StandardCharsets.UTF_8);
         assertTrue(text.contains(name) && text.contains("usage:"), text);
@@ -193,14 +193,14 @@ class ExamplesTest {
     }
 
     @Test
-    void shouldRefuseAnOptionWithoutItsNumberAndExplainItself() {
+    void shouldRejectAnOptionWithoutItsNumberAndPrintHelp() {
         assertEquals(2, run("--size"));
         assertEquals(0, run("--help"));
         assertEquals(Options.USAGE, out.toString(StandardCharsets.UTF_8).strip());
     }
 
     @Test
-    void shouldOpenTheReadmeWithTheHelloProgramAsItIs() throws IOException {
+    void shouldShowTheHelloProgramInTheReadme() throws IOException {
         String program = Files.readString(Path.of("java/src/examples/java/mpjdev/examples/Hello.java"));
         assertTrue(Files.readString(Path.of("README.md")).contains(program), "README.md does not show Hello.java");
     }
