@@ -14,17 +14,20 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** After a million messages of all kinds nothing is open that was not open before, and no memory is lost. */
+/** Leaks: a million messages of all kinds leave no more open handles and no lost memory. */
 @Timeout(120)
 class LeakTest {
     private static final int MESSAGES = 1_000_000;
     private static final int BATCH = 50;
 
-    /** Octets of resident memory that a million messages may leave behind: one each. It is some 20 KiB for all of them. */
+    /**
+     * Allowed growth of resident memory: one octet for each of a million messages. The actual growth is 20
+     * KiB.
+     */
     private static final long GROWTH_MAX = 1_000_000;
 
     @Test
-    void shouldHaveNothingOpenAfterAMillionMessages() throws Exception {
+    void shouldHaveNoMoreOpenAfterAMillionMessages() throws Exception {
         check(() -> Comm.runThreads(2, world -> {
             int other = 1 - world.id();
             long[] value = new long[1];
@@ -53,7 +56,7 @@ class LeakTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldHaveNothingOpenAfterRequestsObjectsAndFailures(boolean split) throws Exception {
+    void shouldHaveNoMoreOpenAfterRequestsObjectsAndFailures(boolean split) throws Exception {
         check(() -> Wait.job(split, 2, world -> {
             int other = 1 - world.id();
             for (int i = 0; i < 1500; i++) {
@@ -74,7 +77,7 @@ class LeakTest {
                     }
                     try {
                         truncated.iwait();
-                        throw new AssertionError("it did not fit");
+                        throw new AssertionError("the message should not fit");
                     } catch (TruncationException e) {
                         assertEquals(0, small.sectionCount());
                     }
@@ -97,7 +100,7 @@ class LeakTest {
     }
 
     @Test
-    void shouldHaveNothingOpenAfterJobsThatFail() throws Exception {
+    void shouldHaveNoMoreOpenAfterFailedJobs() throws Exception {
         check(() -> {
             for (int i = 0; i < 30; i++) {
                 int failing = i % 3;
@@ -116,7 +119,7 @@ class LeakTest {
                             world.irecv(in, failing, 77).iwait();
                         }
                     });
-                    throw new AssertionError("it went well");
+                    throw new AssertionError("the job should fail");
                 } catch (ArithmeticException e) {
                     assertEquals("on purpose", e.getMessage());
                 }
@@ -125,8 +128,8 @@ class LeakTest {
     }
 
     /**
-     * What no account sees, of the engine or of malloc, shows in the memory of the process. The heap is touched before, so
-     * that it is not what grows.
+     * Resident memory of the process shows leaks of the engine or of malloc that no counter shows. The test
+     * touches the heap first, so that the heap does not grow.
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
@@ -138,7 +141,7 @@ class LeakTest {
         assertTrue(Long.parseLong(found.group(1)) < GROWTH_MAX, output);
     }
 
-    /** Exchanges messages of every kind, and says how much memory the process has gained by the last million. */
+    /** Exchanges messages of every kind and prints the growth of resident memory during the last million. */
     static final class Mixture {
         private static final int WARM = 200_000;
         private static final int ALL = 1_200_000;
@@ -150,7 +153,7 @@ class LeakTest {
         private final long[] small = new long[1];
         private final double[] large = new double[LARGE];
         private final Object[] objects = {"some text"};
-        /** Exactly full with one section of objects, which then travel by themselves. */
+        /** Exactly full with one section of objects, so the objects travel in a second message. */
         private final ObjectWriteBuffer textOut = new ObjectWriteBuffer(8);
         private final ObjectReadBuffer textIn = new ObjectReadBuffer(8);
         private final WriteBuffer out = new WriteBuffer(8 + 8 * LARGE);
@@ -182,7 +185,7 @@ class LeakTest {
             world.barrier();
         }
 
-        /** As /proc/self/statm has it, where it is in pages. */
+        /** Returns the resident memory in octets. /proc/self/statm has it in pages only. */
         private static long resident() throws IOException {
             for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
                 if (line.startsWith("VmRSS:")) {
@@ -255,7 +258,7 @@ class LeakTest {
             }
         }
 
-        /** A receive for which nothing comes, into a buffer of its own. */
+        /** Posts a receive without a message, into a new buffer. */
         private void cancelled() {
             try (ReadBuffer never = new ReadBuffer(100)) {
                 Request request = world.irecv(never, other, EACH);
@@ -270,7 +273,7 @@ class LeakTest {
         }
     }
 
-    /** Something that should leave nothing behind. */
+    /** Work that should leave nothing open. */
     private interface Work {
         void run() throws Exception;
     }
@@ -280,8 +283,8 @@ class LeakTest {
         int requests = Native.openRequests();
         long memory = Native.usedMemory();
         work.run();
-        // Requests and communicators that nobody has closed are the collector's.
-        Wait.untilCollected("all is as before: " + buffers + " buffers, " + requests + " requests, " + memory
+        // The collector closes unreachable requests and communicators.
+        Wait.untilCollected("handles are as before: " + buffers + " buffers, " + requests + " requests, " + memory
                 + " octets",
                 () -> Native.openBuffers() <= buffers && Native.openRequests() <= requests
                         && Native.usedMemory() <= memory);

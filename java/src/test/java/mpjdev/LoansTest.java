@@ -12,14 +12,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What becomes of message memory that a rank has borrowed, or lent, when its process ends. */
+/** Loans of message memory whose borrower or owner ends. */
 @Timeout(180)
 class LoansTest {
     private static final int MESSAGES = 30;
     private static final int LENGTH = 1_000_000;
     private static final int CAPACITY = LENGTH + Buffer.SECTION_OVERHEAD;
 
-    /** Rank 1 keeps what it has received, and ends. */
+    /** Rank 1 keeps the messages that it has received, and ends. */
     static final class Borrower {
         private Borrower() {}
 
@@ -45,12 +45,12 @@ class LoansTest {
                     Comm.WORLD.send(out, 1, 1);
                 }
             }
-            Wait.until("rank 0 has its memory again", () -> most(data) >= 40);
+            Wait.until("rank 0 has its memory back", () -> most(data) >= 40);
             System.out.println("done");
             Runtime.getRuntime().halt(0);
         }
 
-        /** How many buffers can be filled at a time. */
+        /** Returns the number of buffers that can be full at once. */
         private static int most(byte[] data) {
             List<WriteBuffer> all = new ArrayList<>();
             try {
@@ -69,12 +69,12 @@ class LoansTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"finish", "kill"})
-    void shouldGiveBackWhatAnEndedRankHasBorrowed(String how) throws Exception {
+    void shouldReturnLoansOfAnEndedRank(String how) throws Exception {
         Job job = new Mpjrun(2).with("--keep-going").jvm("-Dmpjdev.memory=48m").run(Borrower.class, how);
         assertEquals(List.of("done"), job.lines(), job::toString);
     }
 
-    /** Rank 0 sends, finishes, and ends; rank 1 reads after that. */
+    /** Rank 0 sends, finishes and ends. Rank 1 reads after that. */
     static final class Lender {
         private Lender() {}
 
@@ -109,7 +109,7 @@ class LoansTest {
     }
 
     @Test
-    void shouldReadWhatAnEndedRankHasLentAfterFinish() throws Exception {
+    void shouldReadLoansFromAnEndedRank() throws Exception {
         Job job = new Mpjrun(2).run(Lender.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("done"), job.lines());

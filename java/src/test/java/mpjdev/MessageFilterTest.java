@@ -10,15 +10,15 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Limits and three filters decide together what is deserialised: whoever rejects wins, and nobody's yes lifts a limit. */
+/** Limits and the three filters of a message: each can reject, and no allowance lifts a limit. */
 class MessageFilterTest {
     private static final Status[] VERDICTS = {Status.ALLOWED, Status.REJECTED, Status.UNDECIDED};
 
-    /** One class for each pair of verdicts of the JVM-wide filter and the configured one. */
+    /** One class for each pair of results of the filter of the JVM and the configured one. */
     private static final Class<?>[] CLASSES = {Byte.class, Short.class, Integer.class, Long.class, Float.class,
         Double.class, Character.class, Boolean.class, String.class};
 
-    /** What a stream tells its filter. */
+    /** The information that a stream gives its filter. */
     private static final class Info implements ObjectInputFilter.FilterInfo {
         private final Class<?> type;
         private final long arrayLength;
@@ -56,7 +56,7 @@ class MessageFilterTest {
         }
     }
 
-    /** For no user's filter, and for one of each verdict. */
+    /** Without a filter of the user, and with one of each result. */
     private static void check(Status limits, long payload, Info info) {
         assertSame(limits, new MessageFilter(null, payload).checkInput(info));
         for (Status user : VERDICTS) {
@@ -71,21 +71,21 @@ class MessageFilterTest {
             check(Status.UNDECIDED, payload, new Info(byte[].class, payload, 1));
             check(Status.REJECTED, payload, new Info(byte[].class, payload + 1, 1));
             check(Status.REJECTED, payload, new Info(Object[].class, Long.MAX_VALUE, 1));
-            // What is no array has length -1.
+            // A value that is no array has length -1.
             check(Status.UNDECIDED, payload, new Info(String.class, -1, 1));
             check(Status.UNDECIDED, payload, new Info(null, -1, 1));
         }
     }
 
     @Test
-    void shouldRejectGraphsOfMoreThanAThousandLevels() {
+    void shouldRejectGraphsDeeperThanAThousandReferences() {
         check(Status.UNDECIDED, 100, new Info(Object.class, -1, 1000));
         check(Status.REJECTED, 100, new Info(Object.class, -1, 1001));
         check(Status.REJECTED, 100, new Info(Object.class, -1, Long.MAX_VALUE));
     }
 
     @Test
-    void shouldShowTheUsersFilterWhatTheStreamTells() {
+    void shouldPassTheInformationOfTheStreamToTheUsersFilter() {
         List<ObjectInputFilter.FilterInfo> shown = new ArrayList<>();
         Info info = new Info(int[].class, 5, 2);
         new MessageFilter(each -> {
@@ -95,7 +95,7 @@ class MessageFilterTest {
         assertEquals(List.of(info), shown);
     }
 
-    /** Asks all 36 combinations of verdicts, in a JVM whose two other filters are set. */
+    /** Checks all 36 combinations of results, in a JVM whose two other filters are set. */
     static final class Combine {
         private Combine() {}
 
@@ -137,7 +137,7 @@ class MessageFilterTest {
     }
 
     @Test
-    void shouldLetWhoeverRejectsWinThenWhoeverAllows() throws Exception {
+    void shouldPreferRejectionOverAllowance() throws Exception {
         StringBuilder whole = new StringBuilder();
         StringBuilder configured = new StringBuilder();
         for (int i = 0; i < CLASSES.length; i++) {

@@ -11,14 +11,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Communicators that are made over a C MPI: interrupted, by virtual threads, and with messages that nobody has received. */
+/** Collective operations over a C MPI: interrupted, and called by virtual threads. */
 @Timeout(180)
 class MpirunCollectivesTest {
     static Stream<List<String>> launchers() {
         return MpirunTest.launchers();
     }
 
-    /** Rank 0 waits in a dup that the others do not come to, and is interrupted; then all end. */
+    /** Rank 0 is interrupted in a dup that the other ranks have not called. Then all ranks end. */
     static final class Interrupted {
         private Interrupted() {}
 
@@ -36,7 +36,7 @@ class MpirunCollectivesTest {
                 Thread.interrupted();
             }
             try (WriteBuffer out = new WriteBuffer(16); ReadBuffer in = new ReadBuffer(16)) {
-                // The others come when rank 0 has left.
+                // The other ranks call it after rank 0 has abandoned it.
                 for (int other = 1; world.id() == 0 && other < world.size(); other++) {
                     world.send(out, other, 1);
                 }
@@ -56,7 +56,7 @@ class MpirunCollectivesTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldEndAnInterruptedDupAtOnceAndRefuseTheNext(List<String> launcher) throws Exception {
+    void shouldEndAnInterruptedDupAndRejectTheNext(List<String> launcher) throws Exception {
         Job job = MpirunTest.job(launcher, 3).run(Interrupted.class);
         assertEquals(0, job.status, job::toString);
         List<String> expected = List.of(
@@ -64,9 +64,12 @@ class MpirunCollectivesTest {
         assertEquals(expected, job.lines(), job::toString);
     }
 
-    /** Virtual threads make communicators at the same time, in another order in each rank. */
+    /** Virtual threads make communicators at the same time, in a different order in each rank. */
     static final class Virtual {
-        /** Of each kind; two with as many carriers can have all of them wait for another order. */
+        /**
+         * Threads of each kind. With as many carriers as threads, all carriers can wait for different
+         * operations.
+         */
         private static final int PAIRS = 4;
 
         private Virtual() {}

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What becomes of a job under the launcher of an MPI when one of its processes is killed, or the launcher is asked to end. */
+/** Jobs under the launcher of an MPI in which a process is killed, or the launcher gets a signal to end. */
 @Timeout(180)
 class MpirunKillsTest {
     static Stream<List<String>> launchers() {
@@ -28,7 +28,9 @@ class MpirunKillsTest {
 
     private static final String SAID = "process ";
 
-    /** Says its process, and waits for what never comes; with an argument rank 0 kills rank 1 meanwhile. */
+    /**
+     * Prints its process id and waits for a message that never arrives. With an argument rank 0 kills rank 1.
+     */
     static final class Waiting {
         private Waiting() {}
 
@@ -44,7 +46,7 @@ class MpirunKillsTest {
                 } else if (args.length > 0) {
                     world.recv(in, 1, 0);
                     in.read(process, 0, 1);
-                    // Before this rank waits or when it does: both must do.
+                    // The kill may come before this rank waits or while it waits.
                     assertTrue(ProcessHandle.of(process[0]).orElseThrow().destroyForcibly());
                 }
                 world.recv(in, 1 - world.id(), 1);
@@ -55,13 +57,13 @@ class MpirunKillsTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldEndTheJobOfAProcessThatIsKilled(List<String> launcher) throws Exception {
+    void shouldEndTheJobOfAKilledProcess(List<String> launcher) throws Exception {
         Job job = MpirunTest.job(launcher, 2).within(30).run(Waiting.class, "kill");
         assertNotEquals(0, job.status, job::toString);
         assertTrue(job.err.contains("signal 9") || job.out.contains("signal 9"), job::toString);
         assertTrue(!job.out.contains("came back"), job::toString);
         List<ProcessHandle> ranks = job.lines().stream().flatMap(MpirunKillsTest::process).toList();
-        Wait.until("all ranks are gone, " + job, () -> ranks.stream().noneMatch(ProcessHandle::isAlive));
+        Wait.until("all ranks have ended, " + job, () -> ranks.stream().noneMatch(ProcessHandle::isAlive));
     }
 
     static Stream<Arguments> endings() {
@@ -70,7 +72,7 @@ class MpirunKillsTest {
 
     @ParameterizedTest
     @MethodSource("endings")
-    void shouldLeaveNothingOfALauncherThatIsAskedToEndOrKilled(List<String> launcher, boolean kill) throws Exception {
+    void shouldLeaveNoProcessAfterTheLauncherEnds(List<String> launcher, boolean kill) throws Exception {
         List<String> command = MpirunTest.job(launcher, 2).command(Waiting.class);
         Path err = Files.createTempFile("mpjdev-test", ".err");
         Process mpirun = new ProcessBuilder(command).redirectInput(new File("/dev/null")).redirectError(err.toFile()).start();
@@ -89,7 +91,7 @@ class MpirunKillsTest {
             }
             assertTrue(mpirun.waitFor(30, TimeUnit.SECONDS), () -> "the launcher does not end: " + read(err));
             assertNotEquals(0, mpirun.exitValue(), () -> read(err));
-            Wait.until("all processes are gone, " + read(err), () -> all.stream().noneMatch(ProcessHandle::isAlive));
+            Wait.until("all processes have ended, " + read(err), () -> all.stream().noneMatch(ProcessHandle::isAlive));
         } finally {
             all.forEach(ProcessHandle::destroyForcibly);
             mpirun.destroyForcibly().waitFor();
@@ -97,7 +99,7 @@ class MpirunKillsTest {
         }
     }
 
-    /** The process that a rank has said that it is, if it is still there. */
+    /** Returns the process whose id a rank has printed, if it still runs. */
     private static Stream<ProcessHandle> process(String line) {
         return line.startsWith(SAID) ? ProcessHandle.of(Long.parseLong(line.substring(SAID.length()))).stream() : Stream.empty();
     }

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Which MPI a rank takes: the one that is named, or an error that says what to do; and none in a job of our own launcher. */
+/** The choice of the C MPI: the named one, or an error with a remedy; none in a job of mpjrun. */
 @Timeout(180)
 class MpirunLibrariesTest {
     private static final String LIBRARY = "MPJDEV_MPI_LIBRARY";
@@ -40,7 +40,7 @@ class MpirunLibrariesTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldSayWhyALibraryThatIsNamedIsOfNoUse(List<String> launcher) throws Exception {
+    void shouldNameTheReasonWhyALibraryIsUnusable(List<String> launcher) throws Exception {
         assertUnusable(launcher, "/no/such/libmpi.so", "cannot open shared object file: No such file or directory");
         assertUnusable(launcher, "libm.so.6", "it is no MPI: it has no MPI_Get_library_version");
         Path text = Files.createTempFile("mpjdev-test", ".so");
@@ -54,7 +54,7 @@ class MpirunLibrariesTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldRefuseTheMpiOfAnotherLauncher(List<String> launcher) throws Exception {
+    void shouldRejectTheMpiOfAnotherLauncher(List<String> launcher) throws Exception {
         List<String> other = launchers().filter(one -> !one.equals(launcher)).findFirst().orElseThrow();
         MpirunTest.job(other, 1);
         Job job = named(launcher, other.get(0).contains("openmpi") ? "libmpi.so.40" : "libmpich.so.12");
@@ -64,7 +64,7 @@ class MpirunLibrariesTest {
     }
 
     @Test
-    void shouldStayARankOfMpjrunWhateverALauncherHasLeftInTheEnvironment() throws Exception {
+    void shouldStayARankOfMpjrunDespiteVariablesOfAnotherLauncher() throws Exception {
         Mpjrun job = new Mpjrun(2);
         for (String left : List.of("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_FD")) {
             job.variable(left, "5");

@@ -18,8 +18,9 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * A JVM that lives by its signals, over an MPI that may want them too. Compiled code finds a null, the end of a stack and a safepoint by
- * SIGSEGV and a division by zero by SIGFPE, while other threads exchange messages and a collector runs.
+ * Signals of the JVM over an MPI that may install handlers too. Compiled code detects a null pointer, the end
+ * of a stack and a safepoint by SIGSEGV, and a division by zero by SIGFPE, while other threads exchange
+ * messages and a collector runs.
  */
 class MpirunSignalsTest {
     private static final int SOAK_TIMES = 20;
@@ -36,15 +37,18 @@ class MpirunSignalsTest {
         return MpirunTest.launchers().flatMap(launcher -> Stream.of(collectors).map(c -> Arguments.of(launcher, c)));
     }
 
-    /** Threads that exchange arrays and objects with their counterparts, beside some that make signals. */
+    /**
+     * Threads that exchange arrays and objects with those of the other rank, beside threads that raise
+     * signals.
+     */
     static final class Traffic {
         private static final int PAIRS = 3;
         private static final int[] OCTETS = {8, 400, 5_000, 65_536, 1 << 20};
-        /** Of each kind at least: more than it takes until code is compiled. */
+        /** Least number of signals of each kind: more than it takes until code is compiled. */
         private static final int SIGNALS = 20_000;
         private static final int OVERFLOWS = 50;
         private static final int BATCH = 500;
-        /** Nothing but what a rank's stack overflows with. */
+        /** Stack size of the thread that overflows its stack. */
         private static final long STACK = 256 << 10;
 
         private static volatile int zero;
@@ -101,7 +105,10 @@ class MpirunSignalsTest {
             return exchanging.get() > 0;
         }
 
-        /** Has code fail so often at least, and as long as messages are exchanged: always as it has to. */
+        /**
+         * Raises a signal at least {@code least} times and while messages are exchanged, and checks the exception of
+         * each.
+         */
         private Void signal(int least, int batch, Class<? extends Throwable> expected, Callable<Integer> body) throws Exception {
             for (int done = 0; done < least || isExchanging(); done++) {
                 Throwable thrown = null;
@@ -122,7 +129,7 @@ class MpirunSignalsTest {
             return deep(depth + 1) + 1;
         }
 
-        /** Loops that are stopped at safepoints only, and much garbage. */
+        /** Runs loops that stop at safepoints only, and makes garbage. */
         private Void poll() {
             long sum = 0;
             do {
@@ -176,7 +183,7 @@ class MpirunSignalsTest {
         }
     }
 
-    /** {@code -Xcheck:jni} looks whether the signals' handlers are still the JVM's. */
+    /** {@code -Xcheck:jni} checks that the signal handlers are still those of the JVM. */
     private static void run(List<String> launcher, String collector, int rounds) throws Exception {
         Job job = MpirunTest.job(launcher, 2).jvm("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+" + collector,
                 "-XX:+ErrorFileToStderr", "-XX:-CreateCoredumpOnCrash").run(Traffic.class, "" + rounds);
@@ -187,7 +194,7 @@ class MpirunSignalsTest {
     @ParameterizedTest
     @MethodSource("collectors")
     @Timeout(180)
-    void shouldLeaveItsSignalsToTheJvm(List<String> launcher, String collector) throws Exception {
+    void shouldKeepTheSignalHandlersOfTheJvm(List<String> launcher, String collector) throws Exception {
         run(launcher, collector, 20);
     }
 
@@ -195,7 +202,7 @@ class MpirunSignalsTest {
     @ParameterizedTest
     @MethodSource("collectorsWithThreads")
     @Timeout(3000)
-    void shouldLeaveItsSignalsToTheJvmEachTime(List<String> launcher, String collector) throws Exception {
+    void shouldKeepTheSignalHandlersOfTheJvmInManyRuns(List<String> launcher, String collector) throws Exception {
         for (int time = 0; time < SOAK_TIMES; time++) {
             run(launcher, collector, 60);
         }

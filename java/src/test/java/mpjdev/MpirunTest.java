@@ -14,10 +14,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The programs of {@link ProcessesTest} and others as they run on a cluster: under the launcher of an MPI, which moves their messages. */
+/**
+ * Programs of {@link ProcessesTest} and others under the launcher of an MPI, which carries their messages.
+ */
 @Timeout(180)
 class MpirunTest {
-    /** How each MPI's launcher is started; the last two options let processes be root's, and more than processors. */
+    /**
+     * Commands of the launchers of MPIs. The last two options allow root, and more processes than processors.
+     */
     static Stream<List<String>> launchers() {
         return Stream.of(List.of("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), List.of("mpirun.mpich"));
     }
@@ -50,14 +54,14 @@ class MpirunTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldEndTheJobOfARankThatThrowsWithItsText(List<String> launcher) throws Exception {
+    void shouldEndTheJobOfAThrowingRankWithItsText(List<String> launcher) throws Exception {
         Job job = job(launcher, 2).run(ProcessesTest.Throwing.class);
         assertNotEquals(0, job.status, job::toString);
         assertTrue(job.err.contains("IllegalArgumentException: on purpose"), job::toString);
         assertTrue(job.err.contains("mpjdev: rank 0 ends the job: uncaught in thread main"), job::toString);
     }
 
-    /** Ends without a word; the other rank waits for it. */
+    /** Ends without finish while the other rank waits for it. */
     static final class Leaving {
         private Leaving() {}
 
@@ -73,7 +77,7 @@ class MpirunTest {
 
     @ParameterizedTest
     @MethodSource("launchers")
-    void shouldEndTheJobOfARankThatLeavesWithoutFinish(List<String> launcher) throws Exception {
+    void shouldEndTheJobOfARankThatExitsWithoutFinish(List<String> launcher) throws Exception {
         Job job = job(launcher, 2).run(Leaving.class);
         assertNotEquals(0, job.status, job::toString);
         String said = "mpjdev: rank 1 ends the job: its process ends without Comm.finish";

@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
-/** A job whose ranks are processes, started by the launcher. Public: the tests of the examples use it too. */
+/** A job of processes under the launcher. Public: the tests of the examples use it too. */
 public final class Mpjrun {
     private static final int TIMEOUT_SECONDS = 120;
     private static final int DEADLINE_SECONDS = 150;
-    /** What a JVM says of native code that breaks a rule, or takes a signal that the JVM needs. */
+    /** Complaints of a JVM about native code that breaks a rule or replaces a signal handler of the JVM. */
     private static final Pattern COMPLAINT = Pattern.compile("in native method|[Hh]andler (was |flags )?modified");
 
     private final int ranks;
@@ -30,56 +30,56 @@ public final class Mpjrun {
     private String classPath = System.getProperty("java.class.path");
     private int seconds;
 
-    /** A job of so many ranks. */
+    /** Makes a job of {@code ranks} ranks. */
     public Mpjrun(int ranks) {
         this.ranks = ranks;
     }
 
-    /** Options of the launcher. */
+    /** Adds options of the launcher. */
     public Mpjrun with(String... more) {
         options.addAll(List.of(more));
         return this;
     }
 
-    /** Options of each rank's JVM, behind those that all have. */
+    /** Adds options of the JVM of each rank, after the common ones. */
     public Mpjrun jvm(String... more) {
         jvm.addAll(List.of(more));
         return this;
     }
 
-    /** Another launcher than the one that was built. */
+    /** Replaces the launcher of the build. */
     public Mpjrun launcher(Path command) {
         launcher = command.toString();
         return this;
     }
 
-    /** The launcher of an MPI instead of ours. */
+    /** Replaces the launcher by that of an MPI. */
     public Mpjrun under(List<String> command) {
         foreign.addAll(command);
         return this;
     }
 
-    /** A variable in the environment of launcher and ranks. */
+    /** Sets a variable in the environment of launcher and ranks. */
     public Mpjrun variable(String name, String value) {
         variables.put(name, value);
         return this;
     }
 
-    /** Another class path than this JVM's. */
+    /** Replaces the class path of this JVM. */
     public Mpjrun classPath(String path) {
         classPath = path;
         return this;
     }
 
-    /** More time than usual. */
+    /** Sets a longer time limit. */
     public Mpjrun within(int more) {
         seconds = more;
         return this;
     }
 
-    /** What a job has printed, and its exit status. */
+    /** The output of a job and its exit status. */
     public static final class Job {
-        /** Its exit status. */
+        /** The exit status. */
         public final int status;
         /** Standard output. */
         public final String out;
@@ -92,7 +92,7 @@ public final class Mpjrun {
             this.err = err;
         }
 
-        /** The lines of its standard output in alphabetical order. */
+        /** Returns the lines of standard output in alphabetical order. */
         public List<String> lines() {
             return out.lines().sorted().toList();
         }
@@ -103,13 +103,13 @@ public final class Mpjrun {
         }
     }
 
-    /** Starts ranks by this script of the shell, in which the program is {@code "$@"}. */
+    /** Starts ranks by a shell script, in which {@code "$@"} is the program. */
     public Mpjrun by(String script) {
         shell.addAll(List.of("sh", "-c", script, "sh"));
         return this;
     }
 
-    /** What starts the job. */
+    /** Returns the command that starts the job. */
     List<String> command(Class<?> main, String... args) {
         List<String> command = new ArrayList<>(foreign.isEmpty()
                 ? List.of(launcher, "run", "-n", "" + ranks, "--timeout", "" + timeout()) : foreign);
@@ -129,7 +129,7 @@ public final class Mpjrun {
         return seconds > 0 ? seconds : TIMEOUT_SECONDS;
     }
 
-    /** Runs a main class in each rank to its end. */
+    /** Runs a main class in each rank and waits for the end of the job. */
     public Job run(Class<?> main, String... args) throws Exception {
         List<String> command = command(main, args);
         Path out = Files.createTempFile("mpjdev-test", ".out");

@@ -7,9 +7,11 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/** The message format a second time, straight from its description and without a thought for speed. */
+/**
+ * A second implementation of the message format, written from its description and without regard to speed.
+ */
 final class Naive {
-    /** Type codes by the order in which the format counts them. */
+    /** Type codes, in the order of the format. */
     private static final List<Type> CODES = List.of(
             Type.BYTE, Type.CHAR, Type.SHORT, Type.BOOLEAN, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.OBJECT);
 
@@ -21,7 +23,7 @@ final class Naive {
         this.order = order;
     }
 
-    /** A section of these elements of an array, in this order. */
+    /** Returns a section of the given elements of an array, in the given order. */
     Naive section(Type type, Object array, int[] elements) {
         int data = AnyArray.size(type) * elements.length;
         ByteBuffer octets = ByteBuffer.allocate(8 + (data + 7) / 8 * 8).order(order);
@@ -33,12 +35,12 @@ final class Naive {
         return this;
     }
 
-    /** A section of all elements of an array. */
+    /** Returns a section of all elements of an array. */
     Naive section(Type type, Object array) {
         return section(type, array, range(0, AnyArray.length(array)));
     }
 
-    /** The header of an object section. */
+    /** Returns the header of an object section. */
     Naive objects(int count) {
         return section(Type.OBJECT, new Object[0], new int[0]).count(count);
     }
@@ -74,7 +76,7 @@ final class Naive {
         return range;
     }
 
-    /** Elements of a strided patch, the last dimension varying fastest. */
+    /** Returns the elements of a strided patch. The last dimension varies fastest. */
     static int[] patch(int off, int[] extents, int[] strides) {
         int volume = 1;
         for (int extent : extents) {
@@ -92,7 +94,7 @@ final class Naive {
         return elements;
     }
 
-    /** What a stream of these objects has: one writeObject for each. */
+    /** Returns the stream of the objects, with one writeObject call for each. */
     static byte[] serialised(Object... objects) throws IOException {
         ByteArrayOutputStream octets = new ByteArrayOutputStream();
         try (ObjectOutputStream out = new ObjectOutputStream(octets)) {

@@ -24,10 +24,10 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What a payload of objects may cost its reader: memory and time are bounded by its length, and honest graphs pass. */
+/** Limits on memory and time of a read of objects, in terms of the payload. Ordinary graphs pass. */
 @Timeout(60)
 class ObjectLimitsTest {
-    /** A message of one section with one object. */
+    /** Returns a message of one section with one object. */
     private static byte[] message(byte[] stream) {
         ByteBuffer message = ByteBuffer.allocate(24 + stream.length).order(ByteOrder.LITTLE_ENDIAN);
         message.put((byte) 1).putInt(4, 8).put(8, (byte) 8).putInt(12, 1).putInt(20, stream.length);
@@ -62,12 +62,12 @@ class ObjectLimitsTest {
     }
 
     @Test
-    void shouldBoundTheArraysOfAStreamTogether() throws Exception {
+    void shouldRejectArraysThatTogetherExceedTheLimit() throws Exception {
         int payload = 100_000;
         byte[] one = serialised(new Object[0]);
         ByteArrayOutputStream octets = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(octets);
-        // The first array with its class description, and in it the others, by reference to that.
+        // The first array has the class description. The arrays inside refer to it.
         out.write(one, 0, one.length - 4);
         out.writeInt(payload);
         for (int i = 1; i < 900; i++) {
@@ -170,23 +170,24 @@ class ObjectLimitsTest {
         return outer;
     }
 
-    /** The deadline is the test's; without the limit this takes longer than anybody waits. */
+    /** Without the limit the read takes longer than the deadline of the test. */
     @Test
-    void shouldRefuseSetsOfSetsThatShareElements() throws Exception {
-        // Not equal to the original, whose elements have changed their hash codes since they were added.
+    void shouldRejectSetsOfSetsThatShareElements() throws Exception {
+        // The copy differs from the original, whose elements have changed their hash codes since they were
+        // added.
         assertEquals(2, ((Set<?>) read(serialised(setsOfSets(8)))).size());
         refused(serialised(setsOfSets(22)), HashWork.PROPERTY);
     }
 
     @Test
-    void shouldRefuseListsThatShareElementsAsKeys() throws Exception {
+    void shouldRejectListsThatShareElementsAsKeys() throws Exception {
         List<Object> list = new ArrayList<>(List.of("x"));
         for (int i = 0; i < 40; i++) {
             list = new ArrayList<>(Arrays.asList(list, list));
         }
-        // Nothing has a hash code here.
+        // This stream computes no hash codes.
         assertEquals(2, ((List<?>) read(serialised(list))).size());
-        // A map whose key this becomes is written as a pair of an array, since it could not be made here.
+        // A pair of an array stands for the map with this key, because making that map would take too long.
         Object[] pair = {list, new HashMap<>(Map.of(1, 2))};
         refused(serialised(pair), HashWork.PROPERTY);
         Object[] before = {new HashMap<>(Map.of(1, 2)), list};
@@ -203,16 +204,16 @@ class ObjectLimitsTest {
     }
 
     @Test
-    void shouldSayWhichPropertyALongListNeeds() throws Exception {
+    void shouldNameThePropertyThatALongListNeeds() throws Exception {
         Deep.on(512 << 20, () -> {
             refused(serialised(Node.list(10_000)), MessageFilter.DEPTH_PROPERTY);
             assertEquals(900, Node.length((Node) read(serialised(Node.list(900)))));
         });
     }
 
-    /** A graph that is too deep for a stack is an exception, in both directions, and a larger stack takes it. */
+    /** A graph that is too deep for the stack is an exception in both directions. A larger stack suffices. */
     @Test
-    void shouldLeaveTheBufferAsItWasWhenTheStackOverflows() throws Exception {
+    void shouldKeepTheBufferWhenTheStackOverflows() throws Exception {
         new Fork().with("-D" + MessageFilter.DEPTH_PROPERTY + "=200000", "-Xss512k").run(Deep.class).ok();
     }
 

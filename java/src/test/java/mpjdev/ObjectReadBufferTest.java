@@ -25,15 +25,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
-/** Objects come out as they went in, what must not be deserialised is not, and a read that fails changes nothing. */
+/** Reads of objects: values, class loaders, filters, and failed reads that change nothing. */
 @Timeout(120)
 class ObjectReadBufferTest {
-    /** A class to be refused. */
+    /** A class that filters reject. */
     static final class Secret implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
-    /** A message of two object sections: the first holds good ones, the second these. */
+    /** Returns a message of two object sections: valid objects, and the given ones. */
     private static byte[] message(Object... second) throws IOException {
         Object[] all = new Object[second.length + 2];
         all[0] = "first";
@@ -43,7 +43,10 @@ class ObjectReadBufferTest {
                 .section(Type.INT, new int[] {9}).secondary(Naive.serialised(all)).toByteArray();
     }
 
-    /** The second section fails like this, twice, whatever way it is read; the first one can still be read. */
+    /**
+     * Asserts that every read of the second section fails in this way, twice, and that the first is still
+     * readable.
+     */
     private static Throwable fails(ObjectReadBuffer in, Class<? extends Throwable> expected, int count)
             throws Exception {
         Object[] first = new Object[2];
@@ -103,7 +106,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldPutObjectsWhereIndicesAndPatchesSay() throws Exception {
+    void shouldStoreObjectsByIndexAndByPatch() throws Exception {
         Object[] six = {"0", "1", "2", "3", "4", "5"};
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             out.write(six, 0, 6);
@@ -121,7 +124,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldReadIntoAnArrayOfTheObjectsType() throws Exception {
+    void shouldReadIntoAnArrayOfTheTypeOfTheObjects() throws Exception {
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message("a", 7, "c"));
             in.read(new Object[2], 0, 2);
@@ -141,7 +144,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldRefuseWrongCountsTypesAndRanges() throws Exception {
+    void shouldRejectWrongCountsTypesAndRanges() throws Exception {
         Object[] dest = new Object[4];
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message("a", "b", "c"));
@@ -165,7 +168,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldStayWhenAStreamEndsTooSoon() throws Exception {
+    void shouldKeepThePositionWhenAStreamEndsEarly() throws Exception {
         byte[] whole = Naive.serialised("first", List.of(1), "second");
         for (int cut = whole.length - 1; cut > whole.length - 8; cut--) {
             try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
@@ -197,7 +200,7 @@ class ObjectReadBufferTest {
     // ---- Classes
 
     @Test
-    void shouldStayWhenAClassIsNotThere() throws Exception {
+    void shouldKeepThePositionWhenAClassIsMissing() throws Exception {
         byte[] message = message("a", new Secret());
         replace(message, "Secret", "Scerte");
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
@@ -218,7 +221,7 @@ class ObjectReadBufferTest {
         throw new AssertionError(from + " is not there");
     }
 
-    /** Has a Secret of its own, as the loader of a plug-in has. */
+    /** A loader with its own Secret class, like that of a plug-in. */
     private static final class PlugIn extends ClassLoader {
         PlugIn() {
             super(ObjectReadBufferTest.class.getClassLoader());
@@ -247,7 +250,7 @@ class ObjectReadBufferTest {
         Thread thread = Thread.currentThread();
         ClassLoader before = thread.getContextClassLoader();
         ClassLoader plugIn = new PlugIn();
-        // Without one, and with one that knows nothing, our caller's loader answers.
+        // Without a context loader, or with one that finds nothing, the caller's loader finds the class.
         ClassLoader[] loaders = {plugIn, null, ClassLoader.getPlatformClassLoader()};
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message(new Secret()));
@@ -266,7 +269,7 @@ class ObjectReadBufferTest {
         }
     }
 
-    /** An object that is null where it is read. */
+    /** An object that its reader resolves to null. */
     static final class Vanishing implements Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -303,7 +306,7 @@ class ObjectReadBufferTest {
         }
     }
 
-    /** Answers nothing. */
+    /** An invocation handler that returns null. */
     private static final class Handler implements java.lang.reflect.InvocationHandler, Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -316,14 +319,14 @@ class ObjectReadBufferTest {
     // ---- Filters
 
     @Test
-    void shouldRejectWhatTheUsersFilterRejects() throws Exception {
+    void shouldRejectClassesThatTheUsersFilterRejects() throws Exception {
         ObjectInputFilter no = info -> info.serialClass() == Secret.class ? ObjectInputFilter.Status.REJECTED
                 : ObjectInputFilter.Status.UNDECIDED;
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.setObjectFilter(no);
             in.load(message("a", new Secret(), "b"));
             fails(in, InvalidClassException.class, 3);
-            // A filter that is set in the middle of a message counts from there on.
+            // A filter that is set in the middle of a message applies from there on.
             in.setObjectFilter(null);
             Object[] got = new Object[3];
             in.read(got, 0, 3);
@@ -339,7 +342,7 @@ class ObjectReadBufferTest {
     void shouldRejectArraysThatAreLongerThanThePayload() throws Exception {
         for (Object small : new Object[] {new byte[4], new int[4], new Object[4], new long[4]}) {
             byte[] message = message(small);
-            // The length of an array stands behind its class description: 78 70, and then four octets.
+            // The four octets of the length of an array follow 78 70, the end of its class description.
             int at = message.length - 1;
             while (!(message[at] == 4 && message[at - 4] == 0x70 && message[at - 5] == 0x78)) {
                 at--;
@@ -356,7 +359,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldRejectWhatIsNestedTooDeeply() throws Exception {
+    void shouldRejectTooDeepNesting() throws Exception {
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message(nested(900)));
             in.read(new Object[2], 0, 2);
@@ -376,8 +379,8 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldNotHangOnSetsOfSets() throws Exception {
-        // Grows with every level by the square; what it needs is more levels than are allowed here.
+    void shouldRejectDeepSetsOfSetsInTime() throws Exception {
+        // The work squares with every level. The attack needs more levels than this limit allows.
         Set<Object> outer = ObjectLimitsTest.setsOfSets(12);
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message(outer));
@@ -386,7 +389,7 @@ class ObjectReadBufferTest {
         }
     }
 
-    /** Reads a Secret and says how that went. */
+    /** Reads a Secret and prints the result. */
     static final class ReadSecret {
         private ReadSecret() {}
 
@@ -417,7 +420,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldRejectWhatTheFilterOfTheWholeJvmRejects() throws Exception {
+    void shouldRejectClassesThatTheFilterOfTheJvmRejects() throws Exception {
         String pattern = "-Djdk.serialFilter=!mpjdev.ObjectReadBufferTest$Secret";
         for (String[] arguments : new String[][] {{}, {"with a filter of its own that allows all"}}) {
             String output = new Fork().with(pattern).run(ReadSecret.class, arguments).ok();
@@ -427,7 +430,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldRejectWhatThePropertiesReject() throws Exception {
+    void shouldRejectClassesThatThePropertiesReject() throws Exception {
         String output = new Fork().with("-Dmpjdev.filter=!mpjdev.ObjectReadBufferTest$Secret",
                 "-Dmpjdev.filter.depth=30")
                 .run(ReadSecret.class, "with a filter of its own that allows all").ok();
@@ -437,14 +440,14 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldNameThePropertyThatItCannotRead() throws Exception {
+    void shouldNameAnInvalidProperty() throws Exception {
         for (String bad : new String[] {"mpjdev.filter=a=b", "mpjdev.filter.depth=x", "mpjdev.filter.depth=-1"}) {
             Fork.Result result = new Fork().with("-D" + bad).run(ReadSecret.class);
             assertTrue(result.status != 0 && result.output.contains("-D" + bad), result.output);
         }
     }
 
-    /** What an object does to the buffer it is read from, once. */
+    /** The one action of an object on the buffer that it is read from. */
     private interface Mischief {
         void with(ObjectReadBuffer buffer) throws Exception;
     }
@@ -472,7 +475,7 @@ class ObjectReadBufferTest {
     }
 
     @Test
-    void shouldStayReadableWhateverAnObjectDoesToItsOwnBuffer() throws Exception {
+    void shouldStayReadableAfterAnyActionOfAnObjectOnItsBuffer() throws Exception {
         Mischief[] all = {ObjectReadBuffer::reset, b -> b.read(new Object[1], 0, 1), b -> b.setObjectFilter(null)};
         for (int i = 0; i < all.length; i++) {
             try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
@@ -486,7 +489,7 @@ class ObjectReadBufferTest {
                 mischief = all[i];
                 target = in;
                 assertThrows(IllegalStateException.class, () -> in.read(got, 0, 2), "mischief " + i);
-                // Nothing was read: from the start again, or from where it was.
+                // The section was not read. The position is the start, or the one before the read.
                 in.reset();
                 in.read(got, 0, 1);
                 assertEquals("first", got[0]);
@@ -498,14 +501,14 @@ class ObjectReadBufferTest {
         }
     }
 
-    /** Its loader alone knows the interface. */
+    /** Only its own loader finds the interface. */
     @Test
     void shouldAskTheContextClassLoaderForTheInterfacesOfAProxy() throws Exception {
         String output = new Fork().run(ProxyOfAPlugIn.class).ok();
         assertTrue(output.contains("a proxy of the plug-in"), output);
     }
 
-    /** Sends a proxy whose interface only a child of our loader has. */
+    /** Sends a proxy whose interface only a child of this class's loader finds. */
     static final class ProxyOfAPlugIn {
         private ProxyOfAPlugIn() {}
 
@@ -539,9 +542,9 @@ class ObjectReadBufferTest {
         }
     }
 
-    /** Their product is far more than there is memory to list. */
+    /** A list of the elements would not fit memory. */
     @Test
-    void shouldLookAtTheSectionBeforeItListsTheElementsOfAPatch() throws Exception {
+    void shouldCheckTheSectionBeforeListingTheElementsOfAPatch() throws Exception {
         try (ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             in.load(message("one"));
             assertThrows(BufferReadException.class,

@@ -18,10 +18,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
-/** Objects are serialised as one stream, and a write that fails leaves no trace in it. */
+/** Writes of objects: one stream for each message, and failed writes that add nothing. */
 @Timeout(60)
 class ObjectWriteBufferTest {
-    /** Does something in the middle of being written. */
+    /** An object that runs an action while it is written. */
     static final class Acting implements Serializable {
         private static final long serialVersionUID = 1L;
         private final transient Act act;
@@ -41,7 +41,7 @@ class ObjectWriteBufferTest {
             in.readObject();
         }
 
-        /** What it does. */
+        /** The action. */
         interface Act {
             void run() throws IOException;
         }
@@ -74,7 +74,7 @@ class ObjectWriteBufferTest {
             out.strGather(new Object[0], 0, 1, 0, 1, new int[] {0, 1});
             byte[] expected = new Naive(ByteOrder.nativeOrder()).objects(3).objects(4).objects(1).objects(0)
                     .secondary(Naive.serialised("5", "0", "5", "7", "6", "3", "2", "2")).toByteArray();
-            // Equal texts of the source are the same objects here as there: all are constants.
+            // Equal texts are the same objects on both sides, because all are constants.
             assertArrayEquals(expected, out.toByteArray());
         }
     }
@@ -95,13 +95,13 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldTakeOnlyTheHeaderOfTheCapacity() throws Exception {
+    void shouldUseOnlyTheHeaderOfTheCapacity() throws Exception {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(16)) {
             out.write(new Object[] {"x".repeat(100_000)}, 0, 1);
             out.write(new Object[] {"y".repeat(100_000)}, 0, 1);
             byte[] before = out.toByteArray();
             Acting never = new Acting(() -> {
-                throw new AssertionError("the room is looked for before anything is serialised");
+                throw new AssertionError("the capacity is checked before objects are serialised");
             });
             BufferOverflowException e =
                     assertThrows(BufferOverflowException.class, () -> out.write(new Object[] {never}, 0, 1));
@@ -112,7 +112,7 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldRefuseWrongRangesOfObjects() throws Exception {
+    void shouldRejectWrongRangesOfObjects() throws Exception {
         Object[] source = new Object[10];
         int max = Integer.MAX_VALUE;
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(64)) {
@@ -157,10 +157,10 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldTakeBackASectionWithAnObjectThatCannotBeSerialised() throws Exception {
+    void shouldRollBackASectionWithAnUnserialisableObject() throws Exception {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(64)) {
             out.write(new int[] {1}, 0, 1);
-            // The first section of the message: no stream has begun.
+            // It is the first section of the message, so no stream has begun.
             refuses(out, NotSerializableException.class, new Object());
             out.write(new Object[] {"good"}, 0, 1);
             refuses(out, NotSerializableException.class, new Object());
@@ -169,7 +169,7 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldTakeBackASectionWhoseObjectThrowsWhatItLikes() throws Exception {
+    void shouldRollBackASectionWhoseObjectThrows() throws Exception {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(64)) {
             out.write(new Object[] {"good"}, 0, 1);
             refuses(out, ArithmeticException.class, new Acting(() -> {
@@ -185,7 +185,7 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldGoOnAfterAFailureWithSharedReferences() throws Exception {
+    void shouldShareReferencesAgainAfterAFailure() throws Exception {
         List<String> shared = new ArrayList<>(List.of("shared"));
         Comm.runThreads(2, world -> {
             if (world.id() == 0) {
@@ -218,7 +218,7 @@ class ObjectWriteBufferTest {
                 assertNotSame(one[0], two[0], "after a failure objects are sent in full again");
                 assertEquals("lost", two[1]);
                 in.read(one, 0, 1);
-                assertSame(two[0], one[0], "and then they are shared again");
+                assertSame(two[0], one[0], "later writes share objects again");
                 world.recv(in, 0, 0);
                 in.read(one, 0, 1);
                 assertEquals(shared, one[0]);
@@ -228,7 +228,7 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldRefuseAnElementThatWritesIntoItsOwnBuffer() throws Exception {
+    void shouldRejectAnObjectThatWritesIntoItsOwnBuffer() throws Exception {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(64); ObjectReadBuffer in = new ObjectReadBuffer(64)) {
             out.write(new Object[] {"good"}, 0, 1);
             refuses(out, IllegalStateException.class, new Acting(() -> out.write(new Object[] {"inside"}, 0, 1)));
@@ -242,7 +242,7 @@ class ObjectWriteBufferTest {
     }
 
     @Test
-    void shouldStayReadableWhateverAnElementDoesToItsOwnBuffer() throws Exception {
+    void shouldStayReadableAfterAnyActionOfAnObjectOnItsBuffer() throws Exception {
         Comm.runThreads(1, world -> {
             ObjectWriteBuffer[] buffer = new ObjectWriteBuffer[1];
             Acting.Act[] acts = {() -> buffer[0].clear(), () -> buffer[0].write(new int[] {3}, 0, 1),
@@ -263,7 +263,7 @@ class ObjectWriteBufferTest {
                         failed = true;
                     }
                     if (i == acts.length - 1) {
-                        assertTrue(failed, "it is closed");
+                        assertTrue(failed, "the buffer is closed");
                         break;
                     }
                     if (!failed) {

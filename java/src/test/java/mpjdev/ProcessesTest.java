@@ -11,10 +11,10 @@ import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Ranks as processes, started by the launcher: the same program as with threads. */
+/** Ranks that are processes under the launcher, with the programs that also run as threads. */
 @Timeout(180)
 class ProcessesTest {
-    /** Arrays of all sizes round a ring, then objects, a split and a barrier. */
+    /** Sends arrays of all sizes around a ring, then objects, and calls split and barrier. */
     static final class Ring {
         private Ring() {}
 
@@ -52,7 +52,7 @@ class ProcessesTest {
                 in.read(got, 0, 2);
                 assertEquals("from " + (me + all - 1) % all, got[0]);
                 sent.iwait();
-                // What came from elsewhere can be sent on.
+                // A received message can be sent on.
                 world.isend(in, me, 8);
                 world.recv(in, me, 8);
                 in.read(got, 0, 2);
@@ -73,7 +73,7 @@ class ProcessesTest {
         assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
     }
 
-    /** Rank 1 dies while rank 0 waits for it. */
+    /** Rank 1 exits while rank 0 waits for it. */
     static final class Dying {
         private Dying() {}
 
@@ -93,14 +93,14 @@ class ProcessesTest {
     }
 
     @Test
-    void shouldTellThePeersOfARankThatDies() throws Exception {
+    void shouldFailTheWaitForARankThatExits() throws Exception {
         Job job = new Mpjrun(2).with("--keep-going").run(Dying.class);
         assertEquals(9, job.status, job.err);
         assertEquals("rank 1 has failed: its process exited with status 9\n", job.out, job.err);
         assertTrue(job.err.contains("exited with status 9") && job.err.contains("without Comm.finish"), job.err);
     }
 
-    /** Throws before it finishes. */
+    /** Throws before finish. */
     static final class Throwing {
         private Throwing() {}
 
@@ -115,13 +115,13 @@ class ProcessesTest {
     }
 
     @Test
-    void shouldEndAJobOfWhichARankThrows() throws Exception {
+    void shouldEndAJobWhenARankThrows() throws Exception {
         Job job = new Mpjrun(2).run(Throwing.class);
         assertEquals(1, job.status, job.err);
         assertTrue(job.err.contains("on purpose") && job.err.contains("mpjrun: rank 0 (process "), job.err);
     }
 
-    /** Sends from buffers that are older than the rank: before they are cleared, and after. */
+    /** Sends from buffers that are older than the rank, before and after a clear. */
     static final class Older {
         private static final int COUNT = 100_000;
         private static final int OCTETS = COUNT * Double.BYTES;
@@ -143,7 +143,7 @@ class ProcessesTest {
                 objects.clear();
                 out.write(array, 0, COUNT);
                 objects.write(new Object[] {array}, 0, 1);
-                // What is private now are at most the messages received, which the last exchange has read.
+                // At most the messages of the last exchange are still in private memory.
                 assertTrue(Native.usedMemory() < OCTETS, "private memory: " + Native.usedMemory());
                 exchange(out, objects, array);
             }
@@ -172,7 +172,7 @@ class ProcessesTest {
     }
 
     @Test
-    void shouldMoveBuffersOlderThanTheRankToSharedMemoryWhenTheyAreCleared() throws Exception {
+    void shouldMoveOlderBuffersToSharedMemoryAtClear() throws Exception {
         Job job = new Mpjrun(2).run(Older.class);
         assertEquals(0, job.status, job::toString);
     }

@@ -10,7 +10,7 @@ import java.nio.ByteOrder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Sections are read one by one, in order; looking at the next one moves nothing. */
+/** Reads of sections in order, and queries that leave the position. */
 @Timeout(60)
 class ReadBufferTest {
     private static byte[] message(ByteOrder order) {
@@ -19,7 +19,7 @@ class ReadBufferTest {
     }
 
     @Test
-    void shouldLookWithoutReading() throws Exception {
+    void shouldReportTheNextSectionWithoutReading() throws Exception {
         for (ByteOrder order : new ByteOrder[] {ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN}) {
             try (ReadBuffer in = new ReadBuffer(64)) {
                 assertNull(in.nextType());
@@ -34,7 +34,7 @@ class ReadBufferTest {
                 in.read(new int[3], 0, 3);
                 assertSame(Type.CHAR, in.nextType());
                 assertEquals(0, in.nextCount());
-                assertEquals(3, in.sectionCount(), "of the whole message");
+                assertEquals(3, in.sectionCount(), "the count covers the whole message");
                 in.read(new char[0], 0, 0);
                 assertSame(Type.DOUBLE, in.nextType());
                 double[] dest = new double[1];
@@ -77,14 +77,14 @@ class ReadBufferTest {
             in.load(message(ByteOrder.LITTLE_ENDIAN));
             assertSame(Type.INT, in.nextType());
             in.read(new int[3], 0, 3);
-            // One that is refused changes nothing.
+            // A rejected load changes nothing.
             assertThrows(BufferReadException.class, () -> in.load(new byte[15]));
             assertSame(Type.CHAR, in.nextType());
         }
     }
 
     @Test
-    void shouldTakeACopyOfWhatIsLoaded() throws Exception {
+    void shouldCopyALoadedMessage() throws Exception {
         byte[] octets = message(ByteOrder.BIG_ENDIAN);
         try (ReadBuffer in = new ReadBuffer(64)) {
             in.load(octets);
@@ -96,7 +96,7 @@ class ReadBufferTest {
     }
 
     @Test
-    void shouldLeaveTheElementsAroundTheDestinationAlone() throws Exception {
+    void shouldKeepTheElementsAroundTheDestination() throws Exception {
         try (ReadBuffer in = new ReadBuffer(64)) {
             in.load(message(ByteOrder.BIG_ENDIAN));
             int[] dest = {9, 9, 9, 9, 9};
@@ -104,14 +104,14 @@ class ReadBufferTest {
             assertArrayEquals(new int[] {9, 1, 2, 3, 9}, dest);
             in.reset();
             int[] twice = {9, 9, 9, 9, 9};
-            // The last one stays where an element is named twice.
+            // An element that is named twice keeps the last value.
             in.scatter(twice, 3, 1, new int[] {0, 4, 0, 4});
             assertArrayEquals(new int[] {2, 9, 9, 9, 3}, twice);
         }
     }
 
     @Test
-    void shouldPassOverAMessageWithObjectsThatItCannotRead() throws Exception {
+    void shouldRejectSectionsOfObjects() throws Exception {
         byte[] octets = new Naive(ByteOrder.nativeOrder()).section(Type.INT, new int[] {1}).objects(1)
                 .secondary(Naive.serialised("x")).toByteArray();
         try (ReadBuffer in = new ReadBuffer(64)) {

@@ -19,7 +19,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Requests are waited for, tested, cancelled, freed and forgotten, and each message is received exactly once. */
+/**
+ * Requests that are waited for, tested, cancelled, freed or unreachable. Each message is received exactly
+ * once.
+ */
 @Timeout(60)
 class RequestTest {
     private static final Request NULL = Request.MPI_REQUEST_NULL;
@@ -42,7 +45,7 @@ class RequestTest {
         return dest[0];
     }
 
-    /** A job of two, whose second rank does what the first one's empty messages tell it. */
+    /** A job of two. The second rank obeys the empty messages of the first one. */
     private interface Pair {
         void run(Comm world) throws Exception;
     }
@@ -59,7 +62,7 @@ class RequestTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldGiveTheSameStatusAgain(boolean split) throws Exception {
+    void shouldReturnTheSameStatusAgain(boolean split) throws Exception {
         pair(split, world -> send(world, 5, 1, 3), world -> {
             try (ReadBuffer in = new ReadBuffer(16)) {
                 Request request = world.irecv(in, 0, 3);
@@ -69,14 +72,14 @@ class RequestTest {
                 assertSame(status, request.iwait(0, TimeUnit.SECONDS));
                 assertSame(status, request.itest());
                 assertEquals(5, value(in));
-                // Waiting again has not touched the buffer.
+                // The second wait has not changed the buffer.
                 assertNull(in.nextType());
             }
         });
     }
 
     @Test
-    void shouldAnswerNullUntilTheMessageIsThere() throws Exception {
+    void shouldReturnNullUntilTheMessageArrives() throws Exception {
         pair(false, world -> {
             world.recv(new ReadBuffer(0), 1, 0);
             send(world, 7, 1, 1);
@@ -86,7 +89,7 @@ class RequestTest {
                 assertNull(request.itest());
                 assertNull(Request.itestany(new Request[] {null, request, NULL}));
                 world.send(go, 0, 0);
-                Wait.until("the message is there", () -> request.itest() != null);
+                Wait.until("the message has arrived", () -> request.itest() != null);
                 assertEquals(7, value(in));
             }
         });
@@ -118,7 +121,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldPassOverNullsAndAnswerNullWhenNothingIsActive() throws Exception {
+    void shouldSkipNullsAndReturnNullWhenNothingIsActive() throws Exception {
         assertNull(Request.iwaitany(new Request[0]));
         assertNull(Request.iwaitany(new Request[] {null, NULL}));
         assertNull(Request.itestany(new Request[] {null, NULL}));
@@ -143,7 +146,7 @@ class RequestTest {
                 assertEquals(place, status.index);
                 assertEquals((place - 1) / 2, status.tag);
                 assertEquals(status.tag, value(in[status.tag]));
-                // The elements of the array stay, and finished ones are passed over.
+                // The elements of the array stay, and the wait skips finished ones.
                 assertNotNull(requests[place]);
                 world.send(new WriteBuffer(0), 0, 0);
             }
@@ -159,7 +162,7 @@ class RequestTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldWaitForAllAndSayTheFirstFailureAfterwards(boolean split) throws Exception {
+    void shouldWaitForAllAndThenThrowTheFirstFailure(boolean split) throws Exception {
         pair(split, world -> {
             try (WriteBuffer large = new WriteBuffer(64)) {
                 large.write(new long[7], 0, 7);
@@ -181,7 +184,7 @@ class RequestTest {
             TruncationException e = assertThrows(TruncationException.class, () -> Request.iwaitall(requests));
             assertTrue(e.getMessage().contains("tag 1"), e.getMessage());
             for (int tag = 0; tag < 5; tag++) {
-                assertEquals(tag % 2 == 1 ? 0 : 1, in[tag].sectionCount(), "all are done, " + tag + " too");
+                assertEquals(tag % 2 == 1 ? 0 : 1, in[tag].sectionCount(), "all requests are done, " + tag + " too");
             }
             assertThrows(TruncationException.class, requests[3]::iwait);
             assertEquals(40, value(in[4]));
@@ -189,7 +192,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldCancelAReceiveThatHasNoMessage() throws Exception {
+    void shouldCancelAReceiveWithoutAMessage() throws Exception {
         pair(false, world -> {
             world.barrier();
             send(world, 3, 1, 1);
@@ -199,8 +202,8 @@ class RequestTest {
                 assertTrue(request.cancel());
                 assertThrows(CancelledException.class, request::iwait);
                 assertThrows(CancelledException.class, request::itest);
-                assertFalse(request.cancel(), "it is done");
-                assertEquals(16, in.capacity(), "and its buffer free");
+                assertFalse(request.cancel(), "the request is done");
+                assertEquals(16, in.capacity(), "the buffer is free");
                 assertEquals(0, in.sectionCount());
                 Request next = world.irecv(other, 0, 1);
                 world.barrier();
@@ -212,7 +215,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldKeepItsWordAboutACancelledSend() throws Exception {
+    void shouldNotDeliverACancelledSend() throws Exception {
         for (boolean split : new boolean[] {false, true}) {
             pair(split, world -> {
                 for (int i = 0; i < 50; i++) {
@@ -247,11 +250,11 @@ class RequestTest {
     }
 
     @Test
-    void shouldLetASynchronousSendBeDoneOnlyWhenMatched() throws Exception {
+    void shouldCompleteASynchronousSendOnlyWhenMatched() throws Exception {
         pair(false, world -> {
             try (WriteBuffer out = message(1)) {
                 Request request = world.issend(out, 1, 0);
-                // Seen and not matched.
+                // A probe has found the message and has not matched it.
                 world.recv(new ReadBuffer(0), 1, 0);
                 assertNull(request.itest());
                 assertThrows(TimedOutException.class, () -> request.iwait(1, TimeUnit.MILLISECONDS));
@@ -270,7 +273,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldGoOnWhenFreedAndFreeTheBufferWhenTheMessageHasCome() throws Exception {
+    void shouldCompleteAFreedReceiveAndReleaseItsBuffer() throws Exception {
         pair(false, world -> {
             world.barrier();
             send(world, 6, 1, 1);
@@ -280,14 +283,14 @@ class RequestTest {
                 Request request = world.irecv(in, 0, 1);
                 request.free();
                 request.free();
-                assertNull(Request.iwaitany(new Request[] {request}), "no longer active");
+                assertNull(Request.iwaitany(new Request[] {request}), "the request is not active");
                 assertNull(request.iwait());
                 assertThrows(IllegalStateException.class, in::capacity);
                 world.barrier();
                 Wait.until("the buffer is free", () -> usable(in));
                 assertEquals(6, value(in));
                 world.barrier();
-                // A freed send arrives, too.
+                // A freed send arrives too.
                 try (WriteBuffer out = message(9)) {
                     world.issend(out, 1, 5).free();
                 }
@@ -307,7 +310,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldTreatAForgottenRequestAsAFreedOne() throws Exception {
+    void shouldFreeAnUnreachableRequest() throws Exception {
         int open = Native.openRequests();
         pair(false, world -> {
             world.barrier();
@@ -322,7 +325,7 @@ class RequestTest {
                 world.barrier();
                 Wait.until("the buffer is free", () -> usable(in));
                 assertEquals(6, value(in));
-                // It has taken its message and no other.
+                // The receive has taken its message and no other.
                 world.recv(next, 0, 1);
                 assertEquals(7, value(next));
                 world.barrier();
@@ -335,7 +338,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldDropTheMessageWhenRequestAndBufferAreForgotten() throws Exception {
+    void shouldDropTheMessageWhenRequestAndBufferAreUnreachable() throws Exception {
         int buffers = Native.openBuffers();
         int requests = Native.openRequests();
         long memory = Native.usedMemory();
@@ -358,7 +361,7 @@ class RequestTest {
             }
             world.barrier();
         });
-        Wait.untilCollected("the memory is back", () -> Native.usedMemory() <= memory);
+        Wait.untilCollected("the memory is released", () -> Native.usedMemory() <= memory);
     }
 
     @Test
@@ -373,13 +376,13 @@ class RequestTest {
                 Request other = world.irecv(more, 0, 2);
                 Thread.currentThread().interrupt();
                 assertThrows(InterruptedOperationException.class, request::iwait);
-                assertTrue(Thread.currentThread().isInterrupted(), "the flag stays");
+                assertTrue(Thread.currentThread().isInterrupted(), "the flag stays set");
                 assertThrows(InterruptedOperationException.class, () -> request.iwait(30, TimeUnit.SECONDS));
                 assertThrows(InterruptedOperationException.class,
                         () -> Request.iwaitany(new Request[] {request, other}));
                 assertThrows(InterruptedOperationException.class,
                         () -> Request.iwaitall(new Request[] {request, other}));
-                assertNull(request.itest(), "testing does not block, so it does not mind");
+                assertNull(request.itest(), "a test does not block, so it ignores the interrupt");
                 assertTrue(Thread.interrupted());
                 world.barrier();
                 Request.iwaitall(new Request[] {request, other});
@@ -390,7 +393,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldBeInterruptedWhileItSleeps() throws Exception {
+    void shouldEndAWaitThatIsInterruptedWhileItParks() throws Exception {
         pair(false, world -> {
             world.recv(new ReadBuffer(0), 1, 0);
             send(world, 4, 1, 1);
@@ -399,7 +402,7 @@ class RequestTest {
                 Request request = world.irecv(in, 0, 1);
                 Thread waiting = Thread.currentThread();
                 Thread interrupter = new Thread(waiting::interrupt);
-                // Whenever it comes, before the wait or in it, the wait ends.
+                // The interrupt ends the wait, whether it comes before or during it.
                 interrupter.start();
                 assertThrows(InterruptedOperationException.class, request::iwait);
                 Wait.until("interrupted", Thread::interrupted);
@@ -412,7 +415,7 @@ class RequestTest {
     }
 
     @Test
-    void shouldRefuseRequestsOfDifferentRanksTogether() throws Exception {
+    void shouldRejectRequestsOfDifferentRanksTogether() throws Exception {
         Request[] both = new Request[2];
         Comm.runThreads(2, world -> {
             both[world.id()] = world.irecv(new ReadBuffer(16), 1 - world.id(), 0);
@@ -438,14 +441,14 @@ class RequestTest {
                 assertThrows(PeerFailedException.class, wild::iwait);
                 assertThrows(PeerFailedException.class, () -> world.probe(0, 0));
                 assertThrows(PeerFailedException.class, () -> send(world, 1, 0, 0));
-                assertSame(e, assertThrows(PeerFailedException.class, request::itest), "it says the same again");
+                assertSame(e, assertThrows(PeerFailedException.class, request::itest), "a repeated wait throws the same");
                 assertEquals(16, in.capacity());
             }
         });
     }
 
     @Test
-    void shouldBearACancelThatComesTooLate() throws Exception {
+    void shouldReturnFalseForALateCancel() throws Exception {
         int rounds = 3000;
         AtomicInteger refused = new AtomicInteger();
         Comm.runThreads(2, world -> {
@@ -493,7 +496,10 @@ class RequestTest {
         assertEquals(0, refused.get());
     }
 
-    /** One thread waits for a request or tests it, another one frees it: whoever is first, nothing but a status or null. */
+    /**
+     * One thread waits for a request or tests it, another one frees it: the result is a status or null in any
+     * order.
+     */
     @ParameterizedTest
     @ValueSource(strings = {"iwait", "itest", "itestany", "iwaitany", "iwaitall"})
     void shouldWaitForARequestThatAnotherThreadFrees(String how) throws Exception {
@@ -514,7 +520,7 @@ class RequestTest {
             try {
                 for (int round = 0; round < rounds; round++) {
                     send(world, 5, 0, 3);
-                    // A buffer of its own: this one is in use until the other thread has come back from free.
+                    // A separate buffer: the other one is in use until the free in the other thread returns.
                     try (ReadBuffer in = new ReadBuffer(16)) {
                         Request request = world.irecv(in, 0, 3);
                         next.set(request);
@@ -553,13 +559,13 @@ class RequestTest {
         }
         assertTrue(status == null || status.tag == 3, how);
         if (status == null) {
-            // Freed, or not done: the buffer is in use until the message is in it, and it is there already.
+            // The request was freed or is not done. The message has arrived, so the buffer becomes free.
             request.iwait();
         }
     }
 
     @Test
-    void shouldWaitForAllAlthoughOneReceiveFoundNoMemory() throws Exception {
+    void shouldWaitForAllWhenOneReceiveHasNoMemory() throws Exception {
         Request failed = Request.of(0, null);
         java.lang.reflect.Field failure = Request.class.getDeclaredField("failure");
         failure.setAccessible(true);
@@ -571,13 +577,13 @@ class RequestTest {
                 OutOfMemoryError e = assertThrows(OutOfMemoryError.class,
                         () -> Request.iwaitall(new Request[] {failed, good}));
                 assertEquals("no message memory", e.getMessage());
-                assertEquals(1, in.sectionCount(), "the other one was waited for");
+                assertEquals(1, in.sectionCount(), "the wait has covered the other request");
             }
         });
     }
 
     @Test
-    void shouldPassOverFreedRequestsInWaitall() {
+    void shouldSkipFreedRequestsInWaitall() {
         Comm.runThreads(1, world -> {
             try (ReadBuffer in = new ReadBuffer(16); ReadBuffer other = new ReadBuffer(16)) {
                 Request freed = world.irecv(other, 0, 7);

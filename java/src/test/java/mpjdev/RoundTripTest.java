@@ -17,8 +17,8 @@ import org.junit.jupiter.params.provider.EnumSource.Mode;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Whatever is written in whatever shape has the octets of the naive encoder, and comes back in whatever shape is asked
- * for. Sizes lie around those at which the engine changes its way of copying.
+ * Round trips of all shapes. The octets are those of the naive encoder, and reads of all shapes return the
+ * elements. Sizes lie around those at which the engine changes its copy method.
  */
 @Timeout(120)
 class RoundTripTest {
@@ -27,7 +27,7 @@ class RoundTripTest {
     private static final int[] LARGE = {32767, 32768, 32769, 262143, 262144, 262145};
     private static final long SEED = 20030324;
 
-    /** Elements of an array in some order: as a range, as indices, or as a patch. */
+    /** Elements of an array in an order: as a range, as indices or as a patch. */
     private static final class Shape {
         final int way;
         final int count;
@@ -53,7 +53,7 @@ class RoundTripTest {
             if (way == 1) {
                 off = random.nextInt(5);
                 length = count + random.nextInt(9) + 1;
-                // No element twice, or a scatter would not say which one stays.
+                // No element occurs twice, because the result of such a scatter is not defined.
                 int[] shuffled = Naive.range(0, length);
                 for (int i = length - 1; i > 0; i--) {
                     int j = random.nextInt(i + 1);
@@ -72,7 +72,7 @@ class RoundTripTest {
             strides = new int[rank];
             int span = 1;
             int lowest = 0;
-            // From the inside out each stride passes over all that is inside it, so no element comes twice.
+            // Each stride exceeds the extent of all inner dimensions, so no element occurs twice.
             for (int d = rank - 1; d >= 0; d--) {
                 int stride = span + random.nextInt(2);
                 strides[d] = random.nextBoolean() ? stride : -stride;
@@ -228,7 +228,7 @@ class RoundTripTest {
                 for (int i = 0; i < count; i++) {
                     AnyArray.put(source, values, i);
                 }
-                // Position and limit do not matter.
+                // Position and limit have no effect.
                 source.position(1).limit(2);
                 byte[] expected = new Naive(wire).section(type, values).toByteArray();
                 try (WriteBuffer out = new WriteBuffer(expected.length - 16, wire);
@@ -282,7 +282,7 @@ class RoundTripTest {
                             assertEquals(wanted ? 1 : 0, direct.get(i));
                             continue;
                         }
-                        // A boolean that holds 2 would pass as a condition and still not equal true.
+                        // A boolean that holds 2 would pass as a condition and still differ from true.
                         assertEquals(wanted, dest[at]);
                         assertEquals(Boolean.valueOf(wanted), Boolean.valueOf(dest[at]));
                         assertFalse(dest[at] ^ wanted);
@@ -293,7 +293,7 @@ class RoundTripTest {
     }
 
     @Test
-    void shouldTakeTheSameElementTwiceInAGather() throws Exception {
+    void shouldGatherAnElementTwice() throws Exception {
         try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
             out.gather(new int[] {5, 6, 7}, 4, 1, new int[] {9, 2, 2, 0, 1});
             out.strGather(new int[] {5, 6, 7}, 1, 2, 0, 2, new int[] {2, 2, 0, 1});
@@ -310,7 +310,7 @@ class RoundTripTest {
     void shouldWriteOneElementForRankZeroAndNoneForAnEmptyExtent() throws Exception {
         try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
             out.strGather(new long[] {1, 2, 3}, 2, 0, 0, 0, new int[0]);
-            // Nothing is touched, so nothing can be outside.
+            // An empty patch selects no element, so no index is outside.
             out.strGather(new long[0], 0, 3, 0, 3, new int[] {5, 0, 5, 1, 1, 1});
             in.load(out.toByteArray());
             assertEquals(1, in.nextCount());
@@ -340,7 +340,7 @@ class RoundTripTest {
     }
 
     @Test
-    void shouldRefuseHeapBuffersAndReadOnlyDestinations() throws Exception {
+    void shouldRejectHeapBuffersAndReadOnlyDestinations() throws Exception {
         try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
             ByteBuffer direct = ByteBuffer.allocateDirect(8);
             out.write(direct.asReadOnlyBuffer(), Type.LONG, 0, 1);

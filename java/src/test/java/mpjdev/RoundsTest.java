@@ -24,12 +24,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A process that is a rank again and again has no more open than one that is it for the first time, without any collection. */
+/**
+ * Leaks of processes that join repeatedly: they hold no more resources than after the first join, without a
+ * collection.
+ */
 class RoundsTest {
     private static final int LENGTH = 100_000;
     private static final int CAPACITY = LENGTH + Buffer.SECTION_OVERHEAD;
 
-    /** What a process has of the system. */
+    /** The system resources of a process. */
     private static final class Footprint {
         final List<String> descriptors;
         final long mappings;
@@ -66,13 +69,13 @@ class RoundsTest {
             }
         }
 
-        /** Fails when there is more than there was; the JVM may have mapped some memory of its own. */
+        /** Asserts that resources have not grown. The JVM may have mapped some memory. */
         void check(Footprint first, String when) {
             assertTrue(descriptors.size() <= first.descriptors.size() && mappings <= first.mappings && threads <= first.threads
                     && space <= first.space + (256 << 10), () -> when + ": " + this + ", at first " + first);
         }
 
-        /** The same where the program has more threads of its own each time. */
+        /** Asserts the same for a program that starts a thread in each round. */
         void checkWithoutSpace(Footprint first, String when) {
             new Footprint(descriptors, mappings, threads, 0).check(first, when);
         }
@@ -83,7 +86,9 @@ class RoundsTest {
         }
     }
 
-    /** Whether a thread of this process is the library's; one that has just ended is nobody's. */
+    /**
+     * Returns whether a thread of this process belongs to the library. A thread that has just ended does not.
+     */
     private static boolean isOurs(Path task) {
         try {
             return Files.readString(task.resolve("comm")).startsWith("mpjdev-");
@@ -100,12 +105,15 @@ class RoundsTest {
         }
     }
 
-    /** Whether it is of a kind that the library opens; files are the JVM's, which reads some now and then. */
+    /**
+     * Returns whether the library opens descriptors of this kind. The JVM opens files at times, so files do
+     * not count.
+     */
     private static boolean isOfTheLibrary(String target) {
         return target.matches("(socket:|pipe:|anon_inode:|/memfd:).*");
     }
 
-    /** Each sends to all others and receives from them. */
+    /** Each rank sends to all others and receives from them. */
     private static void exchange(Comm world, WriteBuffer out, ReadBuffer in) {
         int size = world.size();
         int me = world.id();
@@ -116,7 +124,7 @@ class RoundsTest {
         }
     }
 
-    /** Joins, exchanges and finishes, and keeps what a careless program keeps. */
+    /** Joins, exchanges and finishes, and keeps references as a careless program does. */
     static final class Rounds {
         private Rounds() {}
 
@@ -156,7 +164,7 @@ class RoundsTest {
             System.out.println(rounds + " rounds: " + Footprint.now());
         }
 
-        /** What is kept of a rank that has gone answers as it did before. */
+        /** Asserts that objects of a finished rank behave as before. */
         private static void use(Object kept) {
             if (kept instanceof Comm) {
                 Comm comm = (Comm) kept;
@@ -188,14 +196,14 @@ class RoundsTest {
     @ParameterizedTest
     @ValueSource(strings = {"shm", "tcp", "udp"})
     @Timeout(180)
-    void shouldHaveNothingMoreOpenFromTheSecondRoundOn(String transport) throws Exception {
+    void shouldHaveNoMoreOpenFromTheSecondRoundOn(String transport) throws Exception {
         run(3, transport, Rounds.class, "30");
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"shm", "tcp", "udp"})
     @Timeout(180)
-    void shouldHaveNothingMoreOpenWhateverTheProgramKeepsOfFormerRounds(String transport) throws Exception {
+    void shouldHaveNoMoreOpenWhenTheProgramKeepsObjectsOfRounds(String transport) throws Exception {
         run(2, transport, Rounds.class, "20", "careless");
     }
 
@@ -203,20 +211,20 @@ class RoundsTest {
     @ValueSource(strings = {"shm", "tcp", "udp"})
     @Tag("soak")
     @Timeout(900)
-    void shouldHaveNothingMoreOpenAfterTenThousandRounds(String transport) throws Exception {
+    void shouldHaveNoMoreOpenAfterTenThousandRounds(String transport) throws Exception {
         run(4, transport, Rounds.class, transport.equals("shm") ? "10000" : "2000");
     }
 
     @ParameterizedTest
     @MethodSource("mpjdev.MpirunTest#launchers")
     @Timeout(180)
-    void shouldHaveNothingMoreOpenFromTheSecondRoundOnUnderAnMpi(List<String> launcher) throws Exception {
+    void shouldHaveNoMoreOpenFromTheSecondRoundOnUnderAnMpi(List<String> launcher) throws Exception {
         Job job = MpirunTest.job(launcher, 2).run(Rounds.class, "20");
         assertEquals(0, job.status, job::toString);
         assertEquals(2, job.lines().stream().filter("level"::equals).count(), job::toString);
     }
 
-    /** In each round another thread exchanges the messages, and idles from then on. */
+    /** Exchanges the messages of each round in another thread, which idles from then on. */
     static final class IdleThreads {
         private IdleThreads() {}
 
@@ -250,11 +258,11 @@ class RoundsTest {
     @ParameterizedTest
     @ValueSource(strings = {"shm", "tcp", "udp"})
     @Timeout(180)
-    void shouldKeepNoRoundForThreadsThatIdle(String transport) throws Exception {
+    void shouldReleaseARoundWhoseThreadsIdle(String transport) throws Exception {
         run(2, transport, IdleThreads.class, "15");
     }
 
-    /** Jobs of threads in one process, one after the other. */
+    /** Runs jobs of threads in one process, one after the other. */
     static final class Threads {
         private Threads() {}
 
@@ -283,7 +291,7 @@ class RoundsTest {
 
     @Test
     @Timeout(180)
-    void shouldHaveNothingMoreOpenAfterJobsOfThreads() throws Exception {
+    void shouldHaveNoMoreOpenAfterJobsOfThreads() throws Exception {
         String output = new Fork().run(Threads.class, "40").ok();
         assertTrue(output.startsWith("level"), output);
     }
@@ -291,19 +299,19 @@ class RoundsTest {
     @Test
     @Tag("soak")
     @Timeout(900)
-    void shouldHaveNothingMoreOpenAfterTenThousandJobsOfThreads() throws Exception {
+    void shouldHaveNoMoreOpenAfterTenThousandJobsOfThreads() throws Exception {
         String output = new Fork().run(Threads.class, "10000").ok();
         assertTrue(output.startsWith("level"), output);
     }
 
-    /** Joins when the program has left no descriptor, but some that nobody uses. */
+    /** Joins while files hold all descriptors but {@code spare}. The files are in use, or unreachable. */
     static final class Crowded {
         private Crowded() {}
 
         public static void main(String[] args) throws Exception {
             int spare = Integer.parseInt(args[1]);
             List<FileInputStream> files = new ArrayList<>();
-            // Whatever classes and libraries that takes.
+            // Load all classes and libraries first.
             Comm.init(args);
             Comm.finish();
             try {
@@ -311,7 +319,7 @@ class RoundsTest {
                     files.add(new FileInputStream("/dev/null"));
                 }
             } catch (IOException e) {
-                // So many descriptors, and no more.
+                // No descriptor is left.
             }
             for (int i = 0; i < spare; i++) {
                 files.remove(files.size() - 1).close();
@@ -337,7 +345,10 @@ class RoundsTest {
         return run.run(Crowded.class, how, "" + spare);
     }
 
-    /** The JVM needs one to load a class; the ranks' segments, sockets and pages need some ten. */
+    /**
+     * Descriptors to spare: the JVM needs one to load a class; segments, sockets and pages of ranks need
+     * about ten.
+     */
     @ParameterizedTest
     @ValueSource(ints = {2, 6})
     @Timeout(180)
@@ -350,7 +361,7 @@ class RoundsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 6})
     @Timeout(180)
-    void shouldSayHowManyDescriptorsThereAreWhenTooFewAreLeftToJoin(int spare) throws Exception {
+    void shouldNameTheNumberOfDescriptorsWhenTooFewAreFree(int spare) throws Exception {
         Job job = runCrowded("kept", spare);
         String line = ".*: this process has 1[0-9][0-9] descriptors open and may have 120 \\(ulimit -n\\): close files, or"
                 + " raise the limit; joining a job takes up to two for each rank, and 32";
@@ -358,7 +369,7 @@ class RoundsTest {
         job.lines().forEach(said -> assertTrue(said.matches(line), job::toString));
     }
 
-    /** Before each init garbage holds nearly all descriptors. */
+    /** Joins repeatedly while garbage holds nearly all descriptors. */
     static final class CrowdedAgain {
         private CrowdedAgain() {}
 
@@ -372,7 +383,7 @@ class RoundsTest {
                         files.add(new FileInputStream("/dev/null"));
                     }
                 } catch (IOException e) {
-                    // So many descriptors, and no more.
+                    // No descriptor is left.
                 }
                 for (int i = 0; i < 4; i++) {
                     files.remove(files.size() - 1).close();
@@ -394,10 +405,10 @@ class RoundsTest {
         assertEquals(List.of("joined", "joined"), job.lines(), job::toString);
     }
 
-    /** A rank that ends goes through what the process holds; a thread that is no rank uses a buffer meanwhile. */
+    /** A finishing rank visits the buffers of the process while a thread without a rank uses one. */
     @Test
     @Timeout(180)
-    void shouldLeaveBuffersOfOtherThreadsAloneWhenRanksEnd() throws Exception {
+    void shouldKeepBuffersOfOtherThreadsWhenRanksFinish() throws Exception {
         AtomicBoolean isOver = new AtomicBoolean();
         CompletableFuture<Void> busy = CompletableFuture.runAsync(() -> {
             try (WriteBuffer out = new WriteBuffer(64)) {

@@ -17,11 +17,11 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A job of threads: who its ranks are, how it ends, and what comes out of it when it goes wrong. */
+/** Jobs of threads: their ranks, their end and their failures. */
 @Timeout(60)
 class RunThreadsTest {
     @Test
-    void shouldRunEveryRankOnceInAThreadOfItsOwn() {
+    void shouldRunEveryRankOnceInItsOwnThread() {
         AtomicInteger sum = new AtomicInteger();
         Thread caller = Thread.currentThread();
         Comm.runThreads(5, world -> {
@@ -34,7 +34,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldRefuseAJobOfNobodyAndOneThatNoMemoryHolds() {
+    void shouldRejectJobsOfNoRanksAndOfTooManyRanks() {
         for (int ranks : new int[] {0, -1, Integer.MIN_VALUE, Ranks.RANKS_MAX + 1, 100_000, Integer.MAX_VALUE}) {
             IllegalArgumentException e =
                     assertThrows(IllegalArgumentException.class, () -> Comm.runThreads(ranks, world -> { }));
@@ -44,7 +44,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldNameTheSettingThatIsNeitherTrueNorFalse() {
+    void shouldNameAnInvalidProperty() {
         String before = System.getProperty("mpjdev.messageOriented");
         AtomicInteger ran = new AtomicInteger();
         try {
@@ -70,7 +70,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldThrowWhatWasThrownAsWhatItIs() {
+    void shouldThrowTheExceptionOfARankWithItsType() {
         IOException checked = new FileNotFoundException("checked");
         assertSame(checked, assertThrows(IOException.class, () -> Comm.<IOException>runThreads(2, world -> {
             if (world.id() == 1) {
@@ -90,11 +90,11 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldAddToTheFirstExceptionWhatOthersThrowOfTheirOwn() throws Exception {
+    void shouldSuppressExceptionsOfOtherRanksInTheFirst() throws Exception {
         CyclicBarrier both = new CyclicBarrier(2);
         Exception e = assertThrows(Exception.class, () -> Comm.runThreads(3, world -> {
             if (world.id() == 2) {
-                // Fails because of the others: that says nothing new.
+                // This rank fails because of the others, so its exception is not added.
                 world.recv(new ReadBuffer(8), 0, 0);
             }
             both.await();
@@ -106,7 +106,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldBearThatAllRanksThrowTheSame() {
+    void shouldThrowOneExceptionWhenAllRanksThrowTheSame() {
         AtomicReference<Throwable> uncaught = new AtomicReference<>();
         Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> uncaught.set(e));
@@ -138,14 +138,14 @@ class RunThreadsTest {
                             ended.incrementAndGet();
                         }
                     }));
-            assertTrue(Thread.interrupted(), "the flag stays");
-            assertEquals(3, ended.get(), "every rank has ended before the caller goes on");
+            assertTrue(Thread.interrupted(), "the flag stays set");
+            assertEquals(3, ended.get(), "every rank has ended before the caller continues");
             assertTrue(e.getMessage().contains("interrupted"), e.getMessage());
         }
     }
 
     @Test
-    void shouldResolveTheWorldByTheThread() {
+    void shouldResolveTheWorldByThread() {
         assertThrows(IllegalStateException.class, Comm.WORLD::id);
         Comm.runThreads(3, world -> {
             assertEquals(world.id(), Comm.WORLD.id());
@@ -158,7 +158,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldBindTheChildrenOfARankToIt() throws Exception {
+    void shouldBindChildThreadsToTheirRank() throws Exception {
         Comm.runThreads(2, world -> {
             Throwable[] thrown = new Throwable[1];
             Thread grandchild = new Thread(() -> {
@@ -195,7 +195,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldRunAJobInsideARankOfAnother() {
+    void shouldRunAJobInsideARankOfAnotherJob() {
         AtomicInteger ran = new AtomicInteger();
         Comm.runThreads(2, outer -> {
             Comm.runThreads(3, inner -> {
@@ -207,7 +207,7 @@ class RunThreadsTest {
             assertEquals(2, Comm.WORLD.size());
             assertEquals(outer.id(), Comm.WORLD.id());
             outer.barrier();
-            // A failure inside is the outer rank's affair, and the outer job goes on.
+            // The outer rank catches a failure of the inner job, and the outer job continues.
             assertThrows(ArithmeticException.class, () -> Comm.runThreads(2, inner -> {
                 throw new ArithmeticException();
             }));
@@ -217,7 +217,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldKeepJobsThatRunAtOnceApart() throws Exception {
+    void shouldSeparateConcurrentJobs() throws Exception {
         CyclicBarrier together = new CyclicBarrier(8);
         Thread[] threads = new Thread[2];
         Throwable[] thrown = new Throwable[2];
@@ -283,8 +283,8 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldEndWithMessagesUnderWayThatFitTheCredit() {
-        // Nobody receives them; a standard send of a few octets has left long before.
+    void shouldEndWithUnreceivedMessagesWithinTheCredit() {
+        // No rank receives them. A standard send of a few octets is done without a receive.
         Comm.runThreads(2, world -> {
             try (WriteBuffer out = new WriteBuffer(8)) {
                 for (int i = 0; i < 100; i++) {
@@ -295,9 +295,9 @@ class RunThreadsTest {
         });
     }
 
-    /** Nobody could be told of the rank's end without it. */
+    /** Without the world the other ranks would not notice the end of the rank. */
     @Test
-    void shouldRefuseToFreeTheWorldOfARank() {
+    void shouldRejectAFreeOfTheWorldOfARank() {
         IllegalStateException e = assertThrows(IllegalStateException.class, () -> Comm.runThreads(2, world -> {
             if (world.id() == 0) {
                 world.free();
@@ -309,7 +309,7 @@ class RunThreadsTest {
     }
 
     @Test
-    void shouldEndTheJobWhateverIsThrown() {
+    void shouldEndTheJobForEveryThrowable() {
         RuntimeException mute = new RuntimeException() {
             private static final long serialVersionUID = 1L;
 
@@ -332,9 +332,9 @@ class RunThreadsTest {
         assertTrue(thrown == mute);
     }
 
-    /** As a pool's threads do that were made inside. */
+    /** Threads of a pool that a rank has made outlive the job. */
     @Test
-    void shouldForgetAJobInThreadsThatOutliveIt() throws Exception {
+    void shouldUnbindThreadsThatOutliveTheirJob() throws Exception {
         AtomicReference<ExecutorService> pool = new AtomicReference<>();
         Comm.runThreads(1, world -> {
             pool.set(Executors.newSingleThreadExecutor());

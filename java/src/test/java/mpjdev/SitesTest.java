@@ -10,7 +10,10 @@ import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Ranks behind connections: of one launcher, and of a job that spans sites. The programs are those of other processes. */
+/**
+ * Ranks over TCP and UDP: of one launcher, and of a job of several sites. Other process tests use the same
+ * programs.
+ */
 @Timeout(180)
 class SitesTest {
     @Test
@@ -21,7 +24,7 @@ class SitesTest {
     }
 
     @Test
-    void shouldRunAProgramOverConnectionsOrDatagramsOnly() throws Exception {
+    void shouldRunAProgramOverTcpOrUdpOnly() throws Exception {
         for (String transport : List.of("tcp", "udp")) {
             Job job = new Mpjrun(3).with("--transport", transport).run(ProcessesTest.Ring.class);
             assertEquals(0, job.status, job.err);
@@ -36,9 +39,9 @@ class SitesTest {
         assertEquals(List.of("0 of 4 in 2", "1 of 4 in 2", "2 of 4 in 2", "3 of 4 in 2"), job.lines(), job.err);
     }
 
-    /** Also one that ends by an exception, which nobody has caught, and the other one because of it. */
+    /** One rank ends by an uncaught exception, and the other one fails because of it. */
     @Test
-    void shouldTellWhatEachRankHasCountedHoweverItEnds() throws Exception {
+    void shouldPrintStatisticsOfEachRankAfterAnyEnd() throws Exception {
         Job job = new Mpjrun(2).with("--transport", "udp", "-x", "MPJDEV_STATS=1").run(Throwing.class);
         assertEquals(1, job.status, job.err);
         for (int rank = 0; rank < 2; rank++) {
@@ -49,7 +52,7 @@ class SitesTest {
         assertEquals("", silent.err);
     }
 
-    /** Rank 1 throws what nobody catches. */
+    /** Rank 1 throws an uncaught exception. */
     static final class Throwing {
         private Throwing() {}
 
@@ -65,7 +68,7 @@ class SitesTest {
     }
 
     @Test
-    void shouldJoinAgainOverConnections() throws Exception {
+    void shouldJoinAgainOverTcp() throws Exception {
         Job job = new Mpjrun(2).with("--transport", "tcp").run(Again.class);
         assertEquals(0, job.status, job.err);
         assertEquals(List.of("0 of 2, again", "1 of 2, again"), job.lines(), job.err);
@@ -87,7 +90,7 @@ class SitesTest {
         }
     }
 
-    /** Would like to join a second time. */
+    /** Tries to join a second time. */
     static final class Once {
         private Once() {}
 
@@ -101,7 +104,7 @@ class SitesTest {
     }
 
     @Test
-    void shouldRefuseASecondInitInAJobOfSites() throws Exception {
+    void shouldRejectASecondInitInAJobOfSites() throws Exception {
         Job job = new Mpjrun(2).with("--sites", "2").run(Once.class);
         assertEquals(0, job.status, job.err);
         String line = "the launcher refuses this process as a rank: a site joins its job once: "
@@ -109,9 +112,9 @@ class SitesTest {
         assertEquals(Collections.nCopies(4, line), job.lines(), job.err);
     }
 
-    /** Rank 1 dies while a rank of the other site waits for it. */
+    /** Rank 1 exits while a rank of the other site waits for it. */
     @Test
-    void shouldFailWhatNeedsARankOfAnotherSiteThatDies() throws Exception {
+    void shouldFailWaitsForARankOfAnotherSiteThatExits() throws Exception {
         Job job = new Mpjrun(2).with("--sites", "2", "--keep-going").run(Needing.class);
         assertTrue(job.status == 7 || job.status == 3, job::toString);
         assertTrue(job.err.contains("mpjrun: rank 1 (process "), job::toString);
@@ -119,7 +122,7 @@ class SitesTest {
         job.lines().forEach(line -> assertTrue(line.startsWith("1: rank 1 has failed: "), job::toString));
     }
 
-    /** Waits for rank 1, which ends without a word. */
+    /** Waits for rank 1, which exits without finish. */
     static final class Needing {
         private Needing() {}
 

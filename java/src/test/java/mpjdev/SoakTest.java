@@ -21,13 +21,16 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What takes long: messages near the largest size, and random traffic for minutes. */
+/** Long tests: messages near the largest size, and random traffic for minutes. */
 @Tag("soak")
 @Timeout(1800)
 class SoakTest {
     private static final int GIBI = 1 << 30;
 
-    /** The engine moves a direct buffer as a whole, which -Xcheck:jni does not slow down as it does heap arrays. */
+    /**
+     * A direct buffer: the engine copies it as a whole, and -Xcheck:jni does not slow it down as it does heap
+     * arrays.
+     */
     private static void fill(ByteBuffer direct, long seed) {
         for (int at = 0; at < direct.capacity(); at += 8) {
             direct.putLong(at, seed * 0x9e3779b97f4a7c15L + at);
@@ -60,7 +63,7 @@ class SoakTest {
                 } else {
                     try (ReadBuffer in = new ReadBuffer(capacity)) {
                         Status status = world.recv(in, 0, 0);
-                        // A count of 2^28 and more does not fit where small ones are kept.
+                        // A count of 2^28 and more does not fit the packed status.
                         assertEquals(count, status.count());
                         assertSame(type, status.type());
                         assertEquals(capacity, status.size());
@@ -103,7 +106,7 @@ class SoakTest {
         }
     }
 
-    /** One message under way, as its sender remembers it. */
+    /** A message in flight, as its sender has recorded it. */
     private static final class Sent {
         final int number;
         final int length;
@@ -116,7 +119,7 @@ class SoakTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldBearLongRandomTraffic(boolean split) throws Exception {
+    void shouldSurviveLongRandomTraffic(boolean split) throws Exception {
         long seed = Long.getLong("mpjdev.soak.seed", 20260601L);
         long nanos = TimeUnit.SECONDS.toNanos(Long.getLong("mpjdev.soak.seconds", 120));
         int ranks = 8;
@@ -127,7 +130,7 @@ class SoakTest {
         long end = System.nanoTime() + nanos;
         System.out.println("random traffic, seed " + seed + (split ? ", split messages" : ""));
         Wait.job(split, ranks, world -> {
-            // All ranks draw the same rounds: who sends how much to whom is known to the receiver as well.
+            // All ranks draw the same random rounds, so a receiver knows all senders and sizes.
             Random common = new Random(seed);
             Random own = new Random(seed + world.id());
             Comm comm = world.dup();
@@ -149,7 +152,7 @@ class SoakTest {
                 && Native.openRequests() <= requests && Native.usedMemory() <= memory);
     }
 
-    /** Whether rank 0 says that it is enough. */
+    /** Returns whether rank 0 has ended the test. */
     private static boolean agree(Comm comm, int over) throws Exception {
         int[] value = {over};
         try (WriteBuffer out = new WriteBuffer(16); ReadBuffer in = new ReadBuffer(16)) {

@@ -8,12 +8,12 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A status says who sent what, and how much capacity it needs: the same from a probe and from a receive. */
+/** Status of probes and receives: source, tag, section and capacity. */
 @Timeout(60)
 class StatusTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldTellTypeCountAndSizeOfEveryFirstSection(boolean split) throws Exception {
+    void shouldReportTypeCountAndSizeOfTheFirstSection(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             for (Type type : AnyArray.TYPES) {
                 int size = 8 + (5 * AnyArray.size(type) + 7) / 8 * 8 + 16;
@@ -43,7 +43,7 @@ class StatusTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldTellAnEmptyMessageAndAnEmptySectionApart(boolean split) throws Exception {
+    void shouldDistinguishAnEmptyMessageFromAnEmptySection(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             if (world.id() == 0) {
                 try (WriteBuffer out = new WriteBuffer(8)) {
@@ -68,11 +68,13 @@ class StatusTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldTellAnObjectSectionAndWhatItsMessageNeeds(boolean split) throws Exception {
+    void shouldReportAnObjectSectionAndTheCapacityOfItsMessage(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             int secondary = Naive.serialised("a", "b", null).length;
             if (world.id() == 0) {
-                // One message below the capacity, which is a multiple of 8; two where they reach it, and where only p fits.
+                // One physical message if both payloads are below the capacity, a multiple of 8; two if they
+                // reach it, or if only
+        // the primary payload fits.
                 for (int capacity : new int[] {8 + secondary + 1, (8 + secondary) / 8 * 8, 8}) {
                     try (ObjectWriteBuffer out = new ObjectWriteBuffer(capacity)) {
                         out.write(new Object[] {"a", "b", null}, 0, 3);
@@ -82,7 +84,7 @@ class StatusTest {
             } else {
                 for (int size : new int[] {8 + secondary, 8, 8}) {
                     Status probed = world.probe(0, 0);
-                    assertEquals(size, probed.size(), "one message or two is decided alike on every transport");
+                    assertEquals(size, probed.size(), "every transport splits messages alike");
                     try (ObjectReadBuffer in = new ObjectReadBuffer(probed.size())) {
                         Status status = world.recv(in, 0, 0);
                         assertEquals(Type.OBJECT, status.type());
@@ -97,7 +99,7 @@ class StatusTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void shouldSayLittleAboutASend(boolean split) throws Exception {
+    void shouldReturnAnEmptyStatusForASend(boolean split) throws Exception {
         Wait.job(split, 2, world -> {
             try (WriteBuffer out = new WriteBuffer(8); ReadBuffer in = new ReadBuffer(8)) {
                 Request receive = world.irecv(in, 1 - world.id(), 0);

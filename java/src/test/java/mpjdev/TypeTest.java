@@ -8,7 +8,7 @@ import java.util.Arrays;
 import mpjdev.core.Types;
 import org.junit.jupiter.api.Test;
 
-/** The codes of the types are those of the format, on both sides of the boundary. */
+/** Type codes: those of the message format on both sides of the boundary. */
 class TypeTest {
     @Test
     void shouldHaveTheCodesOfTheFormat() throws Exception {
@@ -33,7 +33,7 @@ class TypeTest {
     }
 
     @Test
-    void shouldKnowTheTypeOfEveryArray() {
+    void shouldReturnTheTypeOfEveryArray() {
         for (Type type : AnyArray.TYPES) {
             assertSame(type, Type.ofArray(AnyArray.make(type, 1)));
         }

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Very many messages that no receive has matched: a barrier passes, and receives take them from the last tag to the first. */
+/** Many unmatched messages: a barrier completes, and receives take them from the last tag to the first. */
 @Timeout(170)
 class UnmatchedTest {
     @ParameterizedTest
@@ -39,7 +39,10 @@ class UnmatchedTest {
         assertEquals(List.of("rank 0: " + count, "rank 1: " + count), job.lines(), job::toString);
     }
 
-    /** Rank 0 starts to send so many messages of 8 octets with as many tags; both ranks pass a barrier; rank 1 receives. */
+    /**
+     * Rank 0 starts sends of 8 octets with {@code count} tags, both ranks pass a barrier, and rank 1
+     * receives.
+     */
     static final class Flood {
         private Flood() {}
 

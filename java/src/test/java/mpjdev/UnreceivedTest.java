@@ -7,10 +7,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A rank that finishes with messages that no receive took warns of them, and neither rank fails. */
+/** Unreceived messages at finish: the rank prints a warning, and no rank fails. */
 @Timeout(150)
 class UnreceivedTest {
-    /** Rank 0 sends a short and a long message that rank 1 does not receive, and rank 1 one to itself. */
+    /** Rank 0 sends a short and a long message to rank 1, and rank 1 one to itself. No rank receives them. */
     static final class Leaving {
         private Leaving() {}
 

@@ -18,14 +18,14 @@ import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Sections in place: what is put into a view is sent, and a view that is used too late harms nobody. */
+/** Views: elements in a view are sent, and a view that is used too late harms no other buffer. */
 @Timeout(120)
 class ViewTest {
     private static final ByteOrder[] ORDERS = {ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN};
     private static final int LARGE = 1 << 20;
 
     @Test
-    void shouldSendWhatIsPutIntoAViewAsIfItHadBeenWritten() {
+    void shouldSendElementsOfAViewLikeWrittenElements() {
         Random random = new Random(1);
         for (ByteOrder order : ORDERS) {
             for (Type type : AnyArray.TYPES) {
@@ -53,7 +53,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldShowWhatHasArrivedInItsOwnByteOrder() throws Exception {
+    void shouldShowAMessageInItsByteOrder() throws Exception {
         Random random = new Random(2);
         for (ByteOrder order : ORDERS) {
             for (Type type : AnyArray.TYPES) {
@@ -83,7 +83,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldLetElementsBeAlignedSoThatTypedBuffersAreFast() throws Exception {
+    void shouldAlignElementsForTypedBuffers() throws Exception {
         try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
             ByteBuffer view = out.view(Type.DOUBLE, 5);
             assertEquals(0, view.alignmentOffset(0, 8));
@@ -100,7 +100,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldChangeNothingWhenAViewCannotBe() throws Exception {
+    void shouldChangeNothingWhenAViewIsRejected() throws Exception {
         try (WriteBuffer out = new WriteBuffer(24); ReadBuffer in = new ReadBuffer(24)) {
             assertThrows(BufferOverflowException.class, () -> out.view(Type.INT, 5));
             assertThrows(BufferOverflowException.class, () -> out.view(Type.DOUBLE, Integer.MAX_VALUE));
@@ -124,7 +124,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldUseTheSameMemoryAgainAndAgain() throws Exception {
+    void shouldReuseTheMemoryOfViews() throws Exception {
         Comm.runThreads(1, world -> {
             int n = LARGE / Double.BYTES;
             try (WriteBuffer out = new WriteBuffer(LARGE + 8); ReadBuffer in = new ReadBuffer(LARGE + 8)) {
@@ -146,7 +146,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldNotChangeMessagesThatOthersStillRead() throws Exception {
+    void shouldKeepMessagesThatReceiversStillRead() throws Exception {
         Comm.runThreads(2, world -> {
             int n = LARGE / Integer.BYTES;
             int messages = 20;
@@ -183,7 +183,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldContinueAMessageThatWasSentElsewhere() throws Exception {
+    void shouldContinueASentMessage() throws Exception {
         Comm.runThreads(1, world -> {
             try (WriteBuffer out = new WriteBuffer(4096); ReadBuffer in = new ReadBuffer(4096);
                     ReadBuffer second = new ReadBuffer(4096)) {
@@ -202,7 +202,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldKeepOtherBuffersFromMemoryThatAnOldViewWrites() throws Exception {
+    void shouldWithholdMemoryOfOldViewsFromOtherBuffers() throws Exception {
         List<ByteBuffer> old = new ArrayList<>();
         for (int i = 0; i < 10; i++) {
             WriteBuffer out = new WriteBuffer(5000);
@@ -234,22 +234,22 @@ class ViewTest {
     }
 
     @Test
-    void shouldGiveMemoryBackWhenTheViewIsUnreachable() throws Exception {
-        Wait.untilCollected("what other tests have left is back", () -> Native.usedMemory() < LARGE);
+    void shouldReleaseMemoryWhenTheViewIsUnreachable() throws Exception {
+        Wait.untilCollected("the memory of other tests is released", () -> Native.usedMemory() < LARGE);
         ByteBuffer[] views = new ByteBuffer[1];
         try (WriteBuffer out = new WriteBuffer(LARGE)) {
-            // What is derived keeps it as well.
+            // Derived buffers keep the memory too.
             views[0] = out.view(Type.BYTE, LARGE - 8).slice(10, 20);
         }
         System.gc();
         assertTrue(Native.usedMemory() >= LARGE, () -> Native.usedMemory() + " octets");
         views[0].put(0, (byte) 1);
         views[0] = null;
-        Wait.untilCollected("the memory is back", () -> Native.usedMemory() < LARGE);
+        Wait.untilCollected("the memory is released", () -> Native.usedMemory() < LARGE);
     }
 
     @Test
-    void shouldRefuseToCopyAMessageOntoItself() throws Exception {
+    void shouldRejectACopyOfAMessageOntoItself() throws Exception {
         try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
             ByteBuffer view = out.view(Type.INT, 8);
             out.clear();
@@ -267,7 +267,7 @@ class ViewTest {
         }
     }
 
-    /** Reads views of memory that the pool has freed, or uses for others, and writes views of closed buffers. */
+    /** Reads views of memory that the pool has freed or reused, and writes views of closed buffers. */
     static final class Late {
         private Late() {}
 
@@ -286,7 +286,7 @@ class ViewTest {
                     in.load(message);
                     seen.add(in.view(Type.BYTE, octets));
                 }
-                // Whatever is not in use is freed.
+                // The pool frees all unused memory.
                 exhaust();
                 written.removeIf(view -> view.capacity() >= LARGE);
             }
@@ -321,13 +321,13 @@ class ViewTest {
     }
 
     @Test
-    void shouldLiveOnAfterViewsThatAreUsedTooLate() throws Exception {
+    void shouldSurviveViewsThatAreUsedTooLate() throws Exception {
         assertEquals("done", new Fork().with("-Dmpjdev.memory=16m").run(Late.class).ok().strip());
     }
 
     /**
-     * Two processes rewrite and sum up 16 MiB in place, with memory for two such messages each: one is shown while the next
-     * is written.
+     * Two processes rewrite and sum 16 MiB in place, with memory for two such messages each: one is read
+     * while the next is written.
      */
     static final class PingPong {
         private static final int OCTETS = 16 << 20;
@@ -365,7 +365,7 @@ class ViewTest {
             world.barrier();
             Comm.finish();
             System.gc();
-            // The sender may be gone. What is seen is unspecified, but seen it can be.
+            // The sender may have ended. The content is unspecified, and reads of it succeed.
             double last = late.getDouble(OCTETS - 8);
             mine.putDouble(0, last);
             System.out.println("done");
@@ -381,7 +381,7 @@ class ViewTest {
     }
 
     @Test
-    void shouldSeeOctetsOfBooleansAsTheyAre() throws Exception {
+    void shouldShowOctetsOfBooleansUnchanged() throws Exception {
         byte[] message = new Naive(ByteOrder.nativeOrder()).section(Type.BOOLEAN, new boolean[] {true, false}).toByteArray();
         message[16] = 2;
         try (ReadBuffer in = new ReadBuffer(64)) {

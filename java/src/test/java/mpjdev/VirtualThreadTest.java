@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Virtual threads that wait do not keep their carriers: more of them than there are processors get on with it. */
+/** Waits of virtual threads: they do not keep their carriers, so more threads than processors can wait. */
 @Timeout(90)
 class VirtualThreadTest {
     private static final int THREADS = 4 * Runtime.getRuntime().availableProcessors();
@@ -33,7 +33,7 @@ class VirtualThreadTest {
         assumeTrue(start != null, "this Java has no virtual threads: it is " + Runtime.version());
     }
 
-    /** Something a thread does. */
+    /** The work of a thread. */
     private interface Work {
         void run(int number) throws Exception;
     }
@@ -65,10 +65,10 @@ class VirtualThreadTest {
     }
 
     @Test
-    void shouldReceiveInMoreThreadsThanThereAreProcessors() throws Exception {
+    void shouldReceiveInMoreThreadsThanProcessors() throws Exception {
         for (boolean split : new boolean[] {false, true}) {
             Wait.job(split, 2, world -> inVirtualThreads(THREADS, number -> {
-                // Every thread waits for the one after it, and the last one begins.
+                // Every thread waits for the next one, and the last one begins.
                 try (WriteBuffer out = new WriteBuffer(16); ReadBuffer in = new ReadBuffer(16)) {
                     out.write(new int[] {number}, 0, 1);
                     if (number < THREADS - 1) {
@@ -143,7 +143,7 @@ class VirtualThreadTest {
     }
 
     @Test
-    void shouldBeInterruptedAndLoseNothing() throws Exception {
+    void shouldLoseNoMessageWhenInterrupted() throws Exception {
         Comm.runThreads(2, world -> {
             Comm sync = world.dup();
             if (world.id() == 0) {
@@ -169,8 +169,8 @@ class VirtualThreadTest {
                     assertThrows(InterruptedOperationException.class,
                             () -> Request.iwaitany(new Request[] {request}));
                     assertThrows(InterruptedOperationException.class,
-                            () -> world.split(0, 0), "the others are not there");
-                    assertTrue(Thread.interrupted(), "the flag stays");
+                            () -> world.split(0, 0), "the other ranks have not called it");
+                    assertTrue(Thread.interrupted(), "the flag stays set");
                     assertThrows(TimedOutException.class, () -> request.iwait(2, TimeUnit.MILLISECONDS));
                     assertEquals(16, in.capacity());
                     assertThrows(IllegalStateException.class, other::capacity);
@@ -179,7 +179,7 @@ class VirtualThreadTest {
                     assertEquals(1, value(in));
                     request.iwait();
                     assertEquals(2, value(other));
-                    // What the interrupted send has left on its way to ourselves.
+                    // The message that the interrupted send has left to this rank.
                     world.recv(in, 1, 5);
                 }
             });
@@ -187,7 +187,7 @@ class VirtualThreadTest {
     }
 
     @Test
-    void shouldFailWhenThePeerIsGone() throws Exception {
+    void shouldFailWhenThePeerHasFinished() throws Exception {
         Comm.runThreads(2, world -> {
             if (world.id() == 0) {
                 return;

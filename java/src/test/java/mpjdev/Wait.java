@@ -5,7 +5,10 @@ import static org.junit.jupiter.api.Assertions.fail;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 
-/** Waits on a condition with a deadline, and runs a job in one of its forms. Public: the tests of the core use it too. */
+/**
+ * Waits for conditions with a deadline, and jobs that split messages or not. Public: the tests of the core
+ * use it too.
+ */
 public final class Wait {
     private static final long DEADLINE_SECONDS = 30;
 
@@ -22,7 +25,7 @@ public final class Wait {
         }
     }
 
-    /** The same, with a collection before each look. */
+    /** Waits until the condition holds, with a collection before each check. */
     static void untilCollected(String what, Callable<Boolean> condition) throws Exception {
         until(what, () -> {
             System.gc();
@@ -40,7 +43,7 @@ public final class Wait {
         }
     }
 
-    /** Runs a job whose transport sends a message of objects as one or as two. */
+    /** Runs a job of threads that splits messages with objects, or does not. */
     public static <E extends Exception> void job(boolean messageOriented, int ranks, Comm.Task<E> task) throws E {
         String before = System.getProperty("mpjdev.messageOriented");
         System.setProperty("mpjdev.messageOriented", Boolean.toString(messageOriented));

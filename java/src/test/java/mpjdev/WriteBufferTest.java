@@ -8,7 +8,7 @@ import java.nio.ByteOrder;
 import java.util.HexFormat;
 import org.junit.jupiter.api.Test;
 
-/** What is written has the octets that the format prescribes, and what does not fit changes nothing. */
+/** Writes: octets of the format, and writes that do not fit and change nothing. */
 class WriteBufferTest {
     @Test
     void shouldLayOutAnIntSectionInBothOrders() {
@@ -25,7 +25,7 @@ class WriteBufferTest {
     }
 
     @Test
-    void shouldRefuseOneUnitTooMuchAndStayAsItWas() {
+    void shouldRejectASectionAboveTheCapacityAndKeepTheMessage() {
         try (WriteBuffer b = new WriteBuffer(16)) {
             byte[] before = b.toByteArray();
             BufferOverflowException e =
@@ -37,7 +37,7 @@ class WriteBufferTest {
     }
 
     @Test
-    void shouldReadBackWhatWasWritten() throws BufferReadException {
+    void shouldReadWrittenElements() throws BufferReadException {
         try (WriteBuffer out = new WriteBuffer(4096); ReadBuffer in = new ReadBuffer(4096)) {
             int[] source = new int[900];
             for (int i = 0; i < source.length; i++) {
@@ -52,7 +52,7 @@ class WriteBufferTest {
     }
 
     @Test
-    void shouldCountSectionsAndForgetThemWhenCleared() {
+    void shouldCountSectionsAndDropThemAtClear() {
         try (WriteBuffer b = new WriteBuffer(64)) {
             assertEquals(0, b.sectionCount());
             b.clear();
@@ -65,14 +65,14 @@ class WriteBufferTest {
             assertEquals(16, b.toByteArray().length);
             b.write(new byte[] {9}, 0, 1);
             assertEquals(1, b.sectionCount());
-            // Padding is zero, whatever was there before.
+            // Padding is zero over any earlier octets.
             assertArrayEquals(new Naive(ByteOrder.nativeOrder()).section(Type.BYTE, new byte[] {9}).toByteArray(),
                     b.toByteArray());
         }
     }
 
     @Test
-    void shouldLeaveZeroPaddingBehindAFailedWrite() {
+    void shouldLeaveZeroPaddingAfterAFailedWrite() {
         try (WriteBuffer b = new WriteBuffer(64)) {
             int[] indexes = new int[40];
             indexes[39] = -1;
