@@ -1,14 +1,14 @@
 package mpjdev;
 
-/** Makes the objects of requests without any communication, for benchmarks to compare with. */
+/** The objects of requests without any communication, as a baseline of benchmarks. */
 public final class RequestObjects {
-    /** No request has it. */
+    /** A handle that no request has. */
     private static final long STALE = -1;
 
     private RequestObjects() {}
 
     /**
-     * What a send that is done at once makes: a request and its status.
+     * Makes the objects of a send that is done at once: a request and its status.
      *
      * @return the status
      */
@@ -17,7 +17,7 @@ public final class RequestObjects {
     }
 
     /**
-     * What a receive makes: a request, what frees it if it is forgotten, and its status.
+     * Makes the objects of a receive: a request, its cleaner and its status.
      *
      * @return the status
      */

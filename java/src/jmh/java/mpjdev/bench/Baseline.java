@@ -2,7 +2,7 @@ package mpjdev.bench;
 
 import java.nio.ByteBuffer;
 
-/** Bare native copies between arrays and addresses: no check, no handle, nothing else. */
+/** Bare native copies between arrays and addresses, without checks and handles. */
 final class Baseline {
     static {
         String file = System.getProperty("mpjdev.baseline.path");
@@ -14,10 +14,10 @@ final class Baseline {
 
     private Baseline() {}
 
-    /** Where the memory of a direct buffer is. */
+    /** Returns the address of a direct buffer. */
     static native long address(ByteBuffer direct);
 
-    /** {@code memcpy} outside the heap, which no collection waits for. */
+    /** Calls {@code memcpy} outside the heap. No collection waits for it. */
     static native void copy(long from, long to, long octets);
 
     static native void regionOut(byte[] array, int count, long address);

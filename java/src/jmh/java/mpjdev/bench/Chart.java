@@ -7,7 +7,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.BiFunction;
 
-/** Three drawings side by side: bandwidth of writing and reading doubles, and latency between two threads, over the size. */
+/**
+ * Three drawings side by side: bandwidth of writing and reading doubles, and latency between two threads,
+ * over the size.
+ */
 final class Chart {
     private static final int WIDTH = 420;
     private static final int HEIGHT = 400;
@@ -62,7 +65,7 @@ final class Chart {
         if (x[1] == 0) {
             return "";
         }
-        // Whole decades, and one at least.
+        // Whole decades, at least one.
         y[0] = Math.pow(10, Math.floor(Math.log10(y[0])));
         y[1] = Math.pow(10, Math.floor(Math.log10(y[1])) + 1);
         x[1] = Math.max(x[1], 2 * x[0]);

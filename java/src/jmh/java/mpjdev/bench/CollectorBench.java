@@ -16,9 +16,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * How long a collection holds up a thread that allocates, while another thread copies 16 MiB again and again. A collection
- * waits for whoever holds an array critically. The young generation is small, so that there are many collections; one thread
- * collects, since a second would only wait for the copying one to leave the processor.
+ * Delay of an allocating thread by a collection while another thread copies 16 MiB repeatedly. A collection
+ * waits for threads that hold an array critically. The young generation is small, so that many collections
+ * happen. One thread collects, because a second one would only wait for the processor of the copying thread.
  */
 @Fork(jvmArgsPrepend = {"-Xmn32m", "-XX:ParallelGCThreads=1"})
 public class CollectorBench extends ContestBench {
@@ -33,7 +33,7 @@ public class CollectorBench extends ContestBench {
     private static final int[] WORST = {4, 5, 6, 7};
     private static final int COPY = 8;
 
-    /** Keeps what is allocated from being optimised away. */
+    /** Prevents the removal of the allocations by the compiler. */
     static volatile Object sink;
 
     private final double[] array = new double[OCTETS / Double.BYTES];
@@ -41,51 +41,51 @@ public class CollectorBench extends ContestBench {
     private Contest.Loop[] loops;
     private Contest.Loop piece;
 
-    /** Nanoseconds; the median over turns of the typical and of the worst delay in a turn. */
+    /** Nanoseconds: the medians over turns of the typical and of the worst delay of a turn. */
     @State(Scope.Thread)
     @AuxCounters(AuxCounters.Type.EVENTS)
     public static class Nanos extends Medians {
-        /** While {@code WriteBuffer.write} copies the array. */
+        /** Delay while {@code WriteBuffer.write} copies the array. */
         public double ours() {
             return median(TYPICAL[0]);
         }
 
-        /** While {@code memcpy} copies memory outside the heap: what a collection takes by itself. */
+        /** Delay while {@code memcpy} copies memory outside the heap: the time of the collection itself. */
         public double memcpy() {
             return median(TYPICAL[1]);
         }
 
-        /** While a bare critical pair copies the whole array at once. */
+        /** Delay while a bare critical pair copies the whole array at once. */
         public double critical() {
             return median(TYPICAL[2]);
         }
 
-        /** While {@code System.arraycopy} copies the array. */
+        /** Delay while {@code System.arraycopy} copies the array. */
         public double arraycopy() {
             return median(TYPICAL[3]);
         }
 
-        /** As {@link #ours}, the worst of a turn. */
+        /** Worst delay of a turn of {@link #ours}. */
         public double oursWorst() {
             return median(WORST[0]);
         }
 
-        /** As {@link #memcpy}, the worst of a turn. */
+        /** Worst delay of a turn of {@link #memcpy}. */
         public double memcpyWorst() {
             return median(WORST[1]);
         }
 
-        /** As {@link #critical}, the worst of a turn. */
+        /** Worst delay of a turn of {@link #critical}. */
         public double criticalWorst() {
             return median(WORST[2]);
         }
 
-        /** As {@link #arraycopy}, the worst of a turn. */
+        /** Worst delay of a turn of {@link #arraycopy}. */
         public double arraycopyWorst() {
             return median(WORST[3]);
         }
 
-        /** What a bare critical copy of 256 KiB takes. */
+        /** Time of a bare critical copy of 256 KiB. */
         public double piece() {
             return median(COPY);
         }
@@ -133,7 +133,7 @@ public class CollectorBench extends ContestBench {
         contest.record(results);
     }
 
-    /** Delays of allocations that met a collection during one turn, sorted; a single 0 when there was none. */
+    /** Returns the sorted delays of allocations that met a collection in one turn, or a single 0. */
     private static long[] delays(Contest.Loop copying) throws InterruptedException {
         CountDownLatch started = new CountDownLatch(1);
         Thread copier = new Thread(() -> {

@@ -3,12 +3,15 @@ package mpjdev.bench;
 import java.util.Arrays;
 
 /**
- * Several ways to do one thing, measured by turns inside one JVM: whatever disturbs the machine for a while disturbs all of
- * them, and their ratios stay. Each round gives every way one turn of about {@link #TURN_NANOS}; the figure of a way is
- * the median of its turns. JMH rules over forks, warm-up and iterations; one invocation is one round.
+ * A comparison of several ways to do one thing, by turns in one JVM. A disturbance of the machine then
+ * affects all of them, and their ratios stay. In each round every way has one turn of {@link #TURN_NANOS}.
+ * The figure of a way is the median of its turns. JMH controls forks, warm-up and iterations. One invocation
+ * is one round.
  */
 final class Contest {
-    /** Read before every operation, as JMH's own loops do: nothing may be moved out of a loop past it. */
+    /**
+     * Every loop reads it before each operation, as those of JMH do, so that no work moves out of the loop.
+     */
     static volatile boolean going = true;
 
     private static final long TURN_NANOS = 300_000;
@@ -20,13 +23,13 @@ final class Contest {
     private final double[][] nanos;
     private int rounds;
 
-    /** Does one thing a number of times. */
+    /** A loop that runs an operation a number of times. */
     @FunctionalInterface
     interface Loop {
         void run(int times) throws Exception;
     }
 
-    /** A contest of these loops; null takes the place of a way that does not exist here. */
+    /** Makes a contest of loops. Null stands for a way that does not exist. */
     Contest(Loop... loops) {
         this.loops = loops.clone();
         times = new int[loops.length];
@@ -34,12 +37,12 @@ final class Contest {
         nanos = new double[loops.length][ROUNDS_MAX];
     }
 
-    /** A contest of so many ways, whose results come by {@link #record}. */
+    /** Makes a contest of {@code ways} ways, whose results {@link #record} stores. */
     Contest(int ways) {
         this(new Loop[ways]);
     }
 
-    /** Gives every loop its turn. Another one begins each time, so that none always follows the same. */
+    /** Runs a turn of every loop. The first loop changes from round to round, and so does the order. */
     void round() throws Exception {
         double[] results = new double[loops.length];
         for (int turn = 0; turn < loops.length; turn++) {
@@ -58,12 +61,15 @@ final class Contest {
         return each;
     }
 
-    /** How often to do next time what took so long, to fill a turn; at most sixteen times as often, since the first are slow. */
+    /**
+     * Returns the repetitions that fill the next turn: at most 16 times the last ones, because the first are
+     * slow.
+     */
     static int adapted(int times, double nanosEach, long turnNanos) {
         return (int) Math.max(1, Math.min(Math.min(TIMES_MAX, 16.0 * times), turnNanos / Math.max(nanosEach, 0.1)));
     }
 
-    /** Takes the results of one round, in nanoseconds for one operation; 0 stands for none. */
+    /** Stores the results of one round in nanoseconds for one operation; 0 means no result. */
     void record(double... results) {
         for (int i = 0; i < results.length; i++) {
             nanos[i][rounds % ROUNDS_MAX] = results[i];
@@ -71,18 +77,18 @@ final class Contest {
         rounds++;
     }
 
-    /** Forgets the results: an iteration begins. */
+    /** Discards the results at the beginning of an iteration. */
     void forget() {
         rounds = 0;
     }
 
-    /** Median of a way's turns since then, in nanoseconds for one operation. */
+    /** Returns the median of a way's turns in this iteration, in nanoseconds for one operation. */
     double median(int i) {
         double[] sorted = sorted(i);
         return sorted.length == 0 ? 0 : sorted[sorted.length / 2];
     }
 
-    /** Largest of a way's turns since then. */
+    /** Returns the largest of a way's turns in this iteration. */
     double worst(int i) {
         double[] sorted = sorted(i);
         return sorted.length == 0 ? 0 : sorted[sorted.length - 1];

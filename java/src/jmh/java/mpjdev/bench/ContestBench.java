@@ -9,12 +9,14 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** What the benchmarks that compare ways by turns have in common: JMH's own score is the time of a round, and no result. */
+/**
+ * Base of the benchmarks that compare ways by turns. The score of JMH is the time of a round and no result.
+ */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MICROSECONDS)
 public abstract class ContestBench {
-    /** Set up by the subclass, before anything is measured. */
+    /** The contest. The subclass sets it before the measurement. */
     Contest contest;
 
     /** Begins an iteration. */

@@ -15,9 +15,9 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
 /**
- * Ping-pong between two ranks that are threads, beside threads that compute without end: twice as many as there are
- * processors. A rank that waits by staying on its processor, or by leaving it to whoever comes next, costs a slice of the
- * scheduler for each message, which is milliseconds. Against it, the same two threads hand clones over by queues.
+ * Ping-pong between two ranks that are threads, under oversubscription: beside them compute twice as many
+ * threads as processors exist. A rank that waits by spins or yields costs a time slice of the scheduler for
+ * each message, which is milliseconds. The baseline is a pair of threads that pass clones through queues.
  */
 public class CrowdedBench extends ContestBench {
     private static final int WAYS = 2;
@@ -33,7 +33,7 @@ public class CrowdedBench extends ContestBench {
     private final Thread[] crowd = new Thread[2 * Runtime.getRuntime().availableProcessors()];
     private int jobs;
 
-    /** Written by the crowd, so that its work is not optimised away. */
+    /** The busy threads write it, so that the compiler keeps their work. */
     private volatile long sink;
     private volatile boolean busy = true;
 
@@ -91,7 +91,7 @@ public class CrowdedBench extends ContestBench {
             try (WriteBuffer out = new WriteBuffer(capacity); ReadBuffer in = new ReadBuffer(capacity)) {
                 for (int turn = 0; turn < WAYS; turn++) {
                     int way = (turn + first) % WAYS;
-                    // Both are there before the clock starts.
+                    // Both threads have started before the clock starts.
                     world.barrier();
                     long start = System.nanoTime();
                     if (way == 0) {

@@ -3,19 +3,19 @@ package mpjdev.bench;
 import java.util.List;
 import java.util.Map;
 
-/** The figures that mpjdev has to reach: all of them, and only here. */
+/** All figures that mpjdev must reach. */
 final class Figures {
-    /** What a row is held against. */
+    /** The rule for a row. */
     enum Kind {
-        /** The time of ours is at most so many times that of the other. */
+        /** The time of mpjdev is at most {@code factor} times that of the baseline. */
         TIME,
-        /** The bandwidth of ours is at least so many times that of the other. */
+        /** The bandwidth of mpjdev is at least {@code factor} times that of the baseline. */
         BANDWIDTH,
-        /** Nanoseconds, without comparison. */
+        /** The time is at most {@code factor} nanoseconds, without a baseline. */
         NANOS
     }
 
-    /** A figure for all rows of a benchmark with some parameters. */
+    /** A rule for all rows of a benchmark with the given parameters. */
     static final class Rule {
         final String benchmark;
         final String[] params;
@@ -46,12 +46,12 @@ final class Figures {
         }
     }
 
-    /** The first rule that fits a row is the row's. */
+    /** All rules. The first one that fits a row applies. */
     static final List<Rule> RULES = List.of(
-            // Small sections of any type: what a native call costs.
+            // Small sections of any type: the cost of a native call.
             time(1.8, "region", "SectionBench.section", "octets=8"),
             time(1.8, "region", "SectionBench.section", "octets=128"),
-            // Large ones: what copying costs.
+            // Large sections: the cost of the copy.
             bandwidth(1.0, "arraycopy", "SectionBench.section", "octets=65536"),
             bandwidth(0.95, "arraycopy", "SectionBench.section", "octets=1048576"),
             bandwidth(0.85, "arraycopy", "SectionBench.section", "octets=16777216"),
@@ -63,17 +63,20 @@ final class Figures {
             time(1.1, "plain", "ObjectBench.objects", "kind=small"),
             new Rule(Kind.NANOS, 500, "ours", null, "LocalBench.pingPong", "octets=8"),
             new Rule(Kind.NANOS, 500, "buffer", null, "LocalBench.pingPong", "octets=8"),
-            // Where every processor is taken a wait must cost what a hand-over does, and not slices of the scheduler, 200 x that.
+            // On busy processors a wait must cost a hand-over and no time slices of the scheduler, which are
+            // 200 times as long.
             time(4.0, "queue", "CrowdedBench.pingPong", "octets=8"));
 
     /** Buffer to buffer, the slowest size against the fastest one from {@link #FLAT_FROM} octets on. */
     static final double FLAT = 1.5;
     static final int FLAT_FROM = 65536;
 
-    /** Octets of garbage per operation: less than any object has, more than the trace that JMH's own threads leave. */
+    /** Octets of garbage per operation: less than any object, more than the threads of JMH leave. */
     static final double GARBAGE = 1;
 
-    /** What an operation makes on purpose: so many times what a benchmark of nothing else leaves behind. */
+    /**
+     * Intended garbage of an operation, as a multiple of that of a benchmark that makes only this garbage.
+     */
     static final class Aside {
         final String name;
         final String benchmark;
@@ -86,18 +89,20 @@ final class Figures {
         }
     }
 
-    /** By benchmark. All others make nothing. */
+    /** Intended garbage by benchmark. All others make none. */
     static final Map<String, Aside> ASIDE = Map.of(
             "GarbageBench.sendRecv", new Aside("a Status", "GarbageBench.status", 1),
             "GarbageBench.exchange", new Aside("two Statuses", "GarbageBench.status", 2),
             "GarbageBench.isendIrecv", new Aside("two Requests", "GarbageBench.requests", 1));
 
-    /** Two measurements of one and the same thing differ by so much: a row that misses by less is said to be level. */
+    /**
+     * Difference of two measurements of the same thing. A row that misses by less is level with its figure.
+     */
     static final double SPREAD = 0.02;
 
     /**
-     * A collection may be delayed by one critical copy of 256 KiB. That copy is far shorter than collections differ from one
-     * another, so this part of a collection's own time is allowed on top.
+     * One critical copy of 256 KiB may delay a collection. The copy is far shorter than the differences
+     * between collections, so this part of the time of a collection is added.
      */
     static final double COLLECTION_SPREAD = 0.25;
 
@@ -111,7 +116,7 @@ final class Figures {
         return new Rule(Kind.BANDWIDTH, bound, "ours", against, benchmark, params);
     }
 
-    /** The rule for one result of a benchmark; null when there is none. */
+    /** Returns the rule for one result of a benchmark, or null. */
     static Rule of(Measured measured, String metric) {
         for (Rule rule : RULES) {
             if (rule.benchmark.equals(measured.benchmark) && rule.metric.equals(metric) && measured.matches(rule.params)) {

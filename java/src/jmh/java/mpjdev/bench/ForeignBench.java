@@ -13,7 +13,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** Sections in the other byte order, which the reader makes right. */
+/** Sections in the other byte order, which the reader converts. */
 public class ForeignBench extends ContestBench {
     private static final ByteOrder FOREIGN =
             ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN ? ByteOrder.LITTLE_ENDIAN : ByteOrder.BIG_ENDIAN;
@@ -33,17 +33,17 @@ public class ForeignBench extends ContestBench {
             return median(0);
         }
 
-        /** Reads one in this machine's byte order. */
+        /** Reads a section in this machine's byte order. */
         public double nativeOrder() {
             return median(1);
         }
 
-        /** Writes one in the other byte order. */
+        /** Writes a section in the other byte order. */
         public double foreignWrite() {
             return median(2);
         }
 
-        /** Writes one in this machine's byte order. */
+        /** Writes a section in this machine's byte order. */
         public double nativeWrite() {
             return median(3);
         }

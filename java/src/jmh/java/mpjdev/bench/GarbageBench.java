@@ -24,15 +24,18 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.infra.Blackhole;
 
-/** Octets of Java heap that an operation leaves behind: the result is {@code gc.alloc.rate.norm} of the collector profile. */
+/**
+ * Garbage of an operation in octets of Java heap. The result is {@code gc.alloc.rate.norm} of the GC
+ * profiler.
+ */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class GarbageBench {
     private static final int TAG = 1;
-    /** Of the message that ends an exchange. */
+    /** Tag of the message that ends an exchange. */
     private static final int LAST = 2;
-    /** Enough for the largest message. */
+    /** Capacity for the largest message. */
     private static final int CAPACITY = 1 << 17;
 
     @Param({"8", "65536"})
@@ -43,7 +46,7 @@ public class GarbageBench {
     private byte[] bytes;
     private ByteBuffer direct;
     private int[] indexes;
-    /** An array of twice the length, and every other element of it. */
+    /** An array of twice the length, and the indices of every other element. */
     private double[] wide;
     private int[] patch;
     private WriteBuffer writer;
@@ -158,14 +161,14 @@ public class GarbageBench {
 
     // ---- Communication
 
-    /** A message to this rank itself: a send and a receive, which makes a Status. */
+    /** A message to this rank itself: a send, and a receive that makes a Status. */
     @Benchmark
     public Status sendRecv() {
         Comm.WORLD.send(writer, 0, TAG);
         return Comm.WORLD.recv(reader, 0, TAG);
     }
 
-    /** The same with requests: a receive that is posted, a send that is done at once, two waits. */
+    /** The same with requests: a posted receive, a send that is done at once, two waits. */
     @Benchmark
     public void isendIrecv(Blackhole hole) {
         Request receive = Comm.WORLD.irecv(reader, 0, TAG);
@@ -180,7 +183,9 @@ public class GarbageBench {
         hole.consume(pair.world.recv(reader, 1, TAG));
     }
 
-    /** Two ranks that are threads: one sends back what it gets, this benchmark's thread does the work of the other. */
+    /**
+     * Two ranks that are threads. One returns each message; the thread of the benchmark works for the other.
+     */
     @State(Scope.Thread)
     public static class Pair {
         private final CountDownLatch over = new CountDownLatch(1);
@@ -220,7 +225,7 @@ public class GarbageBench {
             }
         }
 
-        /** Ends both. */
+        /** Ends both ranks. */
         @TearDown(Level.Trial)
         public void end() throws Exception {
             try (WriteBuffer last = new WriteBuffer(0)) {
@@ -231,9 +236,9 @@ public class GarbageBench {
         }
     }
 
-    // ---- What communication makes on purpose, and nothing else
+    // ---- Intended garbage of communication, without communication
 
-    /** A probe that finds nothing makes a Status: the size of one. */
+    /** A probe that finds no message makes one Status. */
     @Benchmark
     public Status status() {
         return Comm.WORLD.iprobe(0, TAG);

@@ -16,7 +16,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** Elements chosen by an index array, which is a random permutation; every index is checked. */
+/** Gathers and scatters by an index array, a random permutation. The engine checks every index. */
 public class GatherBench extends ContestBench {
     @Param({"DOUBLE", "INT"})
     String type;
@@ -60,7 +60,7 @@ public class GatherBench extends ContestBench {
         contest = direction.equals("gather") ? new Contest(loops[0], loops[1]) : new Contest(loops[2], loops[3]);
     }
 
-    /** Loops: gather by us, by Java, scatter by us, by Java. */
+    /** Loops: gather of mpjdev, of Java, scatter of mpjdev, of Java. */
     private Contest.Loop[] doubles(int n) {
         DoubleBuffer view = direct.asDoubleBuffer();
         double[] array = new double[n];

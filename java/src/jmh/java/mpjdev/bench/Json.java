@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Reads JSON into maps, lists, texts, doubles, booleans and null: enough for what JMH writes. */
+/** A reader of JSON into maps, lists, texts, doubles, booleans and null, for the files of JMH. */
 final class Json {
     private final String text;
     private int at;
@@ -17,7 +17,7 @@ final class Json {
     /**
      * Reads one value.
      *
-     * @throws IllegalArgumentException when the text is no JSON, with the offset
+     * @throws IllegalArgumentException if the text is no JSON; the exception names the offset
      */
     static Object parse(String text) {
         Json json = new Json(text);
@@ -29,7 +29,7 @@ final class Json {
         return value;
     }
 
-    /** A text as a JSON string. */
+    /** Returns a text as a JSON string. */
     static String quoted(String text) {
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
@@ -77,7 +77,10 @@ final class Json {
         return list;
     }
 
-    /** Whether an object or list ends here; passes over its end, or over the comma before a further member. */
+    /**
+     * Skips the end of an object or list, or the comma before a further member. Returns whether it was the
+     * end.
+     */
     private boolean closed(char end, boolean first) {
         space();
         if (at < text.length() && text.charAt(at) == end) {

@@ -14,12 +14,12 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * Ping-pong between two ranks that are threads: the time of one way is half of a round trip. Against it, the same two
- * threads hand clones of an array over by queues.
+ * Ping-pong between two ranks that are threads. The latency is half of a round trip. The baseline is a pair
+ * of threads that pass clones of an array through queues.
  */
 public class LocalBench extends ContestBench {
     private static final int WAYS = 4;
-    /** Long against what the collector does for a while after a way that has left garbage behind. */
+    /** Turns are long compared with the work of the collector after a way that leaves garbage. */
     private static final long TURN_NANOS = 10_000_000;
     private static final int TAG = 1;
 
@@ -30,7 +30,7 @@ public class LocalBench extends ContestBench {
     private int jobs;
     private final Rank[] ranks = new Rank[2];
 
-    /** Nanoseconds for one way. */
+    /** Nanoseconds for half a round trip. */
     @State(Scope.Thread)
     @AuxCounters(AuxCounters.Type.EVENTS)
     public static class Nanos extends Medians {
@@ -39,7 +39,7 @@ public class LocalBench extends ContestBench {
             return median(0);
         }
 
-        /** From buffer to buffer: send and receive of a message that is written already. */
+        /** From buffer to buffer: send and receive of a written message. */
         public double buffer() {
             return median(1);
         }
@@ -55,7 +55,7 @@ public class LocalBench extends ContestBench {
         }
     }
 
-    /** What one rank has; it survives the job, so that memory is touched once. */
+    /** The buffers of one rank. They survive the job, so that memory is touched once. */
     private static final class Rank {
         final double[] array;
         final WriteBuffer out;
@@ -85,8 +85,8 @@ public class LocalBench extends ContestBench {
         Comm.<Exception>runThreads(2, world -> {
             for (int turn = 0; turn < WAYS; turn++) {
                 int way = (turn + first) % WAYS;
-                // A turn that does not count: new threads, and those that slept through a large copy, may begin on one
-                // processor, and do not stay there.
+                // This turn does not count: new threads, and threads that slept through a large copy, may
+                // begin on one processor and move later.
                 trips(world, way, trips[way]);
                 long start = System.nanoTime();
                 trips(world, way, trips[way]);
@@ -110,7 +110,7 @@ public class LocalBench extends ContestBench {
                 arrays(world, me, own, trips);
                 break;
             case 1:
-                // The message that was written last.
+                // The last written message.
                 buffers(world, me, own, trips);
                 break;
             case 2:

@@ -13,7 +13,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** Messages one after the other from one thread to another, a short answer after every 64. */
+/** Message rate from one thread to another, with a short answer after every 64 messages. */
 public class LocalRateBench extends ContestBench {
     private static final int WINDOW = 64;
     private static final long TURN_NANOS = 2_000_000;
@@ -66,7 +66,7 @@ public class LocalRateBench extends ContestBench {
         contest.record(results);
     }
 
-    /** What both ranks do. */
+    /** Runs both ranks. */
     @FunctionalInterface
     private interface Work {
         void run() throws Exception;

@@ -14,7 +14,10 @@ import org.openjdk.jmh.runner.options.CommandLineOptionException;
 import org.openjdk.jmh.runner.options.CommandLineOptions;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/** JMH with its command line and its JSON; what it has to say goes to a file, and one line for each benchmark to people. */
+/**
+ * JMH with its command line and its JSON. Its output goes to a file, and one line for each benchmark to the
+ * terminal.
+ */
 public final class Main {
     private Main() {}
 
@@ -22,7 +25,7 @@ public final class Main {
      * Runs the benchmarks.
      *
      * @param args the file for JMH's own output, then options of JMH
-     * @throws FileNotFoundException when the file cannot be written
+     * @throws FileNotFoundException if the file cannot be written
      */
     public static void main(String[] args) throws FileNotFoundException {
         String[] options = Arrays.copyOfRange(args, 1, args.length);
@@ -32,7 +35,7 @@ public final class Main {
         } catch (NoBenchmarksException e) {
             System.out.println("No JMH benchmark matches.");
         } catch (RunnerException | CommandLineOptionException e) {
-            System.err.println(e.getMessage() + " (all that JMH said: " + args[0] + ")");
+            System.err.println(e.getMessage() + " (full output of JMH: " + args[0] + ")");
             System.exit(1);
         }
     }

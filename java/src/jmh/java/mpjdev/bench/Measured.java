@@ -9,12 +9,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One benchmark with its parameters, as JMH has measured it: a median for each thing it reports. */
+/** Results of one benchmark with its parameters: a median for each value that it reports. */
 final class Measured {
     /** {@code SectionBench.section}. */
     final String benchmark;
     final Map<String, String> params;
-    /** Medians over all iterations of all forks; what does not exist for these parameters is left out. */
+    /** Medians over all iterations of all forks. Values that do not exist for these parameters are absent. */
     final Map<String, Double> medians;
 
     private Measured(String benchmark, Map<String, String> params, Map<String, Double> medians) {
@@ -23,7 +23,7 @@ final class Measured {
         this.medians = medians;
     }
 
-    /** Everything in a result file of JMH, in its order. */
+    /** Reads all results of a file of JMH in their order. */
     static List<Measured> read(Path file) throws IOException {
         List<Measured> all = new ArrayList<>();
         for (Object each : (List<?>) Json.parse(Files.readString(file))) {
@@ -45,7 +45,7 @@ final class Measured {
         return all;
     }
 
-    /** The last two parts of a benchmark's full name. */
+    /** Returns the last two parts of the full name of a benchmark. */
     static String shortName(String name) {
         return name.substring(name.lastIndexOf('.', name.lastIndexOf('.') - 1) + 1);
     }
@@ -68,7 +68,7 @@ final class Measured {
         return Integer.parseInt(params.getOrDefault("octets", "0"));
     }
 
-    /** Whether the parameters are these, given as {@code name=value}. */
+    /** Returns whether the parameters are the given ones, each as {@code name=value}. */
     boolean matches(String... wanted) {
         for (String each : wanted) {
             int equals = each.indexOf('=');

@@ -1,6 +1,9 @@
 package mpjdev.bench;
 
-/** Base of the classes that hand a contest's results to JMH: each public method of a subclass is one. */
+/**
+ * Base of the classes that pass the results of a contest to JMH. Each public method of a subclass is one
+ * result.
+ */
 public abstract class Medians {
     private Contest contest;
 

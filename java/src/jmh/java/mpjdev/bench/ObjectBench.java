@@ -16,7 +16,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** A section of 1000 objects, against the streams of the JDK on a byte array. */
+/** A section of 1000 objects, compared with object streams on a byte array. */
 public class ObjectBench extends ContestBench {
     private static final int COUNT = 1000;
 
@@ -51,7 +51,7 @@ public class ObjectBench extends ContestBench {
             return median(0);
         }
 
-        /** A new object stream on a byte array that has its size already, and one call for each object. */
+        /** A new object stream on a byte array of sufficient size, and one call for each object. */
         public double plain() {
             return median(1);
         }

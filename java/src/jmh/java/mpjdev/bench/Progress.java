@@ -12,7 +12,7 @@ import org.openjdk.jmh.results.IterationResult;
 import org.openjdk.jmh.results.RunResult;
 import org.openjdk.jmh.runner.format.OutputFormat;
 
-/** Prints one line when a benchmark with its parameters is done, and passes everything on to JMH's own format. */
+/** An output format that prints one line for each finished benchmark and passes all events to that of JMH. */
 final class Progress implements OutputFormat {
     private final OutputFormat full;
     private final PrintStream out;

@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** What the benchmarks of one run say, for people (text, picture) and for programs (JSON). */
+/** The report of a run of the benchmarks, as text, chart and JSON. */
 public final class Report {
     private static final String SECTIONS = "One section: array to message, message to array";
     private static final String FOREIGN = "The other byte order, against this machine's own";
@@ -30,7 +30,7 @@ public final class Report {
      * Prints the rows, and writes report.json and report.svg beside the results.
      *
      * @param args the file with the results of JMH
-     * @throws IOException when a file cannot be read or written
+     * @throws IOException if a file cannot be read or written
      */
     public static void main(String[] args) throws IOException {
         Path results = Path.of(args[0]);
@@ -142,7 +142,7 @@ public final class Report {
         }
     }
 
-    /** What a benchmark leaves behind; NaN when it was not run. */
+    /** Returns the garbage of a benchmark; NaN if it was not run. */
     private static double octetsOf(List<Measured> measured, String benchmark, int octets) {
         for (Measured m : measured) {
             if (m.benchmark.equals(benchmark) && m.octets() == octets) {
@@ -203,7 +203,7 @@ public final class Report {
         }
     }
 
-    /** Nanoseconds in the unit that suits them, with three digits. */
+    /** Formats nanoseconds in a suitable unit with three digits. */
     static String time(double nanos) {
         String[] units = {"ns", "us", "ms", "s"};
         int unit = 0;
@@ -215,7 +215,7 @@ public final class Report {
         return String.format(Locale.ROOT, value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
     }
 
-    /** Octets as 8 B, 64 KiB, 16 MiB. */
+    /** Formats octets as 8 B, 64 KiB or 16 MiB. */
     static String size(int octets) {
         return octets >= 1 << 20 ? (octets >> 20) + " MiB" : octets >= 1 << 10 ? (octets >> 10) + " KiB" : octets + " B";
     }

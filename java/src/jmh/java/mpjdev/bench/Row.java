@@ -7,22 +7,22 @@ import java.util.StringJoiner;
 
 /** One line of the report. */
 final class Row {
-    /** What the row is part of. */
+    /** Name of the table that the row belongs to. */
     final String group;
     final String name;
-    /** Texts by column: ours first, then what it is compared with. */
+    /** Texts by column: first mpjdev, then the baselines. */
     final Map<String, String> columns = new LinkedHashMap<>();
-    /** The same in nanoseconds or octets. */
+    /** Numbers by column, in nanoseconds or octets. */
     final Map<String, Double> values = new LinkedHashMap<>();
-    /** Empty when the row has no figure. */
+    /** Text of the figure; empty if the row has none. */
     String figure = "";
     double ratio = Double.NaN;
     Verdict verdict = Verdict.REACHED;
 
-    /** What has become of a figure. */
+    /** Result of the comparison with a figure. */
     enum Verdict {
         REACHED,
-        /** Missed by less than can be measured. */
+        /** The row misses the figure by less than the accuracy of the measurement. */
         LEVEL,
         MISSED
     }
@@ -32,7 +32,7 @@ final class Row {
         this.name = name;
     }
 
-    /** A row of times, held against the rule for its benchmark. */
+    /** Makes a row of times and compares it with the rule for its benchmark. */
     static Row times(String group, String name, Measured measured, String metric, String... others) {
         Row row = new Row(group, name);
         row.time("ours", measured.median(metric));
@@ -67,7 +67,7 @@ final class Row {
         columns.put(column, Double.isNaN(octets) ? "-" : String.format(Locale.ROOT, "%.3f B", octets));
     }
 
-    /** Holds a ratio against a figure. */
+    /** Compares a ratio with a figure. */
     void hold(String text, double ratio, double bound, boolean atMost) {
         if (!Double.isNaN(ratio)) {
             figure = text;

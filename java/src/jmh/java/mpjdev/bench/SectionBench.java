@@ -9,7 +9,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** One section of primitives: written (array to message) and read (message to array). */
+/** Write and read of one section of primitives: array to message, message to array. */
 public class SectionBench extends ContestBench {
     @Param({"DOUBLE", "LONG", "FLOAT", "INT", "SHORT", "CHAR", "BYTE", "BOOLEAN"})
     String type;
@@ -40,7 +40,7 @@ public class SectionBench extends ContestBench {
             return median(2);
         }
 
-        /** Bulk put or get on a direct buffer in native order; there is none for booleans. */
+        /** Bulk put or get on a direct buffer in native order; not for booleans. */
         public double bulk() {
             return median(3);
         }

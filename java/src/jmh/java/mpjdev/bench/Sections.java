@@ -8,11 +8,11 @@ import mpjdev.Type;
 import mpjdev.WriteBuffer;
 
 /**
- * One section of one type, written and read in every way that is compared. Each way has memory of its own. The loops are
- * the same for all types; Java has no way to write them once.
+ * One section of one type, written and read in every compared way. Each way has its own memory. The loops are
+ * equal for all types, because Java cannot express them once.
  */
 abstract class Sections {
-    /** Ours, and what it is compared with, in the order of the loops. */
+    /** Names of mpjdev and the baselines, in the order of the loops. */
     static final String[] WAYS = {"ours", "region", "critical", "bulk", "arraycopy"};
 
     final int count;
@@ -36,16 +36,16 @@ abstract class Sections {
         critical = Baseline.address(criticalMemory);
     }
 
-    /** Loops that take the section out of the array, in the order of {@link #WAYS}. */
+    /** Returns the loops that write the section, in the order of {@link #WAYS}. */
     abstract Contest.Loop[] writes();
 
-    /** Loops that put the section into an array. */
+    /** Returns the loops that read the section. */
     abstract Contest.Loop[] reads();
 
-    /** Whether the section that was read last is the one that was written; forgets it. */
+    /** Returns whether the last read section is the written one, and clears it. */
     abstract boolean arrived();
 
-    /** Runs every loop once, so that there is something to read, and looks at what comes back. */
+    /** Runs every loop once, so that reads have a message, and checks the results. */
     final Sections checked() throws Exception {
         for (Contest.Loop write : writes()) {
             if (write != null) {

@@ -16,14 +16,14 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * Strided patches: rows, every second element, a column; against what a Java programmer would write for each. The loops are
- * the same for both types; Java has no way to write them once.
+ * Strided patches: rows, every second element, and a column, compared with loops of a Java programmer. The
+ * loops are equal for both types, because Java cannot express them once.
  */
 public class StridedBench extends ContestBench {
-    /** Elements of a row of the patch, and from one row of the array to the next. */
+    /** Elements of a row of the patch, and of a row of the array. */
     private static final int ROW = 16;
     private static final int PITCH = 32;
-    /** Elements from one element of a column to the next. */
+    /** Stride of a column in elements. */
     private static final int COLUMN = 512;
 
     @Param({"DOUBLE", "INT"})
@@ -51,7 +51,10 @@ public class StridedBench extends ContestBench {
             return median(0);
         }
 
-        /** Java on a direct buffer in native order: bulk put or get for each row, or a loop with a constant stride. */
+        /**
+         * Java on a direct buffer in native order: bulk put or get for each row, or a loop with a constant
+         * stride.
+         */
         public double loop() {
             return median(1);
         }
@@ -62,7 +65,7 @@ public class StridedBench extends ContestBench {
         int size = type.equals("DOUBLE") ? Double.BYTES : Integer.BYTES;
         int octets = shape.equals("rows") ? 1 << 16 : shape.equals("second") ? 1 << 20 : COLUMN * size;
         int n = octets / size;
-        // Extents, then strides.
+        // Extents first, then strides.
         patch = shape.equals("rows") ? new int[] {n / ROW, ROW, PITCH, 1}
                 : new int[] {n, shape.equals("second") ? 2 : COLUMN};
         rank = patch.length / 2;
@@ -76,7 +79,7 @@ public class StridedBench extends ContestBench {
         contest = direction.equals("strGather") ? new Contest(loops[0], loops[1]) : new Contest(loops[2], loops[3]);
     }
 
-    /** Loops: strGather by us, by Java, strScatter by us, by Java. */
+    /** Loops: strGather of mpjdev, of Java, strScatter of mpjdev, of Java. */
     private Contest.Loop[] doubles(int n) {
         double[] array = new double[n * (rank == 2 ? PITCH / ROW : patch[1])];
         DoubleBuffer view = direct.asDoubleBuffer();
@@ -156,7 +159,7 @@ public class StridedBench extends ContestBench {
         }
     }
 
-    /** Loops: strGather by us, by Java, strScatter by us, by Java. */
+    /** Loops: strGather of mpjdev, of Java, strScatter of mpjdev, of Java. */
     private Contest.Loop[] ints(int n) {
         int[] array = new int[n * (rank == 2 ? PITCH / ROW : patch[1])];
         IntBuffer view = direct.asIntBuffer();
