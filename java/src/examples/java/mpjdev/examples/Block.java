@@ -3,7 +3,8 @@ package mpjdev.examples;
 import mpjdev.examples.Decomposition.Part;
 
 /**
- * The points of one rank, with a rim of one point around them: copies of the neighbours' points, or the boundary.
+ * The points of one rank, with a rim of one point around them: copies of the neighbours' points, or the
+ * boundary.
  *
  * <p>Row by row in one array, {@link #width} points each.
  */
@@ -40,16 +41,19 @@ final class Block {
         return width;
     }
 
-    /** Place of a point in {@link #cells}; the rim is row 0 and column 0, row rows + 1 and column columns + 1. */
+    /**
+     * Returns the index of a point in {@link #cells}; the rim is row 0, column 0, row rows + 1, column
+     * columns + 1.
+     */
     int at(int row, int column) {
         return row * width + column;
     }
 
-    /** Computes all points of a colour anew, and returns the largest change. */
+    /** Computes new values of all points of a colour and returns the largest change. */
     double sweep(int colour) {
         double change = 0;
         for (int row = 1; row <= part.rows(); row++) {
-            // Colours go by the row and column of the whole grid.
+            // The row and column in the whole grid determine the colour.
             int first = 1 + (part.row() + row - 1 + part.column() + colour) % 2;
             int end = at(row, part.columns());
             for (int i = at(row, first); i <= end; i += 2) {

@@ -1,11 +1,11 @@
 package mpjdev.examples;
 
 /**
- * How the inner points are divided among the ranks: as rows x columns of blocks, as square as the number of ranks
- * allows.
+ * The division of the inner points among the ranks: rows x columns of blocks, as square as the number of
+ * ranks allows.
  *
- * <p>A prime number of ranks gives one row of blocks. Sizes need not be divisible: blocks differ by one row or column
- * at most. Where there are too few points, as many ranks as can have some do; the rest have an empty block.
+ * <p>A prime number of ranks gives one row of blocks. Sizes need not be divisible: blocks differ by one row
+ * or column at most. With too few points, some ranks have an empty block.
  */
 final class Decomposition {
     private final int size;
@@ -18,7 +18,7 @@ final class Decomposition {
         this.columns = columns;
     }
 
-    /** Divides size x size points among at most so many ranks. */
+    /** Divides size x size points among at most {@code ranks} ranks. */
     static Decomposition of(int ranks, int size) {
         for (int active = ranks; ; active--) {
             for (int rows = (int) Math.sqrt(active); rows >= 1; rows--) {
@@ -29,12 +29,12 @@ final class Decomposition {
         }
     }
 
-    /** Blocks below each other. */
+    /** Number of blocks below each other. */
     int rows() {
         return rows;
     }
 
-    /** Blocks beside each other. */
+    /** Number of blocks beside each other. */
     int columns() {
         return columns;
     }
@@ -49,7 +49,7 @@ final class Decomposition {
      */
     record Part(int row, int column, int rows, int columns) {}
 
-    /** The points of a rank; none for those that are too many. */
+    /** Returns the points of a rank, or an empty block for a surplus rank. */
     Part part(int rank) {
         if (rank >= rows * columns) {
             return new Part(1, 1, 0, 0);
@@ -65,12 +65,12 @@ final class Decomposition {
         return 1 + (int) ((long) part * size / parts);
     }
 
-    /** Number of ranks that have points. */
+    /** Returns the number of ranks that have points. */
     int active() {
         return rows * columns;
     }
 
-    /** The rank on that side of another, or -1 at the boundary. */
+    /** Returns the rank on a side of another, or -1 at the boundary. */
     int neighbour(int rank, Side side) {
         if (rank >= active()) {
             return -1;

@@ -14,13 +14,14 @@ import mpjdev.examples.Decomposition.Side;
 import mpjdev.examples.Traffic.Kind;
 
 /**
- * Brings the rim of a block up to date: each rank sends the points along its sides and receives those beyond them.
+ * The exchange of the rim of a block: each rank sends the points along its sides and receives those beyond
+ * them.
  *
- * <p>A row lies in one piece, so it is written and read as such; a column is every {@code width}-th element, so it is
- * gathered and scattered with that stride. All buffers and index arrays are made once.
+ * <p>A row is contiguous, so it is written and read as a range. A column is every {@code width}-th element,
+ * so it is gathered and scattered with that stride. All buffers and index arrays are made once.
  */
 final class Halo implements AutoCloseable {
-    /** Where extents and strides begin in the index arrays of columns, which have one dimension. */
+    /** Positions of extents and strides in the index arrays of columns, which have one dimension. */
     private static final int EXTENTS = 0;
     private static final int STRIDES = 1;
 
@@ -30,7 +31,7 @@ final class Halo implements AutoCloseable {
     private final List<Link> links = new ArrayList<>();
     private final Request[] receives;
 
-    /** Collective over {@code world}: the exchange has a communicator of its own. */
+    /** Makes the exchange with its own communicator. Collective over {@code world}. */
     Halo(Comm world, Decomposition decomposition, Block block, Traffic traffic) {
         comm = world.dup();
         this.block = block;
@@ -52,7 +53,7 @@ final class Halo implements AutoCloseable {
         for (Link link : links) {
             link.send();
         }
-        // In the order in which they come; null when all have.
+        // Messages are processed in the order of their arrival; null means that all have arrived.
         for (Status status = Request.iwaitany(receives); status != null; status = Request.iwaitany(receives)) {
             links.get(status.index).unpack();
         }
@@ -96,7 +97,7 @@ final class Halo implements AutoCloseable {
             } else {
                 out.strGather(block.cells(), block.at(1, edge(0)), 1, EXTENTS, STRIDES, column);
             }
-            // The message is captured: the buffer is free again at once, and nobody needs the request.
+            // The send has captured the message: the buffer is free, and the request is not needed.
             comm.isend(out, rank, side.ordinal());
             traffic.sent(kind(), Traffic.HEADERS + out.capacity());
         }
@@ -110,7 +111,10 @@ final class Halo implements AutoCloseable {
             traffic.arrivedAsOne(kind());
         }
 
-        /** Row or column along this side; {@code beyond} is 0 for the block's own, 1 for the rim's. */
+        /**
+         * Returns the row or column along this side; {@code beyond} is 0 for that of the block, 1 for that of
+         * the rim.
+         */
         private int edge(int beyond) {
             return switch (side) {
                 case ABOVE, LEFT -> 1 - beyond;

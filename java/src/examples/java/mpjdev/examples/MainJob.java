@@ -7,17 +7,17 @@ import java.util.Locale;
 import mpjdev.Comm;
 
 /**
- * The main example: ranks solve the Laplace equation, pass objects round a ring, and measure.
+ * The main example: ranks solve the Laplace equation, pass objects around a ring, and measure.
  *
- * <p>A rank is a process that {@code mpjrun} has started, or, with {@code --threads}, a thread; what it does is the same.
- * Rank 0 gathers what the others have found and done, and prints.
+ * <p>A rank is a process that {@code mpjrun} has started or, with {@code --threads}, a thread. Its work is
+ * the same. Rank 0 gathers the results of the others and prints.
  *
- * <p>Every result is checked: the solution with that of a sequential solver, bit for bit, and with the exact one; the
- * objects with what they must be; the messages received with those sent. The exit status is 0 when all are right, 1
- * when one is not, 2 for wrong arguments.
+ * <p>Every result is checked: the solution with that of a sequential solver, bit for bit, and with the exact
+ * one; the objects with their expected values; the received messages with the sent ones. The exit status is 0
+ * if all are right, 1 if one is not, 2 for wrong arguments.
  */
 public final class MainJob {
-    /** Makes messages between threads physical ones, one or two, as between processes: nothing else can be counted. */
+    /** Property that splits messages between threads as between processes, so that they can be counted. */
     private static final String MESSAGE_ORIENTED = "mpjdev.messageOriented";
     private static final int MEBI = 1 << 20;
     private static final long SERIES_NANOS = 30_000_000L;
@@ -49,8 +49,8 @@ public final class MainJob {
      * Runs the job, or one rank of it. Blocks.
      *
      * @param args see {@code --help}
-     * @param out where results go
-     * @param err where complaints go
+     * @param out stream for results
+     * @param err stream for errors
      * @return the exit status
      */
     static int run(String[] args, PrintStream out, PrintStream err) {
@@ -76,7 +76,7 @@ public final class MainJob {
         }
     }
 
-    /** This process is a rank: of the job that mpjrun has started it for, else rank 0 of 1. */
+    /** Runs this process as a rank of the job of mpjrun, or as rank 0 of 1. */
     private static boolean runProcess(String[] args, Options options, PrintStream out) throws IOException {
         Comm.init(args);
         boolean right = new MainJob(Comm.WORLD, options, out).run();
@@ -84,7 +84,7 @@ public final class MainJob {
         return right;
     }
 
-    /** The ranks are threads of this process. */
+    /** Runs the ranks as threads of this process. */
     private static boolean runThreads(Options options, PrintStream out) throws IOException {
         boolean[] right = new boolean[options.threads()];
         String before = System.setProperty(MESSAGE_ORIENTED, "true");
@@ -105,7 +105,7 @@ public final class MainJob {
         return all;
     }
 
-    /** Does the work of one rank. Collective; blocks. Gives whether all of its checks were right. */
+    /** Does the work of one rank. Collective; blocks. Returns whether all of its checks were right. */
     private boolean run() throws IOException {
         solve();
         passObjects();
@@ -159,7 +159,7 @@ public final class MainJob {
         }
     }
 
-    /** Ranks 0 and 1 measure; the others have nothing left to do. */
+    /** Measures between ranks 0 and 1. The others return at once. */
     private void measure() throws IOException {
         if (world.size() == 1) {
             print("one rank: nothing to measure between two");

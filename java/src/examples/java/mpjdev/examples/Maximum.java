@@ -7,7 +7,7 @@ import mpjdev.Type;
 import mpjdev.WriteBuffer;
 import mpjdev.examples.Traffic.Kind;
 
-/** The largest of one number per rank, told to all: up a binary tree of ranks, and down again. */
+/** The maximum over one number per rank, sent to all ranks: up a binary tree of ranks and down again. */
 final class Maximum implements AutoCloseable {
     private static final int UP = 0;
     private static final int DOWN = 1;
@@ -19,13 +19,13 @@ final class Maximum implements AutoCloseable {
     private final ReadBuffer in = new ReadBuffer(CAPACITY);
     private final double[] number = new double[1];
 
-    /** Collective over {@code world}. */
+    /** Makes the tree. Collective over {@code world}. */
     Maximum(Comm world, Traffic traffic) {
         comm = world.dup();
         this.traffic = traffic;
     }
 
-    /** The maximum over all ranks. Collective; blocks. */
+    /** Returns the maximum over all ranks. Collective; blocks. */
     double of(double own) throws BufferReadException {
         int left = 2 * comm.id() + 1;
         int end = Math.min(left + 2, comm.size());

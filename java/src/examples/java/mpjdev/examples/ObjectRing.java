@@ -11,12 +11,13 @@ import mpjdev.Type;
 import mpjdev.examples.Traffic.Kind;
 
 /**
- * A token goes round all ranks several times, and each adds to it.
+ * A ring: a token visits all ranks several times, and each rank adds to it.
  *
- * <p>A message holds the number of the hop (a section of one int, in the primary payload) and the token (a section of
- * one object, serialised in the secondary payload). When both payloads together are smaller than the sender's buffer,
- * they are one message, else the secondary payload is a second one. The rounds take turns: buffers with much room,
- * buffers with just enough for the primary payload. Sender and receiver have buffers of the same capacity.
+ * <p>A message holds the number of the hop (a section of one int, in the primary payload) and the token (a
+ * section of one object, serialised in the secondary payload). When both payloads together are smaller than
+ * the sender's buffer, they are one message, otherwise the secondary payload is a second one. The rounds
+ * alternate between large buffers and buffers that fit the primary payload only. Sender and receiver have
+ * buffers of the same capacity.
  */
 final class ObjectRing {
     private static final int HOP = 3;
@@ -24,7 +25,7 @@ final class ObjectRing {
     private static final int PRIMARY =
             (int) (Buffer.requiredCapacity(Type.INT, 1) + Buffer.requiredCapacity(Type.OBJECT, 1));
     private static final int ROOMY = 8 << 20;
-    /** Only what a token is made of comes out of a message. */
+    /** A filter that allows only the classes of a token. */
     private static final ObjectInputFilter FILTER =
             ObjectInputFilter.Config.createFilter("mpjdev.examples.Token*;java.util.ArrayList;java.lang.Object;!*");
 
@@ -38,7 +39,7 @@ final class ObjectRing {
         this.progress = progress;
     }
 
-    /** Number of rounds, an even one: fewer when they are long, since the token grows with each hop. */
+    /** Even number of rounds: fewer if they are long, because the token grows with each hop. */
     static int rounds(int ranks) {
         return 2 * Math.max(1, HOPS / 2 / ranks);
     }
@@ -47,7 +48,7 @@ final class ObjectRing {
      * Takes part in all rounds. Collective; blocks.
      *
      * @return the token in rank 0 at the end, null in the others
-     * @throws IllegalStateException when a token is not what was sent
+     * @throws IllegalStateException if a token differs from the one that was sent
      */
     Token run() throws IOException {
         int ranks = world.size();
@@ -73,7 +74,7 @@ final class ObjectRing {
         return world.id() == 0 ? token : null;
     }
 
-    /** What the last stamp must be, without a message. */
+    /** Returns the expected last stamp, computed without messages. */
     static long expectedStamp(int ranks) {
         Token token = new Token();
         for (int hop = 0; hop < rounds(ranks) * ranks; hop++) {
@@ -98,7 +99,7 @@ final class ObjectRing {
         try (ObjectWriteBuffer out = new ObjectWriteBuffer(capacity(hop))) {
             out.write(new int[] {hop}, 0, 1);
             out.write(new Object[] {token}, 0, 1);
-            // A ring of one rank sends to itself, so this must not wait for the receive.
+            // A ring of one rank sends to itself, so this send must not wait for the receive.
             world.isend(out, (world.id() + 1) % world.size(), HOP);
             traffic.sent(kind(hop), out.toByteArray().length);
         }
@@ -113,7 +114,8 @@ final class ObjectRing {
             if (number[0] != hop) {
                 throw new IllegalStateException("hop " + hop + " brought hop " + number[0]);
             }
-            // The size is that of the first message: more than the primary payload means that it is the only one.
+            // The size is that of the first physical message. If it exceeds the primary payload, it is the
+            // only one.
             if (status.size() > PRIMARY) {
                 traffic.arrivedAsOne(kind(hop));
             } else {

@@ -19,7 +19,7 @@ final class Options {
     private Options() {}
 
     /**
-     * Understands a command line.
+     * Parses a command line.
      *
      * @throws IllegalArgumentException with a sentence for the user
      */
@@ -47,17 +47,17 @@ final class Options {
                 return value;
             }
         } catch (NumberFormatException e) {
-            // Said below.
+            // The exception below names the option.
         }
         throw new IllegalArgumentException(name + " needs a number, 1 to " + max + ", not " + args[at + 1]);
     }
 
-    /** Ranks that are threads of this process; 0 when it is a rank itself. */
+    /** Returns the number of ranks that are threads of this process, or 0 if the process is a rank. */
     int threads() {
         return threads;
     }
 
-    /** Inner points of the grid along each side. */
+    /** Returns the inner points of the grid along each side. */
     int size() {
         return size;
     }

@@ -10,7 +10,7 @@ import mpjdev.WriteBuffer;
 import mpjdev.examples.Decomposition.Part;
 import mpjdev.examples.Traffic.Kind;
 
-/** One rank's part in solving the problem. */
+/** The parallel solver: the part of one rank. */
 final class ParallelSolver {
     private static final int RESULT = 0;
 
@@ -31,7 +31,7 @@ final class ParallelSolver {
     /**
      * Solves the problem together with the other ranks. Collective; blocks.
      *
-     * @param progress told by rank 0
+     * @param progress line that rank 0 updates
      * @return the whole solution in rank 0, null in the others
      */
     Solution solve(Progress progress) throws BufferReadException {
@@ -63,7 +63,7 @@ final class ParallelSolver {
         return new Solution(values, sweeps, change, System.nanoTime() - begun);
     }
 
-    /** The points of a part inside an array, as {@code strGather} and {@code strScatter} take it: extents, strides. */
+    /** Returns extents and strides of a part of an array for {@code strGather} and {@code strScatter}. */
     private static int[] patch(int rows, int columns, int width) {
         return new int[] {rows, columns, width, 1};
     }
@@ -76,7 +76,7 @@ final class ParallelSolver {
         int capacity = (int) Buffer.requiredCapacity(Type.DOUBLE, block.rows() * block.columns());
         try (WriteBuffer out = new WriteBuffer(capacity)) {
             out.strGather(block.cells(), block.at(1, 1), 2, 0, 2, patch);
-            // Rank 0 sends to itself as well, so this must not wait for the receive.
+            // Rank 0 also sends to itself, so this send must not wait for the receive.
             world.isend(out, 0, RESULT);
             traffic.sent(Kind.BLOCKS, Traffic.HEADERS + capacity);
         }
@@ -88,7 +88,7 @@ final class ParallelSolver {
         for (int i = 0; i < values.length; i++) {
             values[i] = problem.initial(i / width, i % width);
         }
-        // Grown where a message needs more.
+        // The capacity grows if a message needs more.
         try (ReadBuffer in = new ReadBuffer(0)) {
             for (int k = 0; k < decomposition.active(); k++) {
                 Status waiting = world.probe(Comm.ANY_SOURCE, RESULT);

@@ -9,10 +9,11 @@ import mpjdev.Type;
 import mpjdev.WriteBuffer;
 
 /**
- * Two ranks send an array to and fro, and measure the time: from the array, through a message, into the other's array.
+ * Ping-pong of an array between two ranks: the time from an array through a message to the array of the other
+ * rank.
  *
- * <p>A quick look, not a benchmark: some short series, whose median shows what other work on the machine
- * does to them, and whose best shows what is possible.
+ * <p>It is an estimate, not a benchmark: a few short series. Their median includes the effects of other work
+ * on the machine; the best one shows the possible speed.
  */
 final class PingPong {
     private static final int SERIES_MAX = 15;
@@ -22,11 +23,11 @@ final class PingPong {
     private PingPong() {}
 
     /**
-     * Times of one way, in nanoseconds.
+     * Latencies in nanoseconds, each half of a round trip.
      *
-     * @param median that of the series in the middle
-     * @param best that of the fastest series
-     * @param right whether every array was what was sent
+     * @param median median of the series
+     * @param best latency of the fastest series
+     * @param right whether every array was equal to the sent one
      */
     record Times(double median, double best, boolean right) {}
 
@@ -35,12 +36,12 @@ final class PingPong {
      *
      * @param pair the two ranks
      * @param count longs in the array
-     * @param nanos how long a series takes, about
-     * @return the times of one way, the same in both ranks but for what each has checked
+     * @param nanos approximate time of a series
+     * @return the latencies, equal in both ranks, and the check of this rank
      */
     static Times measure(Comm pair, int count, long nanos) throws IOException {
         try (Player player = new Player(pair, count)) {
-            // The first series shows how many rounds fill the time, and lets the compiler see the code.
+            // The first series determines how many rounds fill the time, and lets the JIT compile the code.
             int rounds = 16;
             long time = player.play(rounds);
             while (time < nanos) {
@@ -49,7 +50,7 @@ final class PingPong {
             }
             double[] series = new double[SERIES_MAX];
             int played = 0;
-            // On a busy machine a series can take many times what it should; then fewer have to do.
+            // On a busy machine a series can take many times as long. Fewer series must suffice then.
             long total = 0;
             while (played < SERIES_MIN || played < SERIES_MAX && total < SERIES_MAX * nanos) {
                 time = player.play(rounds);
@@ -61,7 +62,7 @@ final class PingPong {
         }
     }
 
-    /** One of the two. */
+    /** One of the two ranks. */
     private static final class Player implements AutoCloseable {
         private final Comm pair;
         private final long[] array;
@@ -77,7 +78,9 @@ final class PingPong {
             in = new ReadBuffer(capacity);
         }
 
-        /** Plays so many rounds; both ranks return the time that rank 0 has measured, in nanoseconds. */
+        /**
+         * Runs {@code rounds} rounds. Both ranks return the time that rank 0 has measured, in nanoseconds.
+         */
         long play(int rounds) throws IOException {
             array[0] = pair.id() == 0 ? 0 : -1;
             array[array.length - 1] = array[0];

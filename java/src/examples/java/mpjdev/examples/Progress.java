@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 
 /**
- * A line that says how far the work is: written over and over in its place on a terminal, else a new one every half
+ * A line with the progress of the work: rewritten in place on a terminal, otherwise a new line every half
  * second.
  *
  * <p>One thread at a time uses it.
@@ -30,7 +30,7 @@ final class Progress {
         this.terminal = terminal;
     }
 
-    /** Asks Linux: System.console() means something else from one Java version to the next. */
+    /** Asks Linux, because the meaning of System.console() changes between Java versions. */
     private static boolean isTerminal() {
         try {
             String target = Files.readSymbolicLink(Path.of("/proc/self/fd/1")).toString();
@@ -69,7 +69,7 @@ final class Progress {
         length = line.length();
     }
 
-    /** Removes the line from a terminal: a piece of work is done, its result comes next. */
+    /** Removes the line from a terminal, before the result of the work is printed. */
     void end() {
         if (length > 0) {
             out.print("\r" + " ".repeat(length) + "\r");

@@ -1,6 +1,9 @@
 package mpjdev.examples;
 
-/** Solves the problem in one thread on one array, without a message: what the ranks' result is compared with. */
+/**
+ * The sequential solver: one thread, one array, no message. Its result is the reference for that of the
+ * ranks.
+ */
 final class SequentialSolver {
     private SequentialSolver() {}
 

@@ -1,19 +1,19 @@
 package mpjdev.examples;
 
 /**
- * What a solver has found.
+ * The result of a solver.
  *
  * @param values all (N + 2) x (N + 2) points, row by row
- * @param sweeps sweeps that it took
+ * @param sweeps number of sweeps
  * @param change largest change of a point in the last sweep
- * @param nanos time that it took, in nanoseconds
+ * @param nanos time in nanoseconds
  */
 record Solution(double[] values, int sweeps, double change, long nanos) {
     boolean converged() {
         return change <= Laplace.TOLERANCE;
     }
 
-    /** Number of points whose bits differ. */
+    /** Returns the number of points whose bits differ. */
     int differences(Solution other) {
         int differences = 0;
         for (int i = 0; i < values.length; i++) {
@@ -24,7 +24,7 @@ record Solution(double[] values, int sweeps, double change, long nanos) {
         return differences;
     }
 
-    /** Largest distance from the exact solution of the differential equation. */
+    /** Returns the largest distance from the exact solution of the differential equation. */
     double error(Laplace problem) {
         double error = 0;
         for (int row = 0; row < problem.width(); row++) {
@@ -36,7 +36,7 @@ record Solution(double[] values, int sweeps, double change, long nanos) {
         return error;
     }
 
-    /** A number that any changed bit changes, most likely. */
+    /** Returns a checksum. */
     long checksum() {
         long sum = 0;
         for (double value : values) {

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** Text in columns: the first to the left, the others, numbers, to the right. */
+/** Text in columns: the first is aligned left, the others hold numbers and are aligned right. */
 final class Table {
     private static final String GAP = "  ";
 

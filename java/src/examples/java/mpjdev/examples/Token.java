@@ -4,10 +4,10 @@ import java.io.Serializable;
 import java.util.ArrayList;
 
 /**
- * What goes round the ring of objects: it remembers where it was.
+ * The token of the ring of objects, with a record of its visits.
  *
- * <p>It is a graph, not a tree: each visit knows its token, and the first and the last visit are reachable in two ways.
- * A copy that came out of a message must be such a graph again.
+ * <p>It is a graph, not a tree: each visit knows its token, and the first and the last visit are reachable in
+ * two ways. A copy that came out of a message must be such a graph again.
  */
 final class Token implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -16,7 +16,7 @@ final class Token implements Serializable {
     private Visit first;
     private Visit last;
 
-    /** One stay with one rank. */
+    /** One visit to one rank. */
     private static final class Visit implements Serializable {
         private static final long serialVersionUID = 1L;
 
@@ -33,7 +33,7 @@ final class Token implements Serializable {
         }
     }
 
-    /** Adds a visit, whose stamp depends on all before it. */
+    /** Adds a visit. Its stamp depends on all earlier visits. */
     void visit(int rank) {
         last = new Visit(this, rank, stamp());
         history.add(last);
@@ -42,7 +42,7 @@ final class Token implements Serializable {
         }
     }
 
-    /** A number that depends on the whole history. */
+    /** Returns a number that depends on all visits. */
     long stamp() {
         return last == null ? 0 : last.stamp;
     }
@@ -51,7 +51,7 @@ final class Token implements Serializable {
         return history.size();
     }
 
-    /** Whether every reference is to where it was before the journey, and the history is what it must be. */
+    /** Returns whether all references have their original targets and the visits are the expected ones. */
     boolean isSound(int ranks) {
         Token expected = new Token();
         for (Visit visit : history) {

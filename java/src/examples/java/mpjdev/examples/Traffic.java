@@ -6,9 +6,9 @@ import mpjdev.Comm;
 import mpjdev.ReadBuffer;
 import mpjdev.WriteBuffer;
 
-/** What one rank has sent and received. One thread uses it at a time. */
+/** Counters of the messages of one rank. One thread at a time uses them. */
 final class Traffic {
-    /** Octets of a message beside its payloads: the two headers. */
+    /** Octets of the two headers of a message. */
     static final int HEADERS = 16;
 
     private static final int GATHER = 9;
@@ -20,7 +20,7 @@ final class Traffic {
 
     private final long[] counters = new long[Kind.values().length * COUNTERS];
 
-    /** What messages are about. */
+    /** The purpose of a message. */
     enum Kind {
         ROWS("halo rows (write, read)"),
         COLUMNS("halo columns (strGather, strScatter)"),
@@ -36,18 +36,18 @@ final class Traffic {
         }
     }
 
-    /** Counts a message sent, of so many octets in all: headers and both payloads. */
+    /** Counts a sent message of {@code octets} octets: headers and both payloads. */
     void sent(Kind kind, long octets) {
         add(kind, SENT, 1);
         add(kind, OCTETS, octets);
     }
 
-    /** Counts a message received that came whole. */
+    /** Counts a received message that was one physical message. */
     void arrivedAsOne(Kind kind) {
         add(kind, ONE, 1);
     }
 
-    /** Counts a message received whose secondary payload came as a message of its own. */
+    /** Counts a received message that was split. */
     void arrivedAsTwo(Kind kind) {
         add(kind, TWO, 1);
     }
@@ -60,17 +60,17 @@ final class Traffic {
         return counters[kind.ordinal() * COUNTERS + counter];
     }
 
-    /** Messages received that came whole. */
+    /** Returns the number of received messages that were one physical message. */
     long asOne(Kind kind) {
         return get(kind, ONE);
     }
 
-    /** Messages received that came as two. */
+    /** Returns the number of received messages that were split. */
     long asTwo(Kind kind) {
         return get(kind, TWO);
     }
 
-    /** Whether what was sent has arrived. */
+    /** Returns whether all sent messages have arrived. */
     boolean isComplete() {
         for (Kind kind : Kind.values()) {
             if (get(kind, SENT) != asOne(kind) + asTwo(kind)) {
