@@ -16,6 +16,7 @@ mod synchronous;
 mod threads;
 mod traffic;
 mod truncation;
+mod undelivered;
 mod unmatched;
 
 use crate::worlds::World;
@@ -39,6 +40,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&World))> {
         threads::TESTS,
         traffic::TESTS,
         truncation::TESTS,
+        undelivered::TESTS,
         unmatched::TESTS,
     ];
     modules.into_iter().flatten().copied()
