@@ -1,65 +1,161 @@
-//! A picture of what was measured: time and bandwidth over the size, one line for each contestant and case.
+//! Charts of rows: time and bandwidth over the size, one line for each contestant and case.
 
-use std::fmt::Write;
+use std::io;
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::*;
 
 use super::order::Case;
 use super::outcome::median;
 use super::report::{Row, size, time};
 
-const WIDTH: f64 = 520.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 60.0;
-const BOTTOM: f64 = 48.0;
-/// A line of the legend, which stands below both drawings.
-const LEGEND: f64 = 20.0;
+const WIDTH: u32 = 1040;
+const HEIGHT: u32 = 440;
+/// Line of the legend, which stands below both drawings.
+const LEGEND: u32 = 20;
 const LEGEND_COLUMNS: usize = 3;
-/// Well apart, also for those who see colours otherwise; ours first.
-const COLOURS: [&str; 8] =
-    ["#0b5fa5", "#d1701c", "#3a8f3a", "#a03070", "#555555", "#b8860b", "#2aa5a0", "#8a4fff"];
-/// How lines of one contestant differ.
-const DASHES: [&str; 3] = ["", "7 4", "2 3"];
+const FONT: &str = "sans-serif";
+/// Colours that are also well apart for colour-blind readers; ours first.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x0b, 0x5f, 0xa5),
+    RGBColor(0xd1, 0x70, 0x1c),
+    RGBColor(0x3a, 0x8f, 0x3a),
+    RGBColor(0xa0, 0x30, 0x70),
+    RGBColor(0x55, 0x55, 0x55),
+    RGBColor(0xb8, 0x86, 0x0b),
+    RGBColor(0x2a, 0xa5, 0xa0),
+    RGBColor(0x8a, 0x4f, 0xff),
+];
+/// Lengths of the dashes by which lines of one contestant differ; 0 is a whole line.
+const DASHES: [i32; 3] = [0, 7, 2];
+const GAP: i32 = 4;
 
-/// One line: who and what, and for each size the nanoseconds.
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+
+/// One line: contestant, case, and for each size the nanoseconds.
 struct Line<'a> {
     name: &'a str,
     case: Case,
-    colour: &'static str,
-    dash: &'static str,
+    colour: RGBColor,
+    dash: i32,
     points: Vec<(u64, f64)>,
 }
 
 /// Draws rows as SVG, the time on the left and octets by time on the right. None when there is nothing to draw.
-pub fn draw(title: &str, rows: &[Row]) -> Option<String> {
+///
+/// # Errors
+/// The chart does not fit into the picture.
+pub fn draw(title: &str, rows: &[Row]) -> io::Result<Option<String>> {
     let lines = lines(rows);
     if lines.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let several = lines.iter().any(|line| line.case != lines[0].case);
-    let legend_rows = lines.len().div_ceil(LEGEND_COLUMNS);
-    let height = HEIGHT + LEGEND * legend_rows as f64 + 16.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{height}\" viewBox=\"0 0 {0} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        2.0 * WIDTH
-    );
-    svg += &text(LEFT, 22.0, "start", 15, "bold", title);
     let bare = median(rows.iter().filter_map(|row| row.line).collect());
+    let height = HEIGHT + LEGEND * (lines.len().div_ceil(LEGEND_COLUMNS) as u32 + 1);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        picture(&area, title, &lines, bare).map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(Some(svg))
+}
+
+fn picture(area: &Area<'_>, title: &str, lines: &[Line<'_>], bare: Option<f64>) -> Drawn {
+    area.fill(&WHITE)?;
+    let area = area.titled(title, (FONT, 16))?;
+    let (plots, key) = area.split_vertically(HEIGHT - 24);
+    let halves = plots.split_evenly((1, 2));
     let all: Vec<&Line<'_>> = lines.iter().collect();
-    Plot::new(0.0, "time", &all, |_, nanos| nanos, bare).draw(&mut svg, &all, decade_of_time);
+    plot(&halves[0], "time", &all, |_, nanos| nanos, bare, decade_of_time)?;
     // What goes by reference has no bandwidth.
     let copied: Vec<&Line<'_>> = lines.iter().filter(|line| !line.is_by_reference()).collect();
     if !copied.is_empty() {
         let bandwidth = |octets: u64, nanos: f64| octets as f64 / nanos;
-        let plot = Plot::new(WIDTH, "octets by time, GB/s", &copied, bandwidth, None);
-        plot.draw(&mut svg, &copied, decade);
+        plot(&halves[1], "octets by time, GB/s", &copied, bandwidth, None, decade)?;
     }
+    legend(&key, lines)?;
+    area.present()
+}
+
+/// One of the two drawings; `label` names a value of the upright axis.
+fn plot(
+    area: &Area<'_>,
+    title: &str,
+    lines: &[&Line<'_>],
+    value: impl Fn(u64, f64) -> f64,
+    bare: Option<f64>,
+    label: fn(f64) -> String,
+) -> Drawn {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let x = range(points().map(|point| point.0 as f64));
+    let x = x.start..x.end.max(2.0 * x.start);
+    let y = range(points().map(|point| value(point.0, point.1)).chain(bare));
+    // Whole decades, and one at least.
+    let y = 10f64.powf(y.start.log10().floor())..10f64.powf(y.end.log10().floor() + 1.0);
+    let mut chart = ChartBuilder::on(area);
+    chart.caption(title, (FONT, 13)).margin(10).x_label_area_size(40).y_label_area_size(56);
+    let mut chart = chart.build_cartesian_2d(x.clone().log_scale().base(8.0), y.log_scale())?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("octets of a message").x_label_formatter(&|octets| size(*octets as u64));
+    mesh.y_label_formatter(&|value| label(*value)).light_line_style(TRANSPARENT).draw()?;
+    if let Some(bare) = bare {
+        let style = RGBColor(0x88, 0x88, 0x88).stroke_width(1);
+        let ends = [(x.start, bare), (x.end, bare)];
+        chart.draw_series(DashedLineSeries::new(ends, 1, 3, style))?;
+        let text = Text::new("bare cache line", (x.start, bare), (FONT, 11));
+        chart.draw_series([text])?;
+    }
+    // The first line of a contestant lies above the others.
+    for line in lines.iter().rev() {
+        let points = line.points.iter().map(|point| (point.0 as f64, value(point.0, point.1)));
+        let points: Vec<(f64, f64)> = points.collect();
+        let style = line.colour.stroke_width(2);
+        match line.dash {
+            0 => chart.draw_series(LineSeries::new(points.clone(), style))?,
+            dash => {
+                chart.draw_series(DashedLineSeries::new(points.clone(), dash as u32, GAP as u32, style))?
+            }
+        };
+        chart.draw_series(points.into_iter().map(|point| Circle::new(point, 3, line.colour.filled())))?;
+    }
+    Ok(())
+}
+
+fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> Drawn {
+    let several = lines.iter().any(|line| line.case != lines[0].case);
     for (at, line) in lines.iter().enumerate() {
-        legend(&mut svg, line, at, several);
+        let x = 60 + (at % LEGEND_COLUMNS) as i32 * (WIDTH as i32 - 60) / LEGEND_COLUMNS as i32;
+        let y = 10 + (at / LEGEND_COLUMNS) as i32 * LEGEND as i32;
+        let step = if line.dash == 0 { 28 } else { line.dash + GAP };
+        let len = if line.dash == 0 { 28 } else { line.dash };
+        for from in (0..28).step_by(step as usize) {
+            let ends = [(x + from, y), (x + (from + len).min(28), y)];
+            area.draw(&PathElement::new(ends, line.colour.stroke_width(2)))?;
+        }
+        let name = if several && !has_only_arrays(line.name) {
+            format!("{}, {}", line.name, line.case.title())
+        } else {
+            line.name.to_owned()
+        };
+        area.draw(&Text::new(name, (x + 34, y - 6), (FONT, 13)))?;
     }
-    svg += "</svg>\n";
-    Some(svg)
+    Ok(())
+}
+
+impl Line<'_> {
+    /// Octets of a written message stay where they are, unless they go over TCP.
+    fn is_by_reference(&self) -> bool {
+        is_of_buffers(self.case) && !self.name.ends_with(" tcp")
+    }
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let (least, most) = values
+        .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| (least.min(value), most.max(value)));
+    least..most
 }
 
 /// The lines in the rows. What is an array in any case is drawn once.
@@ -121,122 +217,6 @@ fn place<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
     })
 }
 
-/// One of the two drawings.
-struct Plot<F> {
-    shift: f64,
-    title: &'static str,
-    value: F,
-    x: (f64, f64),
-    y: (f64, f64),
-    bare: Option<f64>,
-}
-
-impl<F: Fn(u64, f64) -> f64> Plot<F> {
-    fn new(shift: f64, title: &'static str, lines: &[&Line<'_>], value: F, bare: Option<f64>) -> Self {
-        let points = || lines.iter().flat_map(|line| &line.points);
-        let x = range(points().map(|point| point.0 as f64));
-        let values = points().map(|point| value(point.0, point.1)).chain(bare);
-        let (least, most) = range(values);
-        // Whole decades, and one at least.
-        let y = (10f64.powf(least.log10().floor()), 10f64.powf(most.log10().floor() + 1.0));
-        Plot { shift, title, value, x: (x.0, x.1.max(2.0 * x.0)), y, bare }
-    }
-
-    fn draw(&self, svg: &mut String, lines: &[&Line<'_>], label: impl Fn(f64) -> String) {
-        let (left, right) = (self.shift + LEFT, self.shift + WIDTH - RIGHT);
-        *svg += &text(left, TOP - 12.0, "start", 12, "bold", self.title);
-        let decades = (self.y.1 / self.y.0).log10().round() as i32;
-        for decade in (0..=decades).map(|power| self.y.0 * 10f64.powi(power)) {
-            let at = self.up(decade);
-            *svg += &format!("<path d=\"M{left} {at:.1}H{right}\" stroke=\"#dddddd\"/>\n");
-            *svg += &text(left - 6.0, at + 4.0, "end", 11, "normal", &label(decade));
-        }
-        // Every third power of two, as far as they go.
-        for octets in (0..30).step_by(3).map(|power| 8u64 << power) {
-            let at = self.along(octets as f64);
-            if (self.x.0..=self.x.1).contains(&(octets as f64)) {
-                let (top, bottom) = (TOP, HEIGHT - BOTTOM);
-                *svg += &format!("<path d=\"M{at:.1} {top}V{bottom}\" stroke=\"#eeeeee\"/>\n");
-                *svg += &text(at, bottom + 16.0, "middle", 11, "normal", &size(octets));
-            }
-        }
-        *svg += &text(right, HEIGHT - BOTTOM + 34.0, "end", 11, "normal", "octets of a message");
-        if let Some(bare) = self.bare {
-            let at = self.up(bare);
-            *svg += &format!(
-                "<path d=\"M{left} {at:.1}H{right}\" stroke=\"#888888\" stroke-dasharray=\"1 3\"/>\n"
-            );
-            *svg += &text(right, at - 4.0, "end", 11, "normal", "bare cache line");
-        }
-        // The first line of a contestant lies above the others.
-        for line in lines.iter().rev() {
-            self.line(svg, line);
-        }
-    }
-
-    fn line(&self, svg: &mut String, line: &Line<'_>) {
-        let place =
-            |point: &(u64, f64)| (self.along(point.0 as f64), self.up((self.value)(point.0, point.1)));
-        let mut path = String::new();
-        for (x, y) in line.points.iter().map(place) {
-            // A text takes any of this.
-            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
-        }
-        *svg += &format!("<path d=\"{path}\" fill=\"none\" {}/>\n", line.stroke());
-        for (x, y) in line.points.iter().map(place) {
-            *svg += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{}\"/>\n", line.colour);
-        }
-    }
-
-    fn along(&self, octets: f64) -> f64 {
-        let part = (octets / self.x.0).ln() / (self.x.1 / self.x.0).ln();
-        self.shift + LEFT + part * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn up(&self, value: f64) -> f64 {
-        let part = (value / self.y.0).ln() / (self.y.1 / self.y.0).ln();
-        HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
-    }
-}
-
-impl Line<'_> {
-    /// Octets of a written message stay where they are, unless they go over TCP.
-    fn is_by_reference(&self) -> bool {
-        is_of_buffers(self.case) && !self.name.ends_with(" tcp")
-    }
-
-    fn stroke(&self) -> String {
-        let dash =
-            if self.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", self.dash) };
-        format!("stroke=\"{}\" stroke-width=\"2\"{dash}", self.colour)
-    }
-}
-
-fn legend(svg: &mut String, line: &Line<'_>, at: usize, several: bool) {
-    let column = 2.0 * (WIDTH - LEFT) / LEGEND_COLUMNS as f64;
-    let x = LEFT + (at % LEGEND_COLUMNS) as f64 * column;
-    let y = HEIGHT + 8.0 + (at / LEGEND_COLUMNS) as f64 * LEGEND;
-    *svg += &format!("<path d=\"M{x:.1} {:.1}h28\" {}/>\n", y - 4.0, line.stroke());
-    let name = if several && !has_only_arrays(line.name) {
-        format!("{}, {}", line.name, line.case.title())
-    } else {
-        line.name.to_owned()
-    };
-    *svg += &text(x + 34.0, y, "start", 12, "normal", &name);
-}
-
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)))
-}
-
-fn text(x: f64, y: f64, anchor: &str, size: u32, weight: &str, what: &str) -> String {
-    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!(
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\" \
-         font-weight=\"{weight}\">{what}</text>\n"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,11 +245,10 @@ mod tests {
             .iter()
             .flat_map(|case| [8, 1024, 1 << 20].map(|octets| row(*case, octets, &names)))
             .collect();
-        let svg = draw("a title", &rows).expect("a picture");
-        assert_eq!(svg.matches("fill=\"none\"").count(), 3 + 2, "C once, bandwidth of what is copied");
-        assert_eq!(svg.matches("<circle").count(), 5 * 3);
+        let svg = draw("a title", &rows).expect("it fits").expect("a picture");
+        assert_eq!(svg.matches("<circle").count(), (3 + 2) * 3, "C once, bandwidth of what is copied");
         assert_eq!(svg.matches("Rust shm, array to array").count(), 1);
-        assert_eq!(svg.matches("C Open MPI 4 &amp; &lt;more&gt;<").count(), 1);
+        assert_eq!(svg.matches("\nC Open MPI 4 &amp; &lt;more&gt;\n<").count(), 1);
         assert!(svg.contains("bare cache line") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 
@@ -277,9 +256,9 @@ mod tests {
     fn written_messages_have_a_bandwidth_over_tcp_and_plain_sockets_are_drawn_once() {
         let names = ["Rust tcp", "plain TCP sockets"];
         let rows: Vec<Row> = [Case::Arrays, Case::Buffers].iter().map(|case| row(*case, 8, &names)).collect();
-        let svg = draw("a title", &rows).expect("a picture");
-        assert_eq!(svg.matches("fill=\"none\"").count(), 3 + 3);
-        assert_eq!(svg.matches(">plain TCP sockets<").count(), 1);
+        let svg = draw("a title", &rows).expect("it fits").expect("a picture");
+        assert_eq!(svg.matches("<circle").count(), 3 + 3);
+        assert_eq!(svg.matches("\nplain TCP sockets\n<").count(), 1);
     }
 
     #[test]
@@ -293,8 +272,8 @@ mod tests {
 
     #[test]
     fn one_point_is_a_picture_and_none_is_not() {
-        let svg = draw("a title", &[row(Case::Ring, 8, &["Rust shm"])]).expect("a picture");
+        let svg = draw("a title", &[row(Case::Ring, 8, &["Rust shm"])]).expect("it fits").expect("a picture");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        assert_eq!(draw("a title", &[]), None);
+        assert_eq!(draw("a title", &[]).expect("nothing fits"), None);
     }
 }

@@ -303,7 +303,8 @@ impl Measure {
     fn tell(&self, whole: &Whole) -> Result<(), BenchError> {
         let json = self.save(whole)?;
         if let Some(file) = &self.svg
-            && let Some(picture) = chart::draw(self.what.title(), &whole.rows)
+            && let Some(picture) =
+                chart::draw(self.what.title(), &whole.rows).map_err(BenchError::system("the chart"))?
         {
             std::fs::write(file, picture).map_err(BenchError::system(file.display().to_string()))?;
         }

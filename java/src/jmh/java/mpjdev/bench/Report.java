@@ -27,7 +27,7 @@ public final class Report {
     private Report() {}
 
     /**
-     * Prints the rows, and writes report.json and report.svg beside the results.
+     * Prints the rows, and writes report.json beside the results.
      *
      * @param args the file with the results of JMH
      * @throws IOException if a file cannot be read or written
@@ -42,10 +42,8 @@ public final class Report {
         List<Row> rows = rows(measured);
         print(rows, System.out);
         Path json = results.resolveSibling("report.json");
-        Path picture = results.resolveSibling("report.svg");
         Files.writeString(json, rows.stream().map(Row::json).collect(Collectors.joining(",\n ", "[", "]\n")));
-        Files.writeString(picture, Chart.of(measured));
-        System.out.println("As JSON: " + json + ", as a picture: " + picture);
+        System.out.println("As JSON: " + json);
     }
 
     // ---- Rows
