@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, SlabSource};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Config, Done, From, Mode, Patient, RequestId, Status};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, Done, From, Mode, Patient, RequestId, Status};
 
 use crate::board::Board;
 use crate::letter::Letter;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::{Each, Header, Inbox, Kind, Outgoing, Payload, PeerState, Wire, local};
-use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::send_policy::LengthError;
+use mpjdev_transport::{Each, Header, Inbox, Kind, Outgoing, Payload, PeerState, Wire, local};
 
 use crate::letter::Letter;
 
@@ -99,7 +99,7 @@ impl Wire for HookedWire {
         self.inner.abort()
     }
 
-    fn finish(&self) -> Vec<mpjdev_device::transport::Unacked> {
+    fn finish(&self) -> Vec<mpjdev_transport::Unacked> {
         self.inner.finish()
     }
 
@@ -159,7 +159,7 @@ impl Bench {
     }
 
     /// A blocking receive that is not allowed to block for long.
-    fn recv(&self, from: mpjdev_device::From, capacity: usize) -> Result<Message, DeviceError> {
+    fn recv(&self, from: mpjdev_engine::From, capacity: usize) -> Result<Message, DeviceError> {
         let id = self.comm.irecv(from, capacity, None)?;
         let done = self.comm.wait(id, Some(soon()), &mut Patient)?;
         Ok(done.message.expect("a receive gives a message"))

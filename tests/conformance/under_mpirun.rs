@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_buffer::layout::CAPACITY_MAX;
-use mpjdev_device::collective::Outcome;
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Config, Mode, Patient, job, mpi};
+use mpjdev_engine::collective::Outcome;
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, Mode, Patient, mpi};
 
 use crate::letter::Letter;
 use crate::worlds::{Ability, World};

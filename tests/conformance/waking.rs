@@ -2,7 +2,7 @@
 //!
 //! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that hardly shows. Here
 //! a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another one's progress: a lost wake-up
-//! is a hang, which the deadline of the harness finds. The same device runs under loom in `rust/device/tests`, with two threads
+//! is a hang, which the deadline of the harness finds. The same engine runs under loom in `rust/bootstrap/tests`, with two threads
 //! of a rank and a few messages; here are more threads and many rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::transport::{Inbox, Wire, local};
-use mpjdev_device::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+use mpjdev_transport::tcp::Terms;
+use mpjdev_transport::{Inbox, Wire, local};
 
 use crate::harness::{Party, amount, from, run};
 use crate::letter::Letter;

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::transport::udp;
-use mpjdev_device::{Comm, Config, job};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config};
 use mpjdev_proto::datagram::modern::rtt::Timing;
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::modern::time::MILLISECOND;
 use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
 use mpjdev_proto::impi::Dialect;
+use mpjdev_transport::tcp::Terms;
+use mpjdev_transport::udp;
 
 /// A way to make a job.
 #[derive(Debug)]

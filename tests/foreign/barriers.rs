@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::{Comm, Config, DeviceError};
+use mpjdev_engine::{Comm, Config, DeviceError};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::barrier::BarrierError;
 
@@ -259,7 +259,7 @@ fn a_synchronous_message_is_as_good_and_answered() {
 /// Negative tags, says the draft, and not which (IMPI 3.6).
 #[test]
 fn there_is_no_barrier_with_foreign_ranks_in_the_drafts_dialect() {
-    let terms = mpjdev_device::transport::tcp::Terms { dialect: Dialect::Draft, ..TERMS };
+    let terms = mpjdev_transport::tcp::Terms { dialect: Dialect::Draft, ..TERMS };
     let (site, _speaker) = pair(terms, Config::default());
     let error = site.comm().barrier(&mut for_a_while()).unwrap_err();
     assert_eq!(error, DeviceError::Foreign { operation: "barrier", rank: 1 });

@@ -1,7 +1,7 @@
 //! A foreign sender takes messages back (IMPI 8.6): what no receive has matched is gone, what one has stays.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::Mode;
+use mpjdev_engine::Mode;
 
 use crate::site::{ANY, Site, content, from, octets, usual_pair};
 use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, DATASYNC, Head, SYNCACK, Speaker};

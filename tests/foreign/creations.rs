@@ -1,8 +1,8 @@
 //! Communicators cannot be agreed with foreign ranks: making them is refused before anything is sent.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::collective::Operation;
-use mpjdev_device::{Comm, Config, DeviceError, Mode, Patient};
+use mpjdev_engine::collective::Operation;
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, Patient};
 
 use crate::site::{Client, Site, TERMS};
 

@@ -1,7 +1,7 @@
 //! How a foreign rank ends, in the midst of whatever: what waits for it fails with its name, and nothing waits for ever.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::{Config, DeviceError, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, Mode, Patient};
 
 use crate::site::{ANY, Client, Site, TERMS, content, from, halves, octets, usual_pair};
 use crate::speaker::{CANCEL, DATA, Head, SYNCACK, Speaker};
@@ -51,7 +51,7 @@ fn ends_without(site: &Site) {
 
 /// Ends the connection after `until`, in the midst of something that the operation waits for.
 #[track_caller]
-fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -> mpjdev_device::RequestId) {
+fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -> mpjdev_engine::RequestId) {
     let (site, mut speaker) = usual_pair();
     let id = operation(&site);
     until(&site, &mut speaker);
@@ -66,7 +66,7 @@ fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -
     site.check_clean();
 }
 
-fn posted(site: &Site) -> mpjdev_device::RequestId {
+fn posted(site: &Site) -> mpjdev_engine::RequestId {
     site.comm().irecv(from(1, 7), 6000, None).expect("irecv")
 }
 

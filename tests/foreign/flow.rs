@@ -1,8 +1,8 @@
 //! Flow control between a rank of ours and a foreign one (IMPI 9), and what bounds a receiver's memory (IMPI 18, 8).
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::{Config, DeviceError, Mode};
+use mpjdev_engine::{Config, DeviceError, Mode};
+use mpjdev_transport::tcp::Terms;
 
 use crate::site::{ANY, TERMS, content, from, octets, pair, usual_pair};
 use crate::speaker::{DATASYNC, PROTOACK, SYNCACK};

@@ -1,7 +1,7 @@
 //! What is no message is the error of its receive; what is no packet is the end of its connection. Both say the numbers.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::{Config, DeviceError};
+use mpjdev_engine::{Config, DeviceError};
 use mpjdev_proto::send_policy::LengthError;
 
 use crate::site::{ANY, Site, content, from, octets, pair, usual_pair};
@@ -56,7 +56,7 @@ fn a_text_of_another_program_is_said_to_be_no_message() {
 /// What is not said of the first octets is found when sections are read, which is no business of the receive.
 #[test]
 fn damaged_golden_messages_fail_their_receive_or_their_reader() {
-    let (site, mut speaker) = pair(mpjdev_device::transport::tcp::Terms::default(), Config::default());
+    let (site, mut speaker) = pair(mpjdev_transport::tcp::Terms::default(), Config::default());
     let damaged: Vec<_> = vectors::all().into_iter().filter(|vector| vector.error.is_some()).collect();
     assert!(damaged.len() >= 40);
     let mut failed = 0;
@@ -104,7 +104,7 @@ fn ends(what: impl FnOnce(&mut Speaker), numbers: &[&str]) {
     }
     let left = speaker.drain();
     assert!(left.iter().all(|head| head.kind != SYNCACK), "{left:?}");
-    let ended = site.comm().finish(&mut mpjdev_device::Patient);
+    let ended = site.comm().finish(&mut mpjdev_engine::Patient);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
     site.check_clean();
 }

@@ -1,9 +1,9 @@
 //! Messages of two parts, both ways: the second part directly behind the first, in the same context and with the same tag.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::{Config, DeviceError, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, Mode, Patient};
 use mpjdev_proto::send_policy::LengthError;
+use mpjdev_transport::tcp::Terms;
 
 use crate::plain::BOTH;
 use crate::site::{ANY, Site, TERMS, content, from, halves, octets, pair, usual_pair};
@@ -118,7 +118,7 @@ impl Parts {
 }
 
 #[track_caller]
-fn check(site: &Site, done: Result<mpjdev_device::Done, DeviceError>, expected: &(Vec<i8>, Vec<u8>)) {
+fn check(site: &Site, done: Result<mpjdev_engine::Done, DeviceError>, expected: &(Vec<i8>, Vec<u8>)) {
     let message = done.expect("both parts").message.expect("a message");
     assert_eq!(content(site, message), *expected);
 }

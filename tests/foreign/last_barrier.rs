@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::Encoding;
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::{Comm, Config, DeviceError, Mode};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::barrier::BarrierError;
+use mpjdev_transport::tcp::Terms;
 
 use crate::barriers::{JOBS, meet};
 use crate::masters::{CID, Masters, TAG, expect_signal};

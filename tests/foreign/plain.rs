@@ -1,8 +1,8 @@
 //! Messages of one part, both ways: plain octets in IMPI's packets.
 
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, WriteBuffer};
-use mpjdev_device::transport::tcp::Terms;
-use mpjdev_device::{Config, Mode, Patient};
+use mpjdev_engine::{Config, Mode, Patient};
+use mpjdev_transport::tcp::Terms;
 
 use crate::site::{ANY, Site, TERMS, content, from, octets, pair, usual_pair};
 use crate::speaker::{DATASYNC, Head, SYNCACK};

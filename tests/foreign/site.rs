@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::tcp::{self, Member, Terms};
-use mpjdev_device::{Clients, Comm, Config, DeviceError, Done, From, RequestId};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Clients, Comm, Config, DeviceError, Done, From, RequestId};
 use mpjdev_proto::impi::{Dialect, Proc};
+use mpjdev_transport::tcp::{self, Member, Terms};
 
 use crate::speaker::{Limits, Process, Speaker};
 
@@ -93,7 +93,7 @@ impl Site {
             let sockets = (0..=members[members.len() - 1].host).map(|peer| sockets.remove(&(host, peer)));
             let job = tcp::Job { rank, members: members.clone(), terms, sockets: sockets.collect() };
             let clients = has_foreign.then(|| Clients::new(rank, &of_client, maxlinear));
-            let comm = mpjdev_device::job::tcp_rank_of(job, clients, config.clone(), &site.source());
+            let comm = mpjdev_bootstrap::job::tcp_rank_of(job, clients, config.clone(), &site.source());
             site.ranks.insert(rank, comm.expect("a rank"));
         }
         site
@@ -163,7 +163,7 @@ impl Site {
 
     /// Waits for a request, within a time.
     pub(crate) fn wait(&self, id: RequestId) -> Result<Done, DeviceError> {
-        self.comm().wait(id, Some(soon()), &mut mpjdev_device::Patient)
+        self.comm().wait(id, Some(soon()), &mut mpjdev_engine::Patient)
     }
 
     /// A message of these octets of primary payload and these of secondary payload, one byte each; split when there are some of

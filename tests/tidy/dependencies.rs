@@ -3,7 +3,7 @@
 use crate::sources::{none, read, root};
 
 /// Crates of ours that others may depend on.
-const OURS: [&str; 6] = ["buffer", "proto", "sys", "device", "jni", "cli"];
+const OURS: [&str; 8] = ["buffer", "proto", "sys", "transport", "engine", "bootstrap", "jni", "cli"];
 /// Those whose other dependencies are in the table one by one.
 const PURE: [&str; 3] = ["buffer", "proto", "sys"];
 

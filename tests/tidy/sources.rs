@@ -93,7 +93,7 @@ fn lines_with(sources: &[Source], needles: &[&str]) -> Vec<String> {
     findings
 }
 
-/// They turn octets and numbers into octets, numbers and errors; the device alone reads a clock.
+/// They turn octets and numbers into octets, numbers and errors; transports and engines read the clock.
 #[test]
 fn pure_crates_have_no_clock_no_thread_and_no_files() {
     let needles = [
@@ -134,25 +134,32 @@ fn proto_uses_nothing_of_buffer_but_its_layout() {
     none(findings, "proto uses more than buffer::layout");
 }
 
-/// And every clock that is read is read by the device, the launcher, the rim of IMPI's start-up, a benchmark or a test.
+/// And every clock that is read is read by the transports, the engines, the start of a job, the launcher, the rim of IMPI's start-up, a benchmark or a test.
 #[test]
-fn only_the_device_reads_a_clock() {
+fn clocks_are_read_above_the_pure_crates_alone() {
     let all = sources("rust", ".rs");
     let others: Vec<Source> = all
         .into_iter()
         .filter(|s| {
-            let folders = ["rust/device/", "rust/bench/", "rust/cli/src/job/", "rust/cli/src/impi/"];
+            let folders = [
+                "rust/transport/",
+                "rust/engine/",
+                "rust/bootstrap/",
+                "rust/bench/",
+                "rust/cli/src/job/",
+                "rust/cli/src/impi/",
+            ];
             !folders.iter().any(|folder| s.path.starts_with(folder))
         })
         .filter(|s| !s.path.contains("/tests/") && !s.path.contains("/benches/"))
         .collect();
-    none(lines_with(&others, &["Instant::now", "SystemTime::now"]), "a clock is read outside the device");
+    none(lines_with(&others, &["Instant::now", "SystemTime::now"]), "a clock is read where none may be");
 }
 
 #[test]
 fn unsafe_code_is_forbidden_where_it_has_no_business() {
     let forbids = |file: &str| read(&root().join(file)).contains("#![forbid(unsafe_code)]");
-    for name in ["buffer", "proto", "device", "cli", "bench", "fuzz"] {
+    for name in ["buffer", "proto", "transport", "engine", "bootstrap", "cli", "bench", "fuzz"] {
         let file = format!("rust/{name}/src/lib.rs");
         assert!(forbids(&file), "{file} does not forbid unsafe code");
     }
@@ -201,11 +208,12 @@ fn files_are_short_enough_to_be_read() {
 #[test]
 fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {
     let needles = ["sigaction", "sigaltstack", "signal_hook", "libc::signal"];
-    for folder in ["rust/buffer/src", "rust/proto/src", "rust/sys/src", "rust/device/src", "rust/jni/src"] {
+    for name in ["buffer", "proto", "sys", "transport", "engine", "bootstrap", "jni"] {
+        let folder = format!("rust/{name}/src");
         // It gives back what an MPI has taken, and has no handler of its own.
         let gives_back = |source: &&Source| source.path == "rust/sys/src/mpi/signals.rs";
         let sources: Vec<Source> =
-            sources(folder, ".rs").into_iter().filter(|source| !gives_back(&source)).collect();
+            sources(&folder, ".rs").into_iter().filter(|source| !gives_back(&source)).collect();
         none(lines_with(&sources, &needles), "a signal handler");
     }
 }

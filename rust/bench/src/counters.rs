@@ -1,6 +1,6 @@
 //! What ranks over datagrams have counted while they were measured, for people and for programs.
 
-use mpjdev_device::stats::Datagrams;
+use mpjdev_engine::stats::Datagrams;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
-use mpjdev_device::{Comm, From, Mode, Patient};
+use mpjdev_engine::{Comm, From, Mode, Patient};
 
 use super::order::{Case, Order, window};
 use super::rank::RankError;

@@ -7,13 +7,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::udp::{self, Member, Terms, UdpWire};
-use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, From, Mode, Patient};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_transport::udp::{self, Member, Terms, UdpWire};
 
 use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;

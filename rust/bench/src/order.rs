@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use mpjdev_device::stats::Datagrams;
+use mpjdev_engine::stats::Datagrams;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

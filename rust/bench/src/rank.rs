@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::{BufferError, SlabSource};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::stats::Datagrams;
-use mpjdev_device::{Comm, Config, DeviceError, Patient, job, mpi};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::stats::Datagrams;
+use mpjdev_engine::{Comm, Config, DeviceError, Patient, mpi};
 use thiserror::Error;
 
 use super::loops::Party;

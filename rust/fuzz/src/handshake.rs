@@ -1,6 +1,6 @@
 //! What two hosts say on a new connection.
 
-use mpjdev_device::transport::tcp::mesh::handshake::{
+use mpjdev_bootstrap::mesh::handshake::{
     Fault, GREETING_LEN, Handshake, NONCE_LEN, NUMBER_LEN, Nonce, PROOF_LEN, Pair,
 };
 

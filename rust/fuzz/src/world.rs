@@ -1,6 +1,6 @@
 //! The description of a world that a launcher hands to its ranks.
 
-use mpjdev_device::job::world::{KEY_MAX, World, WorldError, address_octets};
+use mpjdev_bootstrap::job::world::{KEY_MAX, World, WorldError, address_octets};
 
 /// Octets of the header, of a host and of a member, and where the counts stand: written out here, so that it is not the parser
 /// that says what is right.

@@ -7,7 +7,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
-use mpjdev_device::job::world::World;
+use mpjdev_bootstrap::job::world::World;
 use mpjdev_fuzz::{Mutator, TARGETS, Target};
 
 /// Mutations for each target.

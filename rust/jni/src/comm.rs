@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{
-    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, job, mpi,
+use mpjdev_bootstrap::job;
+use mpjdev_engine::collective::{Operation, Outcome};
+use mpjdev_engine::{
+    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, mpi,
 };
 
 use crate::array::{Array, IntArray};

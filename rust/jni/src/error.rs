@@ -1,9 +1,9 @@
 //! Every way a native method can fail, and the Java exception that it becomes.
 
+use mpjdev_bootstrap::job::JoinError;
 use mpjdev_buffer::{BufferError, SlabError};
-use mpjdev_device::DeviceError;
-use mpjdev_device::handles::Refused;
-use mpjdev_device::job::JoinError;
+use mpjdev_engine::DeviceError;
+use mpjdev_engine::handles::Refused;
 use thiserror::Error;
 
 /// A native method that could not do its work.

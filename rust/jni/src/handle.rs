@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
-use mpjdev_device::collective::Operation;
-use mpjdev_device::handles::Slots;
-use mpjdev_device::keepsake::{Keepsake, Keepsakes};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Endpoint, MatchedMessage, RequestId, Status};
+use mpjdev_engine::collective::Operation;
+use mpjdev_engine::handles::Slots;
+use mpjdev_engine::keepsake::{Keepsake, Keepsakes};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Endpoint, MatchedMessage, RequestId, Status};
 
 use crate::error::{Failure, Fault};
 use crate::view::Hold;
@@ -491,7 +491,8 @@ pub(crate) fn source() -> Arc<dyn SlabSource> {
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_device::{Config, DeviceError, From, Mode, Patient, job};
+    use mpjdev_bootstrap::job;
+    use mpjdev_engine::{Config, DeviceError, From, Mode, Patient};
 
     use super::*;
     use mpjdev_buffer::Encoding;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mpjdev_device::stats::Datagrams;
+use mpjdev_engine::stats::Datagrams;
 
 use crate::boundary::Env;
 use crate::error::Failure;

@@ -10,11 +10,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::transport::tcp::{self, Member, Terms};
-use mpjdev_device::{Comm, Config, DeviceError, From, Mode, job};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, DeviceError, From, Mode};
 use mpjdev_proto::impi::{Dialect, Proc};
+use mpjdev_transport::tcp::{self, Member, Terms};
 
 use crate::letter::Letter;
 use relay::{Cut, How, Place, Relay, Seen, Step, Way};
@@ -77,8 +78,8 @@ impl Rank {
         Ok(())
     }
 
-    fn wait(&self, id: mpjdev_device::RequestId) -> Result<mpjdev_device::Done, DeviceError> {
-        let result = self.comm.wait(id, Some(Instant::now() + SOON), &mut mpjdev_device::Patient);
+    fn wait(&self, id: mpjdev_engine::RequestId) -> Result<mpjdev_engine::Done, DeviceError> {
+        let result = self.comm.wait(id, Some(Instant::now() + SOON), &mut mpjdev_engine::Patient);
         assert!(!matches!(result, Err(DeviceError::TimedOut { .. })), "it waits for ever");
         result
     }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{Comm, DeviceError, Mode, Patient};
+use mpjdev_engine::collective::{Operation, Outcome};
+use mpjdev_engine::{Comm, DeviceError, Mode, Patient};
 
 use crate::harness::{Job, Party, from};
 use crate::letter::Letter;

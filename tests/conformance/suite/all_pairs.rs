@@ -1,7 +1,7 @@
 //! Every rank of a job exchanges with every other at once, in sizes and forms that change from message to message.
 
-use mpjdev_device::collective::Outcome;
-use mpjdev_device::{Mode, Patient};
+use mpjdev_engine::collective::Outcome;
+use mpjdev_engine::{Mode, Patient};
 
 use crate::harness::{ANY, Party, amount, from, run};
 use crate::letter::Letter;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use mpjdev_device::collective::{Operation, Outcome};
-use mpjdev_device::{Comm, DeviceError, Mode, Patient};
+use mpjdev_engine::collective::{Operation, Outcome};
+use mpjdev_engine::{Comm, DeviceError, Mode, Patient};
 use mpjdev_proto::collective::Refusal;
 
 use crate::harness::{ANY, Job, Party, amount, from, run};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use crate::harness::{ANY, Job, Party, from};
 use crate::letter::Letter;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
@@ -95,7 +95,7 @@ fn any_source_fails_when_nobody_is_left(world: &World) {
 
 /// Others are alive, but not in that communicator.
 fn any_source_of_a_part_fails_when_its_members_are_gone(world: &World) {
-    use mpjdev_device::collective::Outcome;
+    use mpjdev_engine::collective::Outcome;
     run(world, 3, |party| {
         let operation = party.comm.start_split((party.rank() / 2) as i32, 0);
         let Ok(Outcome::Created(Some(comm))) = operation.finish(&mut Patient) else { panic!("split") };
@@ -282,7 +282,7 @@ fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
                 if thread == 0 {
                     let id = party.post(from(source, 1), 16);
                     party.say("posted");
-                    let deadline = mpjdev_device::deadline_after(Duration::from_secs(20));
+                    let deadline = mpjdev_engine::deadline_after(Duration::from_secs(20));
                     let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
                     assert_eq!(ended, Err(DeviceError::Finished { rank: 0 }), "from {source:?}");
                 } else {

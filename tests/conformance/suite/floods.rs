@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use mpjdev_device::Mode;
+use mpjdev_engine::Mode;
 
 use crate::harness::{ANY, Job, amount, from};
 use crate::letter::Letter;

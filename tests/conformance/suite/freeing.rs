@@ -1,7 +1,7 @@
 //! A communicator is freed: what no receive has taken is dropped, with its memory and its credit, and nobody waits for it.
 
-use mpjdev_device::collective::Outcome;
-use mpjdev_device::{Comm, DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::collective::Outcome;
+use mpjdev_engine::{Comm, DeviceError, Mode, Patient, RequestId};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_device::{From, Mode};
+use mpjdev_engine::{From, Mode};
 
 use crate::harness::{ANY, Party, amount, from, run};
 use crate::letter::Letter;
@@ -177,7 +177,7 @@ fn the_largest_tag_and_tag_zero_are_ordinary_tags(world: &World) {
 
 /// Nothing is sent or posted then.
 fn bad_ranks_and_tags_are_refused_with_their_numbers(world: &World) {
-    use mpjdev_device::DeviceError::{BadRank, BadTag};
+    use mpjdev_engine::DeviceError::{BadRank, BadTag};
     run(world, 2, |party| {
         let max = party.comm.config().tag_ub;
         let message = letter(0, 0).write(party.source());

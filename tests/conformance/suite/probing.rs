@@ -1,6 +1,6 @@
 //! Looking at messages before receiving them.
 
-use mpjdev_device::{Mode, Patient, Status};
+use mpjdev_engine::{Mode, Patient, Status};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;
@@ -197,7 +197,7 @@ fn a_message_taken_out_of_matching_and_dropped_is_consumed(world: &World) {
         run(world, 2, |party| {
             if party.rank() == 0 {
                 let id = party.isend(Mode::Synchronous, &letter, 1, 7).expect("pending");
-                let deadline = mpjdev_device::deadline_after(std::time::Duration::from_secs(20));
+                let deadline = mpjdev_engine::deadline_after(std::time::Duration::from_secs(20));
                 let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
                 party.say("over");
                 assert_eq!(ended, Ok(()), "{letter:?}");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;

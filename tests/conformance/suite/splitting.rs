@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use crate::harness::{ANY, Job, amount, from, run};
 use crate::letter::Letter;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_device::{DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::{DeviceError, Mode, Patient, RequestId};
 
 use crate::harness::{ANY, Job, Party, from, run};
 use crate::letter::Letter;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{Mode, Patient};
+use mpjdev_engine::{Mode, Patient};
 
 use crate::harness::{ANY, Job, amount, from, run};
 use crate::letter::Letter;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_device::{From, Mode, RequestId};
+use mpjdev_engine::{From, Mode, RequestId};
 
 use crate::harness::{Party, amount, from, run, soaks};
 use crate::letter::Letter;

@@ -1,6 +1,6 @@
 //! A message larger than its receiver has room for is consumed, and nothing else is.
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;

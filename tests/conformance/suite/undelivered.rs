@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient};
 
 use super::finishing::{SMALL, finish, gone};
 use crate::harness::{ANY, Job, from};
@@ -133,7 +133,7 @@ fn finish_names_what_its_receiver_finished_without(world: &World) {
 
 /// Short and long, from the other rank and from itself, in the world and in another communicator. The sender has no error.
 fn finish_warns_of_messages_that_no_receive_took(world: &World) {
-    use mpjdev_device::collective::Outcome;
+    use mpjdev_engine::collective::Outcome;
     let long = Letter::plain(2, world.octets(1 << 20) / 8 * 8);
     Job::new(world, 2).untidy().run(|party| {
         let made = match party.comm.start_dup().finish(&mut Patient) {
@@ -181,7 +181,7 @@ fn finish_warns_of_messages_that_no_receive_took(world: &World) {
 }
 
 fn finish_warns_of_what_a_freed_communicator_has_dropped(world: &World) {
-    use mpjdev_device::collective::Outcome;
+    use mpjdev_engine::collective::Outcome;
     Job::new(world, 2).untidy().run(|party| {
         let made = match party.comm.start_dup().finish(&mut Patient) {
             Ok(Outcome::Created(Some(comm))) => party.on(comm),

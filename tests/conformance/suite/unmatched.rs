@@ -1,8 +1,8 @@
 //! More messages than anybody has asked for: nothing stands still behind them, and no search gets longer with them.
 
-use mpjdev_device::collective::Outcome;
-use mpjdev_device::config::ENVELOPE_LEN;
-use mpjdev_device::{DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::collective::Outcome;
+use mpjdev_engine::config::ENVELOPE_LEN;
+use mpjdev_engine::{DeviceError, Mode, Patient, RequestId};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Config, DeviceError, Mode, Patient, job, mpi};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, Patient, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::harness;

@@ -322,7 +322,7 @@ impl Measure {
     }
 
     fn measure(&self) -> Result<Whole, BenchError> {
-        if env::var_os(mpjdev_device::control::CONTROL).is_some() {
+        if env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
             return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
         }
         let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.svg.is_none();

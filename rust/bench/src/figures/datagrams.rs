@@ -110,7 +110,7 @@ const fn beside_tcp(parts: &'static [super::Part], asked: &'static [Asked]) -> T
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_device::stats::Datagrams;
+    use mpjdev_engine::stats::Datagrams;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use mpjdev_device::mpi::{Unfit, check};
+use mpjdev_engine::mpi::{Unfit, check};
 use mpjdev_sys::mpi::{Candidates, Mpi, MpiError, OpenError, ThreadLevel};
 use serde::Serialize;
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mpjdev_device::job::world::{Carrier, Datagrams};
+use mpjdev_bootstrap::job::world::{Carrier, Datagrams};
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
 
 use super::{Text, words};

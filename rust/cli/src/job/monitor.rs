@@ -191,7 +191,7 @@ impl Job {
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         self.hand_on_key(&mut command);
         let line = self.roster.line_to(rank)?;
-        command.env(mpjdev_device::control::CONTROL, line.as_raw_fd().to_string());
+        command.env(mpjdev_bootstrap::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;

@@ -9,11 +9,12 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use mpjdev_device::job::world::{Carrier, Datagrams, World, WorldHost, address_octets};
-use mpjdev_device::transport::tcp::{Member, Terms, mesh};
+use mpjdev_bootstrap::job::world::{Carrier, Datagrams, World, WorldHost, address_octets};
+use mpjdev_bootstrap::mesh;
 use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{MAXLINEAR_DEFAULT, TAG_UB_MAX, XSIZE_DEFAULT};
 use mpjdev_proto::impi::{Dialect, Proc};
+use mpjdev_transport::tcp::{Member, Terms};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 

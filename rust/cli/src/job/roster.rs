@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mpjdev_device::control::{self, Packet, Refusal};
-use mpjdev_device::transport::shm::{Board, Death, blamed, has_finished};
+use mpjdev_bootstrap::control::{self, Packet, Refusal};
+use mpjdev_transport::shm::{Board, Death, blamed, has_finished};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_passcred;

@@ -17,11 +17,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use mpjdev_device::job::world::{World, WorldError, WorldHost, address_octets, address_of};
-use mpjdev_device::transport::tcp::{Member, Terms};
+use mpjdev_bootstrap::job::world::{World, WorldError, WorldHost, address_octets, address_of};
 use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
 use mpjdev_proto::impi::startup::{self, Auth, ClientError, HostSettings, Settings, Tables};
+use mpjdev_transport::tcp::{Member, Terms};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use thiserror::Error;

@@ -221,7 +221,7 @@ const TESTS: [(&str, fn()); 15] = [
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if std::env::var_os(mpjdev_device::control::CONTROL).is_some() {
+    if std::env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
         return parts::play(args.first().map_or("", String::as_str));
     }
     // Called by cargo as any test program is, with its options and names to pick.

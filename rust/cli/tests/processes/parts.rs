@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
-use mpjdev_device::pool::HeapPool;
-use mpjdev_device::{Comm, Config, From, Mode, Patient, job};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, From, Mode, Patient};
 
 use kills::until;
 
@@ -97,7 +98,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
 }
 
 fn rank() -> u32 {
-    std::env::var(mpjdev_device::control::RANK).expect("a rank").parse().expect("a number")
+    std::env::var(mpjdev_bootstrap::control::RANK).expect("a rank").parse().expect("a number")
 }
 
 /// Finishes and joins again, and keeps nothing of what was before.

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mpjdev_bootstrap::job::world::address_octets;
 use mpjdev_cli::impi::client::{Joined, join};
-use mpjdev_device::job::world::address_octets;
 use mpjdev_proto::impi::startup::layout::Version;
 use mpjdev_proto::impi::startup::{Auth, HostSettings, Settings};
 use mpjdev_proto::impi::{Dialect, Proc};

@@ -105,7 +105,7 @@ class HostileSegmentTest {
      * Rank 1 keeps the doorbells of rank 2 cleared; rank 0 sends to rank 2 for the first time, and finishes.
      */
     static final class ClearedBells {
-        /** Offset of the doorbells of rank 2 on the shared page: rust/device/src/transport/shm/layout.rs. */
+        /** Offset of the doorbells of rank 2 on the shared page: rust/transport/src/shm/layout.rs. */
         private static final int DOORBELLS = Long.BYTES * (16 + 16 * 2 + 2);
 
         private ClearedBells() {}

@@ -1,6 +1,6 @@
 //! The messages that open a connection between hosts: the handshake of IMPI, greeting and proof of mpjdev.
 
-use mpjdev_device::transport::tcp::mesh::handshake::{
+use mpjdev_bootstrap::mesh::handshake::{
     GREETING as GREETING_START, GREETING_LEN, NUMBER_LEN, PROOF_LEN, REFUSAL,
 };
 use mpjdev_proto::impi::Dialect;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use mpjdev_device::Patient;
+use mpjdev_engine::Patient;
 
 use super::Party;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{DeviceError, From, Mode, Patient};
+use mpjdev_engine::{DeviceError, From, Mode, Patient};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::kills::until;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{Config, DeviceError, From, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, From, Mode, Patient};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Party, join_with};

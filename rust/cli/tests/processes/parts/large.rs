@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_device::{From, Mode, Patient};
+use mpjdev_engine::{From, Mode, Patient};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::Party;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_device::{From, Mode, Patient};
+use mpjdev_engine::{From, Mode, Patient};
 
 use super::kills::until;
 use super::{Party, join, kill_myself};

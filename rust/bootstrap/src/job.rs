@@ -1,0 +1,55 @@
+//! Jobs: ranks that are threads of this process, and the rank that this process is.
+
+#[cfg(not(loom))]
+mod admission;
+#[cfg(not(loom))]
+mod datagrams;
+#[cfg(not(loom))]
+mod launcher;
+#[cfg(not(loom))]
+mod processes;
+#[cfg(not(loom))]
+mod remote;
+#[cfg(not(loom))]
+mod spanning;
+#[cfg(not(loom))]
+pub mod world;
+
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_engine::Comm;
+use mpjdev_engine::Endpoint;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::local;
+
+#[cfg(not(loom))]
+pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
+#[cfg(not(loom))]
+pub use processes::{JoinError, Joined, join, shm};
+#[cfg(not(loom))]
+pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
+
+/// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
+///
+/// # Panics
+/// With no rank, or more than 2³⁰.
+pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<Comm> {
+    assert!(ranks > 0, "a job has at least one rank");
+    let config = config.for_ranks(ranks).bounded();
+    let ends = local::connect(ranks, &config);
+    let endpoints: Vec<Arc<Endpoint>> = ends
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (wire, inbox))| {
+            let ends: (Arc<dyn mpjdev_transport::Wire>, Box<dyn mpjdev_transport::Inbox>) =
+                (Arc::new(wire), Box::new(inbox));
+            Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
+        })
+        .collect();
+    for endpoint in &endpoints {
+        let others = endpoints.iter().filter(|e| !Arc::ptr_eq(e, endpoint));
+        endpoint.set_neighbours(others.map(Arc::downgrade).collect());
+    }
+    endpoints.into_iter().map(Comm::world).collect()
+}

@@ -1,0 +1,312 @@
+//! A process asks to be a rank of its job, and waits for the answer.
+//!
+//! The monitor decides alone whether a rank that gives up waiting is in the job: it answers each `Cancel` by `Cancelled`, unless
+//! it has sent, or is about to send, how the ranks reach each other. So either all ranks have joined or this one has not, in
+//! every order of the two.
+//!
+//! ```text
+//!   Asking --interrupt--> Cancelling --Cancelled--> Err(Interrupted)
+//!     |                       |
+//!     +-----------+-----------+
+//!                 +-- World, Welcome --> joining, which is not interrupted any more
+//!                 +-- Refused, end ----> an error
+//! ```
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::shm;
+use mpjdev_transport::waiting::Patience;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::processes::{JoinError, system};
+use super::spanning::Spanning;
+use super::world::World;
+use crate::control::{self, Packet, Refusal};
+
+/// How long the monitor may take for an answer that waits for no other rank: far more than it does on a busy machine.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Nobody tells when other descriptors have arrived, or the monitor has read what waits for it.
+const SOON: Duration = Duration::from_millis(1);
+
+/// What the monitor has handed out.
+pub(super) struct Found {
+    /// The world, where it has more ranks than those that share memory.
+    pub(super) spanning: Option<Spanning>,
+    /// What the ranks of the launcher share, where they do.
+    pub(super) job: Option<shm::Job>,
+}
+
+/// A process that waits for the other ranks.
+pub(super) struct Admission<'a> {
+    /// Where the monitor hears of this process.
+    line: BorrowedFd<'a>,
+    /// Where it answers.
+    answers: OwnedFd,
+    rank: u32,
+    ranks: u32,
+    /// How long a sleep is at most.
+    slice: Duration,
+    /// How long the monitor may take for an answer that waits for no other rank.
+    answer_max: Duration,
+    /// The end of that time, once patience has ended.
+    deadline: Option<Instant>,
+    /// Whoever can is asked through this to close unused descriptors.
+    private: Option<&'a HeapPool>,
+}
+
+impl<'a> Admission<'a> {
+    /// Says hello on this line. Blocks while the system refuses to take more descriptors.
+    ///
+    /// # Errors
+    /// Interrupted; the monitor is gone; the system refuses.
+    pub(super) fn ask(
+        line: BorrowedFd<'a>,
+        (rank, ranks): (u32, u32),
+        segment: BorrowedFd<'_>,
+        slice: Duration,
+        patience: &mut dyn Patience,
+    ) -> Result<Admission<'a>, JoinError> {
+        let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
+        loop {
+            match control::send(line, Packet::Hello { rank }, &[segment, theirs.as_fd()]) {
+                Ok(()) => break,
+                Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
+                Err(_) if !patience.goes_on() => return Err(JoinError::Interrupted),
+                Err(_) => std::thread::sleep(SOON),
+            }
+        }
+        let (answer_max, deadline, private) = (ANSWER_MAX, None, None);
+        Ok(Admission { line, answers, rank, ranks, slice, answer_max, deadline, private })
+    }
+
+    /// Where this process has too few descriptors for what comes, this pool asks for a collection before it is taken.
+    pub(super) fn collect_by(&mut self, private: &'a HeapPool) {
+        self.private = Some(private);
+    }
+
+    /// What the monitor hands out when all ranks are there. Blocks.
+    ///
+    /// # Errors
+    /// Interrupted: then no rank has joined. A rank will not come; the monitor is gone, or says something else.
+    pub(super) fn receive(&mut self, patience: &mut dyn Patience) -> Result<Found, JoinError> {
+        let mut first = self.receive_packet(patience)?;
+        let mut spanning = None;
+        if first.packet == Some(Packet::World) {
+            let fds = <[_; 2]>::try_from(first.fds);
+            let [world, listener] = fds.map_err(|_| JoinError::Launcher("no description of the world"))?;
+            let world = World::open(world).map_err(system("the description of the world"))?;
+            if world.count != self.ranks {
+                return Err(JoinError::Launcher("another number of ranks than it has started"));
+            }
+            let shares_memory = world.shares_memory;
+            spanning = Some(Spanning { world, listener });
+            if !shares_memory {
+                return Ok(Found { spanning, job: None });
+            }
+            first = self.receive_packet(patience)?;
+        }
+        let job = self.receive_job(first, patience)?;
+        Ok(Found { spanning, job: Some(job) })
+    }
+
+    /// What ranks share that have memory in common; this packet has come already. Blocks.
+    fn receive_job(
+        &mut self,
+        first: control::Received,
+        patience: &mut dyn Patience,
+    ) -> Result<shm::Job, JoinError> {
+        let ranks = self.ranks;
+        let (mut pages, mut files) = (None, Vec::new());
+        let mut next = Some(first);
+        while files.len() < ranks as usize {
+            let mut received = next.take().map_or_else(|| self.receive_packet(patience), Ok)?;
+            match received.packet {
+                Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
+                    let files = <[_; 2]>::try_from(received.fds);
+                    pages = Some(files.map_err(|_| JoinError::Launcher("no pages"))?);
+                }
+                Some(Packet::Segments { first, count })
+                    if first as usize == files.len() && count as usize == received.fds.len() =>
+                {
+                    files.append(&mut received.fds);
+                }
+                _ => return Err(JoinError::Launcher("a packet that does not follow")),
+            }
+        }
+        let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
+            return Err(JoinError::Launcher("another number of segments than of ranks"));
+        };
+        shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
+    }
+
+    /// The next packet of the job, whole. Blocks.
+    fn receive_packet(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
+        let received = self.receive_any(patience)?;
+        match received.packet {
+            Some(Packet::Refused(why)) => return Err(refused(self.rank, why)),
+            Some(Packet::Cancelled) => return Err(JoinError::Interrupted),
+            _ => {}
+        }
+        if received.is_cut {
+            let cut = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
+            return Err(system("what the launcher hands out")(cut));
+        }
+        Ok(received)
+    }
+
+    /// The next packet. Blocks.
+    fn receive_any(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
+        loop {
+            if self.wait()? {
+                if let Some(private) = self.private.filter(|_| control::would_be_cut(self.answers.as_fd())) {
+                    private.ask_for_room();
+                }
+                return match control::receive(self.answers.as_fd()) {
+                    Ok(Some(received)) => Ok(received),
+                    Ok(None) => Err(JoinError::Launcher("it has gone")),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Err(system("the launcher")(error)),
+                };
+            }
+            match self.deadline {
+                None if !patience.goes_on() => self.cancel()?,
+                Some(deadline) if Instant::now() >= deadline => {
+                    return Err(JoinError::Launcher("it does not answer an interrupted rank"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for a packet; false when there is none for now. Reading blocks, so it is begun only when there is one.
+    fn wait(&self) -> Result<bool, JoinError> {
+        let slice = Timespec::try_from(self.slice).unwrap_or_default();
+        match poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&slice)) {
+            Ok(0) | Err(Errno::INTR) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(error) => Err(system("the launcher")(error.into())),
+        }
+    }
+
+    /// Asks the monitor to do without this rank. It answers, unless all are there: then what is on its way comes.
+    fn cancel(&mut self) -> Result<(), JoinError> {
+        let deadline = Instant::now() + self.answer_max;
+        self.deadline = Some(deadline);
+        loop {
+            match control::send(self.line, Packet::Cancel { rank: self.rank }, &[]) {
+                Ok(()) => return Ok(()),
+                Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
+                // Then nothing is heard either.
+                Err(_) if Instant::now() >= deadline => return Ok(()),
+                Err(_) => std::thread::sleep(SOON),
+            }
+        }
+    }
+}
+
+fn refused(rank: u32, why: Refusal) -> JoinError {
+    match why {
+        Refusal::Ended(peer) | Refusal::Failed(peer) => JoinError::Peer { rank: peer, why },
+        Refusal::Taken | Refusal::NoRoom | Refusal::NoJob | Refusal::Once => JoinError::Refused { rank, why },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mpjdev_transport::shm::Board;
+    use mpjdev_transport::waiting::Patient;
+
+    /// The monitor's side of one rank's sockets.
+    struct Monitor {
+        line: OwnedFd,
+        answer: OwnedFd,
+    }
+
+    impl Monitor {
+        fn send(&self, packet: Packet, fds: &[BorrowedFd<'_>]) {
+            control::send(self.answer.as_fd(), packet, fds).expect("sent");
+        }
+
+        fn admit(&self) {
+            let board = Board::create(2).expect("memory");
+            for (packet, fds) in control::welcome(board.files(), &[self.line.as_fd(), self.line.as_fd()]) {
+                self.send(packet, &fds);
+            }
+        }
+
+        fn hears(&self) -> Option<Packet> {
+            let received = control::receive(self.line.as_fd()).expect("no error");
+            received.expect("the rank lives").packet
+        }
+    }
+
+    /// What comes of rank 0 of 2 when `patience`, which is asked again and again, does something at the monitor.
+    fn ask(mut patience: impl FnMut(&Monitor) -> bool, answer_max: Duration) -> Result<Found, JoinError> {
+        let (line, theirs) = control::socket_pair().expect("sockets");
+        let slice = Duration::from_millis(1);
+        let admission = Admission::ask(line.as_fd(), (0, 2), line.as_fd(), slice, &mut Patient);
+        let hello = control::receive(theirs.as_fd()).expect("no error").expect("the rank lives");
+        assert_eq!(hello.packet, Some(Packet::Hello { rank: 0 }));
+        let [_, answer] = <[OwnedFd; 2]>::try_from(hello.fds).expect("two descriptors");
+        let monitor = Monitor { line: theirs, answer };
+        let mut admission = Admission { answer_max, ..admission? };
+        admission.receive(&mut || patience(&monitor))
+    }
+
+    #[test]
+    fn interrupted_rank_joins_when_the_welcome_is_on_its_way() {
+        let mut asked = 0;
+        let found = ask(
+            |monitor| {
+                asked += 1;
+                monitor.admit();
+                false
+            },
+            ANSWER_MAX,
+        );
+        assert!(found.expect("all are there").job.is_some());
+        assert_eq!(asked, 1, "it is not interrupted any more");
+    }
+
+    #[test]
+    fn interrupted_rank_that_the_monitor_cancels_has_not_joined() {
+        let found = std::thread::scope(|s| {
+            let mut cancel = Some(|monitor: OwnedFd, answer: OwnedFd| {
+                let monitor = Monitor { line: monitor, answer };
+                assert_eq!(monitor.hears(), Some(Packet::Cancel { rank: 0 }));
+                monitor.send(Packet::Cancelled, &[]);
+            });
+            let patience = |monitor: &Monitor| {
+                let copies = [&monitor.line, &monitor.answer].map(|fd| fd.try_clone().expect("a descriptor"));
+                let [line, answer] = copies;
+                cancel.take().map(|cancel| s.spawn(move || cancel(line, answer)));
+                false
+            };
+            ask(patience, ANSWER_MAX)
+        });
+        assert!(matches!(found, Err(JoinError::Interrupted)));
+    }
+
+    #[test]
+    fn interrupted_rank_hears_why_there_is_no_job() {
+        let found = ask(
+            |monitor| {
+                monitor.send(Packet::Refused(Refusal::Ended(1)), &[]);
+                false
+            },
+            ANSWER_MAX,
+        );
+        assert!(matches!(found, Err(JoinError::Peer { rank: 1, why: Refusal::Ended(1) })));
+    }
+
+    #[test]
+    fn interrupted_rank_waits_for_a_silent_monitor_for_a_time_only() {
+        let found = ask(|_| false, Duration::from_millis(5));
+        assert!(matches!(found, Err(JoinError::Launcher("it does not answer an interrupted rank"))));
+    }
+}

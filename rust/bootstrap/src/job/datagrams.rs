@@ -1,0 +1,108 @@
+//! Ranks behind UDP sockets, for tests all of a job in one process.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_engine::Comm;
+use mpjdev_engine::Endpoint;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::net::pump;
+use mpjdev_transport::udp::{self, Member, Terms, UdpWire, ids};
+use mpjdev_transport::{Inbox, Wire};
+
+/// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
+///
+/// # Errors
+/// The system refuses; the terms contradict each other.
+///
+/// # Panics
+/// With no rank.
+pub fn udp(
+    ranks: usize,
+    config: Config,
+    terms: Terms,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<Vec<Comm>> {
+    let config = config.for_ranks(ranks).bounded();
+    let jobs = udp_jobs(ranks, terms)?.into_iter();
+    jobs.map(|job| udp_rank(job, config.clone(), source)).collect()
+}
+
+/// What such ranks have before the first packet.
+///
+/// # Errors
+/// The system refuses; a socket holds less than a datagram of each peer.
+///
+/// # Panics
+/// As [`udp()`].
+pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
+    assert!(ranks > 0, "a job has at least one rank");
+    let sockets: Vec<UdpSocket> =
+        (0..ranks).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
+    for socket in &sockets {
+        terms.datagram_len_max = udp::datagram_len(socket.as_fd(), ranks - 1, &terms)?;
+    }
+    let windows: Vec<u16> = sockets
+        .iter()
+        .map(|socket| udp::prepare(socket.as_fd(), ranks - 1, &terms))
+        .collect::<io::Result<_>>()?;
+    let addresses: Vec<_> = sockets.iter().map(UdpSocket::local_addr).collect::<io::Result<_>>()?;
+    // What is in the packets that a rank gets from another one.
+    let mut numbers = Vec::new();
+    for _ in 0..ranks {
+        numbers.push((0..ranks).map(|_| ids::numbers()).collect::<io::Result<Vec<_>>>()?);
+    }
+    let member = |rank: usize, peer: usize| Member {
+        address: addresses[peer],
+        theirs: numbers[peer][rank].0,
+        ours: numbers[rank][peer].0,
+        first_theirs: numbers[rank][peer].1,
+        first_ours: numbers[peer][rank].1,
+        send_window: windows[peer],
+        datagram_len_max: terms.datagram_len_max,
+        is_checked: terms.is_checked,
+        max_ack_delay: terms.path.max_ack_delay,
+        path: terms.path,
+    };
+    let ranks = sockets.into_iter().enumerate().map(|(rank, socket)| {
+        let members = (0..ranks).map(|peer| (peer != rank).then(|| member(rank, peer))).collect();
+        udp::Job {
+            rank: rank as u32,
+            members,
+            terms,
+            socket,
+            receive_window: windows[rank],
+            early: Vec::new(),
+            lines: Vec::new(),
+        }
+    });
+    Ok(ranks.collect())
+}
+
+/// The world communicator of one rank whose socket is there, and the thread that goes on for it.
+///
+/// # Errors
+/// The system refuses; the terms contradict each other.
+pub fn udp_rank(job: udp::Job, config: Config, source: &Arc<dyn SlabSource>) -> io::Result<Comm> {
+    udp_rank_and_wire(job, config, source).map(|(world, _)| world)
+}
+
+/// As [`udp_rank`], with the wire, which says what it has counted.
+///
+/// # Errors
+/// As [`udp_rank`].
+pub fn udp_rank_and_wire(
+    job: udp::Job,
+    config: Config,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<(Comm, Arc<UdpWire>)> {
+    let (rank, size) = (job.rank, job.members.len() as u32);
+    let (wire, inbox) = udp::connect(job, &config, source.clone())?;
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    pump::start("udp", &endpoint, &wire)?;
+    Ok((Comm::world(endpoint), wire))
+}

@@ -1,0 +1,279 @@
+//! Ranks over shared memory: the one that this process is, and, for tests, all of a job in one process.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_engine::Comm;
+use mpjdev_engine::Endpoint;
+use mpjdev_engine::mpi;
+use mpjdev_sys::segment::has_room;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::room;
+use mpjdev_transport::shm::{Board, SegmentPool};
+use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::{Inbox, Wire, shm};
+
+use crate::control;
+use crate::meeting::MeetingError;
+use crate::mesh::MeshError;
+
+use super::admission::{Admission, Found};
+use super::launcher;
+use super::spanning::{self, Memory};
+
+/// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
+/// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
+///
+/// # Errors
+/// The system refuses.
+///
+/// # Panics
+/// With no rank, or more than 2³⁰.
+pub fn shm(
+    ranks: usize,
+    config: Config,
+    segment_len: usize,
+    private: &Arc<HeapPool>,
+) -> io::Result<Vec<Comm>> {
+    assert!(ranks > 0, "a job has at least one rank");
+    let config = config.for_ranks(ranks).bounded();
+    let create = |rank| shm::create(rank as u32, ranks, segment_len, &config, private.clone());
+    let pools = (0..ranks).map(create).collect::<io::Result<Vec<_>>>()?;
+    let board = Board::create(ranks)?;
+    let connected = pools.iter().enumerate().map(|(rank, pool)| {
+        let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
+        connect(rank as u32, &config, pool, shm::Job::open(board.files(), files)?)
+    });
+    connected.collect()
+}
+
+/// A rank over shared memory, with its helper.
+fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
+    let ranks = job.ranks() as u32;
+    let (wire, inbox) = shm::connect(rank, config, pool.clone(), Arc::new(job));
+    let bell = wire.helper_bell();
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, ranks, config.clone(), ends, pool.clone()));
+    shm::helper::start(&endpoint, bell)?;
+    Ok(Comm::world(endpoint))
+}
+
+/// Why this process cannot be the rank that it was started as.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// A variable that the launcher sets is damaged.
+    #[error("the environment variable {name} is {value:?}, which no launcher sets")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// It has the environment of a rank and not its socket.
+    #[error(
+        "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not its launcher's \
+         socket: {error}. A program that a rank starts is no rank itself: without the variables {}, {} and {} it runs alone, as \
+         rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor open",
+        control::CONTROL,
+        control::CONTROL,
+        control::RANK,
+        control::SIZE
+    )]
+    Descriptor {
+        /// The rank.
+        rank: u32,
+        /// The descriptor that the environment names.
+        number: u32,
+        /// What is wrong with it.
+        error: io::Error,
+    },
+    /// The launcher has not taken it.
+    #[error("the launcher refuses this process as rank {rank}: {why}")]
+    Refused {
+        /// The rank.
+        rank: u32,
+        /// Why.
+        why: control::Refusal,
+    },
+    /// A rank will not come any more.
+    #[error("the ranks of the job do not come together: {why}")]
+    Peer {
+        /// The rank.
+        rank: u32,
+        /// Why not.
+        why: control::Refusal,
+    },
+    /// The waiting thread was interrupted before all ranks were there; joining may be tried again.
+    #[error("interrupted while waiting for the other ranks")]
+    Interrupted,
+    /// The launcher is gone, or says something else.
+    #[error("the launcher does not answer as it should: {0}")]
+    Launcher(&'static str),
+    /// This process may open no more descriptors, also behind a collection.
+    #[error(
+        "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"
+    )]
+    Descriptors {
+        /// What was to be done.
+        what: &'static str,
+        /// How many are open.
+        open: u64,
+        /// How many may be.
+        limit: u64,
+    },
+    /// The connections to the other ranks cannot be made.
+    #[error("rank {rank} has no connection to all others: {error}")]
+    Mesh {
+        /// This rank, which is the host of that number unless there are foreign ones.
+        rank: u32,
+        /// Why not.
+        error: Box<MeshError>,
+    },
+    /// The other ranks do not say where datagrams are to go.
+    #[error("rank {rank} cannot send datagrams to all others: {error}")]
+    Meeting {
+        /// This rank.
+        rank: u32,
+        /// Why not.
+        error: Box<MeetingError>,
+    },
+    /// There are ranks that know no datagrams.
+    #[error(
+        "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto"
+    )]
+    Foreign {
+        /// The first of them.
+        foreign: u32,
+    },
+    /// The C MPI cannot be used.
+    #[error(transparent)]
+    Mpi(Box<mpi::Unfit>),
+    /// The system refuses.
+    #[error("{what}: {error}")]
+    System {
+        /// What was to be done.
+        what: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// A rank that is this process, and where its messages take memory from.
+#[derive(Debug)]
+pub struct Joined {
+    /// The communicator of all ranks.
+    pub world: Comm,
+    /// Memory that messages go by reference from.
+    pub source: Arc<dyn SlabSource>,
+}
+
+/// Makes this process the rank that a launcher has started it as, ours or that of an MPI, and waits until all ranks are there;
+/// none when no launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
+///
+/// A process may join again when it has finished: then all ranks must, and nothing is shared with what was before.
+///
+/// # Errors
+/// It cannot be that rank; a rank will not come; interrupted.
+pub fn join(
+    config: Config,
+    private: &Arc<HeapPool>,
+    patience: &mut dyn Patience,
+) -> Result<Option<Joined>, JoinError> {
+    let Some(control) = variable(control::CONTROL)? else {
+        // A rank of our own launcher inside an allocation is that, whatever variables there are.
+        let unknown = |value| JoinError::Variable { name: mpi::TRANSPORT, value };
+        return match mpi::is_asked_for().map_err(unknown)? {
+            true => join_mpi(config, private, patience).map(Some),
+            false => Ok(None),
+        };
+    };
+    let (rank, ranks) = match (variable(control::RANK)?, variable(control::SIZE)?) {
+        (Some(rank), Some(ranks)) if rank < ranks => (rank, ranks),
+        _ => return Err(JoinError::Launcher("it gives a socket but no rank of a job")),
+    };
+    let config = config.for_ranks(ranks as usize).bounded();
+    let len = segment_len(private.limit());
+    make_room(ranks, len, private);
+    let create = || shm::create(rank, ranks as usize, len, &config, private.clone());
+    let pool = private.reclaiming(create).map_err(system("shared memory"))?;
+    let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
+    let line = launcher::line(rank, control)?;
+    let mut admission = Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, patience)?;
+    admission.collect_by(private);
+    let joined = admission.receive(patience).and_then(|found| {
+        let Found { spanning, job } = found;
+        match (spanning, job) {
+            (Some(spanning), near) => {
+                let memory = Memory { near, pool: &pool, private };
+                spanning::connect(rank, spanning, config, memory)
+            }
+            (None, Some(job)) => {
+                let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
+                Ok(Joined { world, source: pool.clone() })
+            }
+            (None, None) => Err(JoinError::Launcher("it hands out no job")),
+        }
+    });
+    joined.map(Some).inspect_err(|error| match error {
+        // The others may count on this rank already.
+        JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
+            shm::fail_joining(&pool, &error.to_string())
+        }
+        _ => shm::resign(&pool),
+    })
+}
+
+fn join_mpi(
+    config: Config,
+    private: &Arc<HeapPool>,
+    patience: &mut dyn Patience,
+) -> Result<Joined, JoinError> {
+    match mpi::join(config, private.clone(), patience) {
+        Ok(world) => Ok(Joined { world, source: private.clone() }),
+        Err(mpi::Unfit::Interrupted) => Err(JoinError::Interrupted),
+        Err(unfit) => Err(JoinError::Mpi(Box::new(unfit))),
+    }
+}
+
+pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
+    move |error| match room::descriptors().filter(|_| room::is_at_limit(&error)) {
+        Some((open, limit)) => JoinError::Descriptors { what, open, limit },
+        None => JoinError::System { what, error },
+    }
+}
+
+/// Has unused descriptors closed and unused segments unmapped where what is left may not do: what arrives without a descriptor is
+/// lost, and segments of such a length are mapped when ranks first meet, under locks.
+fn make_room(ranks: u32, len: usize, private: &HeapPool) {
+    /// What joining takes beside two for each rank.
+    const SPARE: u64 = 32;
+    /// Of more address space than that no process has enough for all ranks, whatever is unmapped.
+    const SPACE: usize = 1 << 46;
+    let needed = 2 * u64::from(ranks) + SPARE;
+    let has_descriptors = room::descriptors().is_none_or(|(open, limit)| open + needed <= limit);
+    let segments = (ranks as usize).min(SPACE / len);
+    if !has_descriptors || !has_room(segments, len) {
+        private.ask_for_room();
+    }
+}
+
+/// What a launcher has set; none when it has not.
+fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    match value.parse() {
+        Ok(number) if number <= i32::MAX as u32 => Ok(Some(number)),
+        _ => Err(JoinError::Variable { name, value }),
+    }
+}
+
+/// Octets of a segment's slabs for a limit on message memory: room for slabs of all sizes to lie as they come, since only
+/// what is used is taken.
+fn segment_len(limit: u64) -> usize {
+    const LEAST: u64 = 64 << 20;
+    const MOST: u64 = 64 << 30;
+    limit.saturating_mul(2).clamp(LEAST, MOST) as usize
+}

@@ -1,0 +1,102 @@
+//! Ranks behind TCP connections, alone or in sites; for tests all of a job in one process.
+
+use std::io;
+use std::sync::Arc;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_engine::Clients;
+use mpjdev_engine::Comm;
+use mpjdev_engine::Endpoint;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::net::pump;
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::shm::{self, SegmentPool};
+use mpjdev_transport::tcp::{self, Terms};
+use mpjdev_transport::{Inbox, Wire, hybrid};
+
+/// As [`local`](super::local()), over TCP connections of this machine as if each rank were a process of its own.
+///
+/// # Errors
+/// The system refuses.
+///
+/// # Panics
+/// With no rank, or more than 2³⁰.
+pub fn tcp(
+    ranks: usize,
+    config: Config,
+    terms: Terms,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<Vec<Comm>> {
+    assert!(ranks > 0, "a job has at least one rank");
+    let config = config.for_ranks(ranks).bounded();
+    let ranks =
+        tcp::in_process::jobs(ranks, terms)?.into_iter().map(|job| tcp_rank(job, config.clone(), source));
+    ranks.collect()
+}
+
+/// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`](fn@tcp) between
+/// them.
+///
+/// # Errors
+/// The system refuses.
+///
+/// # Panics
+/// With no rank, in all or in a site, or more than 2³⁰.
+pub fn sites(
+    ranks: usize,
+    ranks_per_site: usize,
+    config: Config,
+    terms: Terms,
+    segment_len: usize,
+    private: &Arc<HeapPool>,
+) -> io::Result<Vec<Comm>> {
+    assert!(ranks > 0 && ranks_per_site > 0, "a job has at least one rank, and a site too");
+    let config = config.for_ranks(ranks).bounded();
+    let jobs = hybrid::in_process::jobs(ranks, ranks_per_site, &config, terms, segment_len, private)?;
+    jobs.into_iter().map(|(job, pool)| sites_rank(job, None, config.clone(), &pool)).collect()
+}
+
+/// The world communicator of one rank of a site, and both threads that go on for it.
+pub(super) fn sites_rank(
+    job: hybrid::Job,
+    clients: Option<Clients>,
+    config: Config,
+    pool: &Arc<SegmentPool>,
+) -> io::Result<Comm> {
+    let (rank, size) = (job.far.rank, job.far.members.len() as u32);
+    let (wire, inbox, far) = hybrid::connect(job, &config, pool.clone())?;
+    let bell = wire.helper_bell();
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
+    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
+    shm::helper::start(&endpoint, bell)?;
+    pump::start("tcp", &endpoint, &far)?;
+    Ok(Comm::world(endpoint))
+}
+
+/// The world communicator of one rank whose connections are there, and the thread that goes on for it.
+///
+/// # Errors
+/// The system refuses.
+pub fn tcp_rank(job: tcp::Job, config: Config, source: &Arc<dyn SlabSource>) -> io::Result<Comm> {
+    tcp_rank_of(job, None, config, source)
+}
+
+/// The same, of a job with foreign ranks: they and ours have a barrier where the clients are given.
+///
+/// # Errors
+/// The system refuses.
+pub fn tcp_rank_of(
+    job: tcp::Job,
+    clients: Option<Clients>,
+    config: Config,
+    source: &Arc<dyn SlabSource>,
+) -> io::Result<Comm> {
+    let (rank, size) = (job.rank, job.members.len() as u32);
+    let (wire, inbox) = tcp::connect(job, &config, source.clone())?;
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
+    pump::start("tcp", &endpoint, &wire)?;
+    Ok(Comm::world(endpoint))
+}

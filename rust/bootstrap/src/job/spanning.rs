@@ -1,0 +1,173 @@
+//! A rank of a world in which not all ranks share memory: its connections are made, and then it is a rank as any other.
+
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_engine::Comm;
+use mpjdev_engine::Endpoint;
+use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::hybrid;
+use mpjdev_transport::net::pump;
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::shm::{self, SegmentPool, blame};
+use mpjdev_transport::tcp;
+use mpjdev_transport::udp;
+use mpjdev_transport::waiting::Patient;
+use mpjdev_transport::{Inbox, Wire};
+
+use super::processes::{JoinError, Joined, system};
+use super::remote::sites_rank;
+use super::world::{Carrier, Datagrams, World};
+use crate::meeting::relay::{self, Relay};
+use crate::meeting::{self, Meeting};
+use crate::mesh;
+use crate::mesh::{Mesh, Warning};
+
+/// What the launcher has handed out of a world that spans more than shared memory.
+#[derive(Debug)]
+pub(super) struct Spanning {
+    pub(super) world: World,
+    /// Where this rank listens, as all others know.
+    pub(super) listener: OwnedFd,
+}
+
+/// What a rank of such a world has in memory.
+pub(super) struct Memory<'a> {
+    /// What the ranks of its launcher share, where they do.
+    pub(super) near: Option<shm::Job>,
+    /// Its own part of that. The launcher sees there when it has finished.
+    pub(super) pool: &'a Arc<SegmentPool>,
+    /// Its own.
+    pub(super) private: &'a Arc<HeapPool>,
+}
+
+/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are there, and no longer than the world
+/// says: nothing interrupts it, since the other ranks count on this one.
+pub(super) fn connect(
+    rank: u32,
+    spanning: Spanning,
+    config: Config,
+    memory: Memory<'_>,
+) -> Result<Joined, JoinError> {
+    let Spanning { world, listener } = spanning;
+    let rank = world.base + rank;
+    let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
+    if let Carrier::Udp(datagrams) = world.carrier {
+        return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory);
+    }
+    let Memory { near, pool, private } = memory;
+    let sockets = sockets(rank, &world, listener, pool)?;
+    let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
+    let clients = world.clients(rank);
+    // Who is alone has nobody to share memory with, and may sleep on the connections.
+    if let Some(near) = near.filter(|near| near.ranks() > 1) {
+        let job = hybrid::Job { near, base: world.base, far: job };
+        let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
+        return Ok(Joined { world, source: pool.clone() });
+    }
+    // Memory that the others cannot see is as good as any.
+    let source: Arc<dyn SlabSource> = private.clone();
+    let (wire, inbox) = tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
+    wire.tell_finish(pool.clone());
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
+    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
+    let endpoint = Arc::new(endpoint);
+    pump::start("tcp", &endpoint, &wire).map_err(system("a thread"))?;
+    Ok(Joined { world: Comm::world(endpoint), source })
+}
+
+/// The path to ranks of other machines, over a link that nobody else uses.
+fn private_path(rate_kbit: NonZeroU32) -> Path {
+    Path { rate: Some(u64::from(rate_kbit.get()) * 1000 / 8), ..Path::PRIVATE }
+}
+
+/// The same, where messages go by datagrams, and the connections are there for setup and to show that the ranks live.
+fn connect_by_datagrams(
+    rank: u32,
+    world: &World,
+    listener: OwnedFd,
+    datagrams: Datagrams,
+    config: Config,
+    memory: &Memory<'_>,
+) -> Result<Joined, JoinError> {
+    if let Some(foreign) = world.members.iter().position(|member| !member.is_ours) {
+        return Err(JoinError::Foreign { foreign: foreign as u32 });
+    }
+    let deadline = Instant::now() + world.connect_time;
+    let address = world.address(world.members[rank as usize].host);
+    // All are ours, so each rank is a host of its own, of the same number.
+    let sockets = sockets(rank, world, listener, memory.pool)?;
+    let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
+    let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
+    let terms = terms(&datagrams, dead_after);
+    let relay = relay()?;
+    let ports = &world.ports;
+    let meeting = Meeting { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
+    let job = meeting::meet(&meeting, &mut Patient).map_err(|error| {
+        error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
+        JoinError::Meeting { rank, error: Box::new(error) }
+    })?;
+    let source: Arc<dyn SlabSource> = memory.private.clone();
+    let job = udp::Job { lines: sockets, ..job };
+    let (wire, inbox) = udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
+    wire.tell_finish(memory.pool.clone());
+    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
+    pump::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
+    Ok(Joined { world: Comm::world(endpoint), source })
+}
+
+/// What this rank asks of the others.
+fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
+    let default = udp::Terms { dead_after, ..udp::Terms::default() };
+    let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
+    udp::Terms { datagram_len_max, is_checked: datagrams.are_checked, ..default }
+}
+
+/// What datagrams are to go through, if somebody wants to see what becomes of them.
+fn relay() -> Result<Option<Relay>, JoinError> {
+    let Some(value) = std::env::var_os(relay::VARIABLE) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    value.parse().map(Some).map_err(|()| JoinError::Variable { name: relay::VARIABLE, value })
+}
+
+/// Connects this rank to all others that it does not share memory with; the sockets are by host.
+fn sockets(
+    rank: u32,
+    world: &World,
+    listener: OwnedFd,
+    pool: &SegmentPool,
+) -> Result<Vec<Option<OwnedFd>>, JoinError> {
+    let number = world.members[rank as usize].host;
+    let near = if world.shares_memory { world.own_hosts() } else { number..number + 1 };
+    let mesh = Mesh {
+        number,
+        hosts: &world.mesh_hosts(),
+        listener,
+        bind: Some(world.address(number).ip()),
+        key: Some(&world.key[..]).filter(|key| !key.is_empty()),
+        job: &world.identity(),
+        wanted: &|host| !near.contains(&host),
+        deadline: Instant::now() + world.connect_time,
+        silence_max: world.silence_max,
+    };
+    match mesh::connect(mesh, &mut Patient) {
+        Ok(connected) => {
+            // That a foreign host proves nothing is said once, by the launcher.
+            let told = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));
+            told.for_each(|warning| eprintln!("mpjdev: rank {rank}: {warning}"));
+            Ok(connected.sockets)
+        }
+        Err(error) => {
+            // The launcher is to know that the failure may have begun there.
+            let at = |host| world.members.iter().position(|member| member.host == host);
+            error.host().and_then(at).into_iter().for_each(|culprit| blame(pool, culprit as u32));
+            Err(JoinError::Mesh { rank, error: Box::new(error) })
+        }
+    }
+}

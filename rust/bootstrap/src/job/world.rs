@@ -1,0 +1,453 @@
+//! The description of a world that spans sites: what a rank needs to know of all ranks before the first connection, as its
+//! launcher hands it out.
+//!
+//! It comes in sealed memory beside the rank's listening socket, all ranks of a launcher get the same, and it holds the key of the
+//! job, so it is in no environment and on no command line. All integers are big-endian:
+//!
+//! ```text
+//! header, 84 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
+//!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
+//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4,
+//!                      rate_kbit 4, datagram_len 4, first_port 2, last_port 2
+//! key                  key_len octets
+//! each host            address 16, port 4, client 4
+//! each member          host_id 16, pid 8, host 4, is_ours 4
+//! ```
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use mpjdev_engine::Clients;
+use mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN;
+use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
+use mpjdev_proto::impi::{Dialect, Proc};
+use mpjdev_sys::datagram::LEN_MAX as LEN_LIMIT;
+use mpjdev_transport::tcp::{Member, Terms};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use crate::mesh::Host;
+
+/// What it begins with.
+const MAGIC: [u8; 8] = *b"mpjworld";
+/// The layout above.
+const VERSION: u32 = 4;
+const HEADER_LEN: usize = 84;
+const HOST_LEN: usize = 24;
+const MEMBER_LEN: usize = 32;
+/// Octets of a key at most.
+pub const KEY_MAX: usize = 64;
+/// Octets of any description at most.
+const LEN_MAX: usize = HEADER_LEN + KEY_MAX + HOSTS_MAX as usize * HOST_LEN + PROCS_MAX as usize * MEMBER_LEN;
+/// Flag: the ranks of this launcher have memory in common.
+const SHARES_MEMORY: u32 = 1;
+/// Flag: all others are reached by datagrams.
+const DATAGRAMS: u32 = 2;
+/// Flag: these have checksums of their own.
+const CHECKED: u32 = 4;
+
+/// All ranks of a job, as one launcher's ranks need to know them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct World {
+    /// World rank of the launcher's first rank; the others follow.
+    pub base: u32,
+    /// Ranks of the launcher.
+    pub count: u32,
+    /// Whether these reach each other through shared memory, and only the others over TCP.
+    pub shares_memory: bool,
+    /// What carries messages to the others.
+    pub carrier: Carrier,
+    /// Ports that this launcher's ranks choose from; 0 to 0 for any.
+    pub ports: RangeInclusive<u16>,
+    /// What all hosts have settled.
+    pub terms: Terms,
+    /// The largest tag of the job.
+    pub tag_ub: u32,
+    /// Octets from which collective operations are "long".
+    pub xsize: u32,
+    /// Masters up to which collective operations are linear.
+    pub maxlinear: u32,
+    /// How long making all connections may take.
+    pub connect_time: Duration,
+    /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
+    pub silence_max: Duration,
+    /// The key that all hosts of ours prove to have; empty where none is needed.
+    pub key: Vec<u8>,
+    /// Hosts by their number in the job.
+    pub hosts: Vec<WorldHost>,
+    /// Ranks of the world. A host's follow one another.
+    pub members: Vec<Member>,
+}
+
+/// The key is never shown.
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let World { base, count, hosts, members, .. } = self;
+        write!(f, "World {{ base: {base}, count: {count}, hosts: {}, ", hosts.len())?;
+        write!(f, "members: {}, .. }}", members.len())
+    }
+}
+
+/// What carries messages to ranks that share no memory with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// TCP connections, in the protocol of IMPI.
+    Tcp,
+    /// Datagrams: the connections are there for setup, and to show that the ranks live.
+    Udp(Datagrams),
+}
+
+/// What ranks that send each other datagrams are told of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// Thousands of bits in a second of the way to other machines, where nobody else uses it.
+    pub rate_kbit: Option<NonZeroU32>,
+    /// Octets of one at most, also where the way takes longer ones.
+    pub len_max: Option<NonZeroU32>,
+    /// Whether each has a checksum of its own.
+    pub are_checked: bool,
+}
+
+impl Datagrams {
+    /// Octets between which a datagram's length may be limited.
+    pub const LENS: std::ops::RangeInclusive<u32> = DATAGRAM_LEN_MIN as u32..=LEN_LIMIT as u32;
+}
+
+/// A host of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorldHost {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The site that it belongs to.
+    pub client: u32,
+}
+
+/// A description that makes no world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorldError {
+    /// Another length than its counts give, or more than any has.
+    #[error("the description of the world has {len} octets, {expected_len} belong to its counts")]
+    Len {
+        /// Octets that there are.
+        len: usize,
+        /// Octets that there must be.
+        expected_len: usize,
+    },
+    /// It is something else, or of another version of mpjdev.
+    #[error(
+        "the description of the world is of another version than this program: use the mpjrun of its jar"
+    )]
+    Version,
+    /// A number is not within its limits.
+    #[error("the description of the world: {field} is {value}")]
+    Value {
+        /// Which number.
+        field: &'static str,
+        /// What it is.
+        value: u64,
+    },
+}
+
+/// An address in the form of IPv6 that IMPI has for both kinds (IMPI 2.1): the one that says so for IPv4.
+#[must_use]
+pub fn address_octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The address in IMPI's form: IPv4 with zeros before it, as LAM has it, or as IPv6 says it, or IPv6 (IMPI 2.1). What begins
+/// with zeros and ends in 1 is IPv6's own loopback address and not 0.0.0.1.
+#[must_use]
+pub fn address_of(octets: [u8; 16]) -> IpAddr {
+    let address = Ipv6Addr::from(octets);
+    match octets {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] if a != 0 => Ipv4Addr::new(a, b, c, d).into(),
+        _ => IpAddr::V6(address).to_canonical(),
+    }
+}
+
+impl World {
+    /// The octets.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_LEN);
+        out.extend(MAGIC);
+        let dialect = match self.terms.dialect {
+            Dialect::Final => 0,
+            Dialect::Draft => 1,
+        };
+        let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
+        let (flags, datagrams) = match self.carrier {
+            Carrier::Tcp => (flags, Datagrams::default()),
+            Carrier::Udp(datagrams) if datagrams.are_checked => (flags | DATAGRAMS | CHECKED, datagrams),
+            Carrier::Udp(datagrams) => (flags | DATAGRAMS, datagrams),
+        };
+        let number = |number: Option<NonZeroU32>| number.map_or(0, NonZeroU32::get);
+        let ports = u32::from(*self.ports.start()) << 16 | u32::from(*self.ports.end());
+        let limits_of_datagrams = [number(datagrams.rate_kbit), number(datagrams.len_max), ports];
+        let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
+        let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
+            .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
+        let lens = [self.key.len(), self.hosts.len(), self.members.len()].map(|len| len as u32);
+        let numbers = [VERSION, dialect, self.base, self.count, flags, maxdatalen, ackmark, hiwater];
+        let limits = [self.tag_ub, self.xsize, self.maxlinear, connect_ms];
+        let more = [lens[0], lens[1], lens[2], silence_ms];
+        for number in numbers.into_iter().chain(limits).chain(more).chain(limits_of_datagrams) {
+            out.extend(number.to_be_bytes());
+        }
+        debug_assert_eq!(out.len(), HEADER_LEN);
+        out.extend(&self.key);
+        self.emit_ranks(&mut out);
+        out
+    }
+
+    fn emit_ranks(&self, out: &mut Vec<u8>) {
+        for WorldHost { address, client } in &self.hosts {
+            out.extend(address_octets(address.ip()));
+            out.extend(u32::from(address.port()).to_be_bytes());
+            out.extend(client.to_be_bytes());
+        }
+        for Member { proc, host, is_ours } in &self.members {
+            out.extend(proc.host_id);
+            out.extend(proc.pid.to_be_bytes());
+            out.extend(host.to_be_bytes());
+            out.extend(u32::from(*is_ours).to_be_bytes());
+        }
+    }
+
+    /// What tells this job from others, the same at all of its hosts.
+    #[must_use]
+    pub fn identity(&self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        self.emit_ranks(&mut octets);
+        octets
+    }
+
+    /// The world in these octets.
+    ///
+    /// # Errors
+    /// They make no world that this launcher's ranks could be in.
+    pub fn parse(octets: &[u8]) -> Result<World, WorldError> {
+        let len = octets.len();
+        let (header, rest) =
+            octets.split_first_chunk().ok_or(WorldError::Len { len, expected_len: HEADER_LEN })?;
+        let number = numbers(header)?;
+        let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
+        let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
+        let [key_len, host_count, member_count, silence_ms, rate_kbit, datagram_len, ports] = more;
+        let [first_port, last_port] = [ports >> 16, ports & 0xffff];
+        within("the length of the key", key_len, 0, KEY_MAX as u32)?;
+        within("the number of hosts", host_count, 1, HOSTS_MAX)?;
+        within("the number of ranks", member_count, 1, PROCS_MAX)?;
+        let [key_len, host_count, member_count] = [key_len, host_count, member_count].map(|n| n as usize);
+        let expected_len = HEADER_LEN + key_len + host_count * HOST_LEN + member_count * MEMBER_LEN;
+        if len != expected_len {
+            return Err(WorldError::Len { len, expected_len });
+        }
+        within("dialect", dialect, 0, 1)?;
+        within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS | CHECKED)?;
+        if flags & DATAGRAMS == 0 {
+            // What is said of datagrams where there are none.
+            within("the flag of checksums", flags & CHECKED, 0, 0)?;
+            within("rate_kbit", rate_kbit, 0, 0)?;
+            within("the longest datagram", datagram_len, 0, 0)?;
+        }
+        within("maxdatalen", maxdatalen, 1, u32::MAX)?;
+        within("ackmark", ackmark, 1, hiwater)?;
+        within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;
+        within("silence_ms", silence_ms, 1, i32::MAX as u32)?;
+        if datagram_len != 0 {
+            within("the longest datagram", datagram_len, *Datagrams::LENS.start(), *Datagrams::LENS.end())?;
+        }
+        within("the first port", first_port, last_port.min(1), last_port)?;
+        let dialect = if dialect == 0 { Dialect::Final } else { Dialect::Draft };
+        let (key, rest) = rest.split_at(key_len);
+        let (hosts, members) = rest.split_at(host_count * HOST_LEN);
+        let world = World {
+            base,
+            count,
+            shares_memory: flags & SHARES_MEMORY != 0,
+            carrier: match flags & DATAGRAMS {
+                0 => Carrier::Tcp,
+                _ => Carrier::Udp(Datagrams {
+                    rate_kbit: NonZeroU32::new(rate_kbit),
+                    len_max: NonZeroU32::new(datagram_len),
+                    are_checked: flags & CHECKED != 0,
+                }),
+            },
+            ports: first_port as u16..=last_port as u16,
+            terms: Terms { dialect, maxdatalen, ackmark, hiwater },
+            tag_ub,
+            xsize,
+            maxlinear,
+            connect_time: Duration::from_millis(connect_ms.into()),
+            silence_max: Duration::from_millis(silence_ms.into()),
+            key: key.to_vec(),
+            hosts: hosts.as_chunks().0.iter().map(host).collect::<Result<_, _>>()?,
+            members: members.as_chunks().0.iter().map(member).collect::<Result<_, _>>()?,
+        };
+        world.check()?;
+        Ok(world)
+    }
+
+    /// Checks what its parts say of each other.
+    fn check(&self) -> Result<(), WorldError> {
+        let last = self.hosts.len() as u32 - 1;
+        let mut before = 0;
+        for member in &self.members {
+            within("the host of a rank", member.host, before, last)?;
+            before = member.host;
+        }
+        let mut before = 0;
+        for host in &self.hosts {
+            within("the site of a host", host.client, before, CLIENTS_MAX - 1)?;
+            before = host.client;
+        }
+        let size = self.members.len() as u32;
+        within("the number of the launcher's ranks", self.count, 1, size)?;
+        within("the launcher's first rank", self.base, 0, size - self.count)?;
+        // Each of ours is a host of its own.
+        let own = &self.members[self.base as usize..][..self.count as usize];
+        let at_host = |host: u32| self.members.iter().filter(|member| member.host == host).count();
+        let first = own[0].host;
+        for (member, host) in own.iter().zip(first..) {
+            within("whether a rank of the launcher's is ours", member.is_ours.into(), 1, 1)?;
+            within("the host of a rank of the launcher's", member.host, host, host)?;
+        }
+        let ends = [first, first + self.count - 1];
+        ends.into_iter().try_for_each(|host| within("the ranks of a host", at_host(host) as u32, 1, 1))
+    }
+
+    /// Puts it into sealed memory, of which each rank gets a descriptor.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn seal(&self) -> io::Result<OwnedFd> {
+        let file = memfd_create("mpjdev-world", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let mut file = File::from(file);
+        file.write_all(&self.emit())?;
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+        Ok(file.into())
+    }
+
+    /// Reads what was sealed. Several processes may do so at once.
+    ///
+    /// # Errors
+    /// It makes no world; the system refuses.
+    pub fn open(file: OwnedFd) -> io::Result<World> {
+        let file = File::from(file);
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        if len > LEN_MAX {
+            return Err(io::Error::other(WorldError::Len { len, expected_len: LEN_MAX }));
+        }
+        let mut octets = vec![0; len];
+        file.read_exact_at(&mut octets, 0)?;
+        World::parse(&octets).map_err(io::Error::other)
+    }
+
+    /// Ranks of the launcher, by their world ranks.
+    #[must_use]
+    pub fn own_ranks(&self) -> std::ops::Range<u32> {
+        self.base..self.base + self.count
+    }
+
+    /// Hosts of the launcher's ranks.
+    #[must_use]
+    pub fn own_hosts(&self) -> std::ops::Range<u32> {
+        let first = self.members[self.base as usize].host;
+        first..first + self.count
+    }
+
+    /// How many ranks seem to run on this machine: those of the launcher, and whoever listens at one of their addresses or at
+    /// one that leads to this machine only.
+    #[must_use]
+    pub fn ranks_here(&self) -> usize {
+        let own: Vec<IpAddr> = self.own_hosts().map(|host| self.address(host).ip()).collect();
+        let is_here = |address: IpAddr| address.is_loopback() || own.contains(&address);
+        self.members.iter().filter(|member| is_here(self.address(member.host).ip())).count()
+    }
+
+    /// Who runs under which client, for the barriers of a rank with foreign ones; none where all ranks are ours, or where nobody
+    /// knows the tags of such a barrier, as in the draft's dialect.
+    #[must_use]
+    pub fn clients(&self, rank: u32) -> Option<Clients> {
+        if self.members.iter().all(|member| member.is_ours) || self.terms.dialect == Dialect::Draft {
+            return None;
+        }
+        let of = |member: &Member| self.hosts[member.host as usize].client;
+        let clients: Vec<u32> = self.members.iter().map(of).collect();
+        Some(Clients::new(rank, &clients, self.maxlinear))
+    }
+
+    /// Where a host listens.
+    #[must_use]
+    pub fn address(&self, host: u32) -> SocketAddr {
+        self.hosts[host as usize].address
+    }
+
+    /// The hosts as whoever connects them wants them.
+    #[must_use]
+    pub fn mesh_hosts(&self) -> Vec<Host> {
+        // One without processes is nobody's of ours either.
+        let mut is_ours = vec![None; self.hosts.len()];
+        for member in &self.members {
+            let of_all = &mut is_ours[member.host as usize];
+            *of_all = Some(of_all.unwrap_or(true) && member.is_ours);
+        }
+        let hosts = self.hosts.iter().zip(is_ours);
+        let of = |(host, is_ours): (&WorldHost, Option<bool>)| {
+            let address = host.address;
+            Host { address, source: Some(address.ip()), is_ours: is_ours.unwrap_or(false) }
+        };
+        hosts.map(of).collect()
+    }
+}
+
+/// The numbers of a header, from the version on.
+fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 19], WorldError> {
+    let (magic, rest) = header.split_first_chunk().expect("long enough");
+    let mut numbers = [0; 19];
+    for (number, octets) in numbers.iter_mut().zip(rest.as_chunks().0) {
+        *number = u32::from_be_bytes(*octets);
+    }
+    if *magic != MAGIC || numbers[0] != VERSION {
+        return Err(WorldError::Version);
+    }
+    Ok(numbers)
+}
+
+fn within(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), WorldError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(WorldError::Value { field, value: value.into() }) }
+}
+
+/// Four octets from there on.
+fn uint4(octets: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(octets[at..at + 4].try_into().expect("four octets"))
+}
+
+fn host(octets: &[u8; HOST_LEN]) -> Result<WorldHost, WorldError> {
+    let (address, _) = octets.split_first_chunk().expect("long enough");
+    let port = uint4(octets, 16);
+    within("the port of a host", port, 0, u16::MAX.into())?;
+    let address = SocketAddr::new(address_of(*address), port as u16);
+    Ok(WorldHost { address, client: uint4(octets, 20) })
+}
+
+fn member(octets: &[u8; MEMBER_LEN]) -> Result<Member, WorldError> {
+    let (host_id, rest) = octets.split_first_chunk().expect("long enough");
+    let (pid, _) = rest.split_first_chunk().expect("long enough");
+    let is_ours = uint4(octets, 28);
+    within("whether a rank is ours", is_ours, 0, 1)?;
+    let proc = Proc { host_id: *host_id, pid: i64::from_be_bytes(*pid) };
+    Ok(Member { proc, host: uint4(octets, 24), is_ours: is_ours == 1 })
+}
+
+#[cfg(test)]
+mod tests;

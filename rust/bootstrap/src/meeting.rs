@@ -1,0 +1,414 @@
+//! What ranks tell each other before the first datagram, each pair over a connection on which both have proved who they are:
+//! the TCP exchange of 1997 (U-Net, and section "Setup" of `PROTOCOL.md`).
+
+pub mod echo;
+mod error;
+mod introduction;
+pub mod relay;
+mod socket;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path};
+use mpjdev_sys::datagram::options;
+use mpjdev_transport::udp::ids::numbers;
+use mpjdev_transport::udp::probe::{self, Early};
+use mpjdev_transport::udp::shortening::{LEN_SAFE, UDP_HEADER_LEN, len_within};
+use mpjdev_transport::udp::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
+use mpjdev_transport::waiting::Patience;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
+
+use self::echo::{Echo, Turn};
+pub use self::error::MeetingError;
+use self::introduction::{Introduction, LEN, check_version};
+use self::relay::Relay;
+
+/// How often whoever waits is asked whether to go on.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Who meets.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<'a> {
+    /// This rank's number in the world.
+    pub rank: u32,
+    /// Connections to the others by rank, on which nobody has said anything yet; they do not block.
+    pub sockets: &'a [Option<OwnedFd>],
+    /// Where this rank's socket is to be, unless the port is taken.
+    pub address: SocketAddr,
+    /// Where it is then; 0 to 0 for any port.
+    pub ports: &'a RangeInclusive<u16>,
+    /// What this rank wants, with the longest datagrams that it takes.
+    pub terms: Terms,
+    /// The path to ranks that are not on this machine.
+    pub path: Path,
+    /// What all datagrams go through, if not straight to the others.
+    pub relay: Option<Relay>,
+    /// When all must have said what they have to.
+    pub deadline: Instant,
+}
+
+/// One of the others, before it has said anything.
+struct Other<'a> {
+    rank: u32,
+    socket: &'a OwnedFd,
+    /// This rank's address as the other one sees it, and that of the other one.
+    here: IpAddr,
+    address: IpAddr,
+    path: Path,
+    echo: Echo,
+    said: Introduction,
+    octets: [u8; LEN],
+    len: usize,
+}
+
+/// Opens this rank's socket, and settles with all others what the first datagrams need. Blocks until all have said it. The job has
+/// no lines: the connections may become those.
+///
+/// # Errors
+/// Somebody does not say it in time, or says what cannot be; interrupted; the system refuses.
+pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, MeetingError> {
+    let ranks = meeting.sockets.len();
+    let here = meeting.addresses().map_err(system("a connection"))?;
+    let socket =
+        socket::open(meeting.address, meeting.ports, &here).map_err(system("a socket for datagrams"))?;
+    let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
+    let peers = meeting.sockets.iter().flatten().count();
+    let terms = meeting.fitting(&socket, peers)?;
+    let receive_window = prepare(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
+    let asked = meeting.relay.map(|relay| relay.ports(meeting.rank, ranks, port, meeting.deadline));
+    let relayed = asked.transpose().map_err(system("the relay of datagrams"))?;
+    let mut others = Vec::with_capacity(peers);
+    for (rank, connection) in (0..).zip(meeting.sockets) {
+        let Some(connection) = connection else { continue };
+        let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
+        let own = Own { port, window: receive_window };
+        let mut other = introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?;
+        other.address =
+            socket::address_for(&socket, other.address).map_err(system("a socket for datagrams"))?;
+        others.push(other);
+    }
+    if others.iter().any(|other| other.path != LOOPBACK) {
+        options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
+    }
+    socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
+    let early = settle(&mut others, &socket, meeting.deadline, patience)?;
+    let mut members = vec![None; ranks];
+    for other in others {
+        members[other.rank as usize] = Some(other.member(port)?);
+    }
+    Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
+}
+
+impl Meeting<'_> {
+    /// This rank's addresses as the others see them.
+    fn addresses(&self) -> io::Result<Vec<IpAddr>> {
+        self.sockets.iter().flatten().map(|connection| Ok(ends(connection)?.0)).collect()
+    }
+
+    /// The terms with datagrams as long as the socket has room for enough of them. Where there are ranks on other machines they are no
+    /// longer than the way there takes: windows count datagrams, however long they are.
+    fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, MeetingError> {
+        let mut terms = self.terms;
+        let mut longest_there = 0;
+        for connection in self.sockets.iter().flatten() {
+            let (here, there) = ends(connection).map_err(system("a connection"))?;
+            if !is_same_machine(here, there) {
+                let longest = longest(connection.as_fd()).map_err(system("a connection"))?;
+                longest_there = longest_there.max(longest);
+            }
+        }
+        if longest_there > 0 {
+            terms.datagram_len_max = terms.datagram_len_max.min(longest_there);
+            terms.window_max = FAR_WINDOW_MAX;
+        }
+        terms.datagram_len_max =
+            datagram_len(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
+        Ok(terms)
+    }
+}
+
+/// Whether both ends of a connection are on this machine.
+fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
+    here == there || there.is_loopback()
+}
+
+/// What is the same for all others.
+#[derive(Clone, Copy)]
+struct Own {
+    port: u16,
+    window: u16,
+}
+
+/// Says to one of the others what it needs.
+fn introduce<'a>(
+    meeting: &Meeting<'_>,
+    own: Own,
+    rank: u32,
+    socket: &'a OwnedFd,
+) -> Result<Other<'a>, MeetingError> {
+    let (here, address) = ends(socket).map_err(system("a connection"))?;
+    let is_far = meeting.relay.is_some_and(|relay| relay.is_far);
+    let is_here = is_same_machine(here, address) && !is_far;
+    let path = if is_here { LOOPBACK } else { meeting.path };
+    let longest = if is_here {
+        meeting.terms.datagram_len_max
+    } else {
+        longest(socket.as_fd()).map_err(system("a connection"))?.min(meeting.terms.datagram_len_max)
+    };
+    let (connection, first) = numbers().map_err(system("random numbers"))?;
+    let said = Introduction {
+        port: own.port,
+        connection,
+        first,
+        datagram_len_max: longest,
+        window: own.window,
+        max_ack_delay: path.max_ack_delay,
+        wants_checksums: meeting.terms.is_checked,
+        wants_proof: !is_here,
+    };
+    // Nothing has been sent on it yet, so there is room.
+    match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
+        Ok(LEN) => {
+            let echo = Echo::new(connection);
+            Ok(Other { rank, socket, here, address, path, echo, said, octets: [0; LEN], len: 0 })
+        }
+        Ok(len) => Err(MeetingError::Gone { peer: rank, error: short(len) }),
+        Err(error) => Err(MeetingError::Gone { peer: rank, error: error.into() }),
+    }
+}
+
+fn short(len: usize) -> io::Error {
+    io::Error::other(format!("it took {len} octets of {LEN}"))
+}
+
+/// Addresses of both ends of a connection.
+fn ends(socket: &OwnedFd) -> io::Result<(IpAddr, IpAddr)> {
+    let here = SocketAddr::try_from(getsockname(socket)?)?;
+    let there = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
+    let there = SocketAddr::try_from(there)?;
+    Ok((here.ip().to_canonical(), there.ip().to_canonical()))
+}
+
+/// Octets of a datagram that the way of a connection takes whole, a multiple of 8: the octets of messages stay aligned behind
+/// each other in a train.
+fn longest(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mtu = options::path_mtu(socket)?;
+    let there = SocketAddr::try_from(getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?.ip();
+    // A system that does not say what segments there are has lowered nothing.
+    let segment_len = options::segment_len(socket).unwrap_or(usize::MAX);
+    Ok(len_within(mtu, there).min(len_beside(segment_len)))
+}
+
+/// The longest datagram that is no longer than the segments of a TCP connection on the same way: a router that knows of a narrow link,
+/// and whose ICMP messages do not arrive, mostly lowers the segment size. Never less than what any way takes (5.2).
+fn len_beside(segment_len: usize) -> usize {
+    (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
+}
+
+/// Reads what all others say, and finds out whether datagrams arrive. Gives the packets that have come meanwhile: some ranks are
+/// through before others.
+fn settle(
+    others: &mut [Other<'_>],
+    socket: &UdpSocket,
+    deadline: Instant,
+    patience: &mut dyn Patience,
+) -> Result<Vec<Early>, MeetingError> {
+    let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
+    let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
+    let mut asked = Instant::now();
+    loop {
+        let now = Instant::now();
+        let is_all = echo::drain(socket, &mut room, |from, octets| match probe::connection_of(octets) {
+            Some(id) => {
+                let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
+                heard.for_each(|other| other.echo.hear(from, octets.len()));
+            }
+            None if others.iter().any(|other| other.echo.source() == Some(from)) => {
+                echo::keep(&mut early, from, octets);
+            }
+            None => {}
+        });
+        let mut waiting: Vec<&mut Other<'_>> =
+            others.iter_mut().filter(|other| !other.echo.is_done()).collect();
+        for other in &mut waiting {
+            if is_all && other.echo.is_deaf(now) {
+                return Err(other.unheard(port, false));
+            }
+            other.go_on(socket, port, now, is_all)?;
+        }
+        let Some(first) = waiting.iter().position(|other| !other.echo.is_done()) else { return Ok(early) };
+        let left = deadline.saturating_duration_since(now);
+        let next = waiting.iter().filter_map(|other| other.echo.next_time()).min();
+        let next = next.map_or(SLICE, |at| at.saturating_duration_since(now));
+        let slice = Timespec::try_from(left.min(SLICE).min(next)).unwrap_or_default();
+        let connections = waiting.iter().map(|other| PollFd::new(other.socket, PollFlags::IN));
+        let mut fds: Vec<_> = connections.chain([PollFd::new(socket, PollFlags::IN)]).collect();
+        let is_idle = match poll(&mut fds, Some(&slice)) {
+            Ok(ready) => ready == 0,
+            Err(Errno::INTR) => true,
+            Err(error) => return Err(system("connections")(error.into())),
+        };
+        // Strangers may keep this socket ready for ever.
+        if is_idle || asked.elapsed() >= SLICE {
+            asked = Instant::now();
+            if !patience.goes_on() {
+                return Err(MeetingError::Interrupted);
+            }
+        }
+        let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        // What was said before the deadline counts, however late this rank reads it.
+        if left.is_zero() && !has_some[..waiting.len()].contains(&true) {
+            return Err(waiting[first].is_late(port));
+        }
+        for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
+            other.read(port)?;
+        }
+    }
+}
+
+impl Other<'_> {
+    /// Sends and says what it is time for. `is_all`: the datagrams that had come by `now` were taken.
+    fn go_on(
+        &mut self,
+        socket: &UdpSocket,
+        port: u16,
+        now: Instant,
+        is_all: bool,
+    ) -> Result<(), MeetingError> {
+        if self.len == LEN && !self.echo.has_begun() {
+            let told = Introduction::parse(&self.octets, self.rank)?;
+            let len = told.datagram_len_max.min(self.said.datagram_len_max);
+            let is_proved = told.wants_proof || self.said.wants_proof;
+            let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port));
+            self.echo.begin(to, told.connection, echo::lens(is_proved.then_some(len)));
+        }
+        let Turn { probes, words } = self.echo.poll(now, is_all);
+        for len in probes {
+            let Some((to, theirs)) = self.echo.to() else { break };
+            // One that the system does not take is lost, as one that the network does not take. But it never takes one that is too long.
+            let sent = socket.send_to(&probe::emit(theirs, len), to);
+            if sent.is_err_and(|error| error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())) {
+                self.echo.refuse(len);
+            }
+        }
+        for word in words {
+            match send(self.socket, &[word], SendFlags::NOSIGNAL) {
+                Ok(_) => {}
+                Err(error) => return Err(self.gone(port, error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Addresses of this rank and of the other one.
+    fn addresses(&self, port: u16) -> [SocketAddr; 2] {
+        let there = self.echo.to().map_or(SocketAddr::new(self.address, 0), |(to, _)| to);
+        [SocketAddr::new(self.here, port), SocketAddr::new(there.ip().to_canonical(), there.port())]
+    }
+
+    /// Datagrams of this rank, or of the other one, do not arrive.
+    fn unheard(&self, port: u16, are_ours: bool) -> MeetingError {
+        let [here, there] = self.addresses(port);
+        let (from, to) = if are_ours { (here, there) } else { (there, here) };
+        MeetingError::Echo { peer: self.rank, from, to }
+    }
+
+    /// It has gone: mostly because datagrams do not arrive there.
+    fn gone(&self, port: u16, error: io::Error) -> MeetingError {
+        if self.echo.is_unheard() && self.echo.has_ended() {
+            return self.unheard(port, true);
+        }
+        MeetingError::Gone { peer: self.rank, error }
+    }
+
+    /// There is no more time.
+    fn is_late(&self, port: u16) -> MeetingError {
+        let (peer, address) = (self.rank, self.address.to_canonical());
+        match self.len {
+            LEN if self.echo.is_unheard() => self.unheard(port, true),
+            LEN if self.echo.source().is_none() => self.unheard(port, false),
+            LEN => MeetingError::Unended { peer, address },
+            _ => MeetingError::Silent { peer, address },
+        }
+    }
+
+    /// A word about datagrams.
+    fn read_word(&mut self, port: u16) -> Result<(), MeetingError> {
+        let mut word = [0];
+        match recv(self.socket, &mut word, RecvFlags::empty()) {
+            Ok((0, _)) => Err(self.gone(port, io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) if self.echo.take_word(word[0], Instant::now()) => Ok(()),
+            Ok(_) => Err(MeetingError::Word { peer: self.rank, word: word[0] }),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(self.gone(port, error.into())),
+        }
+    }
+
+    fn read(&mut self, port: u16) -> Result<(), MeetingError> {
+        if self.len == LEN {
+            return self.read_word(port);
+        }
+        let gone = |error| MeetingError::Gone { peer: self.rank, error };
+        match recv(self.socket, &mut self.octets[self.len..], RecvFlags::empty()) {
+            Ok((0, _)) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
+            Ok((len, _)) => {
+                self.len += len;
+                // Other versions may have fewer octets, and wait for nothing.
+                match self.octets.as_chunks().0 {
+                    [magic, version, ..] if self.len >= 2 * magic.len() => {
+                        check_version([magic, version].map(|word| u32::from_be_bytes(*word)), self.rank)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(gone(error.into())),
+        }
+    }
+
+    /// Octets of a datagram that arrive in both directions; `len` of them are wanted, and lengths were proved.
+    fn proved_len(&self, port: u16, len: usize) -> Result<usize, MeetingError> {
+        let [ours, theirs] = self.echo.proved().unwrap_or([len; 2]);
+        let [here, there] = self.addresses(port);
+        for (proved, from, to) in [(ours, here, there), (theirs, there, here)] {
+            if proved < DATAGRAM_LEN_MIN {
+                let len = len.min(LEN_SAFE);
+                return Err(MeetingError::Length { peer: self.rank, from, to, len });
+            }
+        }
+        Ok(len.min(ours).min(theirs))
+    }
+
+    /// What it is to this rank, now that both have said everything.
+    fn member(&self, port: u16) -> Result<Member, MeetingError> {
+        let told = Introduction::parse(&self.octets, self.rank)?;
+        let wanted = told.datagram_len_max.min(self.said.datagram_len_max);
+        let is_proved = told.wants_proof || self.said.wants_proof;
+        Ok(Member {
+            address: self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port)),
+            theirs: told.connection,
+            ours: self.said.connection,
+            first_theirs: told.first,
+            first_ours: self.said.first,
+            send_window: told.window,
+            datagram_len_max: if is_proved { self.proved_len(port, wanted)? } else { wanted },
+            // Who wants them has reasons that hold for both ways.
+            is_checked: told.wants_checksums || self.said.wants_checksums,
+            max_ack_delay: told.max_ack_delay,
+            path: self.path,
+        })
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> MeetingError {
+    move |error| MeetingError::System { what, error }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_transport::waiting::Patient;
+
+use super::*;
+
+/// Both ends of a connection.
+fn pair() -> [OwnedFd; 2] {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+    let (other, _) = listener.accept().expect("it has come");
+    [one, other].map(|stream| {
+        stream.set_nonblocking(true).expect("a flag");
+        stream.into()
+    })
+}
+
+fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'_> {
+    Meeting {
+        rank,
+        sockets,
+        address: (Ipv4Addr::LOCALHOST, 0).into(),
+        ports: &(0..=0),
+        // One of them wants checksums.
+        terms: Terms {
+            datagram_len_max: 8968 - 8 * rank as usize,
+            is_checked: rank == 1,
+            ..Terms::default()
+        },
+        path: Path::UNKNOWN,
+        relay: None,
+        deadline: Instant::now() + after,
+    }
+}
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Rank 0 meets rank 1, which says this and no more.
+fn met(said: &[u8]) -> Result<Job, MeetingError> {
+    met_within(said, LONG)
+}
+
+fn met_within(said: &[u8], time: Duration) -> Result<Job, MeetingError> {
+    let [own, theirs] = pair();
+    assert_eq!(rustix::io::write(&theirs, said), Ok(said.len()));
+    meet(&meeting(0, &[None, Some(own)], time), &mut Patient)
+}
+
+/// What rank 1 does: sends datagrams from this socket, and says these words about those of rank 0.
+#[derive(Clone, Copy)]
+struct Peer<'a> {
+    socket: &'a UdpSocket,
+    datagrams: &'a [&'a [u8]],
+    /// Octets of its probe, if it sends one.
+    probe_len: Option<usize>,
+    words: &'a [u8],
+}
+
+impl Peer<'_> {
+    /// As [`met`], with a peer that says this and does the rest; its connection is open until the end.
+    fn met(&self, said: Introduction, after: Duration) -> Result<Job, MeetingError> {
+        let [own, theirs] = pair();
+        rustix::io::write(&theirs, &said.emit()).expect("sent");
+        std::thread::scope(|scope| {
+            let theirs = &theirs;
+            scope.spawn(move || {
+                let told = told_on(theirs);
+                self.play(theirs, told, told.port);
+            });
+            meet(&meeting(0, &[None, Some(own)], after), &mut Patient)
+        })
+    }
+
+    /// Answers what rank 0 has said on this connection, by datagrams to this port.
+    fn play(&self, theirs: &OwnedFd, told: Introduction, port: u16) {
+        let to = (Ipv4Addr::LOCALHOST, port);
+        if let Some(len) = self.probe_len {
+            self.socket.send_to(&probe::emit(told.connection, len), to).expect("sent");
+        }
+        for datagram in self.datagrams {
+            self.socket.send_to(datagram, to).expect("sent");
+        }
+        rustix::io::write(theirs, self.words).expect("said");
+    }
+}
+
+/// What rank 0 says on this connection.
+fn told_on(theirs: &OwnedFd) -> Introduction {
+    let mut octets = [0; LEN];
+    poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("an introduction");
+    assert_eq!(rustix::io::read(theirs, &mut octets), Ok(LEN));
+    Introduction::parse(&octets, 0).expect("sound")
+}
+
+/// A socket of rank 1, and what it says.
+fn peer_socket() -> (UdpSocket, Introduction) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = socket.local_addr().expect("bound").port();
+    (socket, Introduction { port, ..introduction() })
+}
+
+#[test]
+fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
+    let (socket, said) = peer_socket();
+    let peer =
+        Peer { socket: &socket, datagrams: &[b"one", b"another"], probe_len: Some(probe::LEN), words: b"0e" };
+    let job = peer.met(said, LONG).expect("met");
+    let from = socket.local_addr().expect("bound");
+    assert_eq!(job.members[1].expect("a member").address, from);
+    // The rest waits in the socket.
+    let kept: Vec<&[u8]> = job.early.iter().map(|(_, octets)| &octets[..]).collect();
+    assert!([&b"one"[..], b"another"].starts_with(&kept), "{kept:?}");
+    assert!(job.early.iter().all(|(source, _)| *source == from));
+}
+
+#[test]
+fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
+    // None of the peer's, which says that no more come.
+    let error = peer.met(said, LONG).expect_err("nothing has come");
+    let MeetingError::Echo { peer: 1, from: named, to } = error else { panic!("{error}") };
+    assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
+    let text = error.to_string();
+    assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
+    assert!(text.contains(&to.to_string()), "{text}");
+    // Of this rank's, the peer says nothing.
+    let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
+    let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
+    assert!(matches!(error, MeetingError::Echo { peer: 1, to, .. } if to == from), "{error}");
+    for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee"] {
+        let error =
+            Peer { probe_len: Some(probe::LEN), words, ..peer }.met(said, LONG).expect_err("not such words");
+        assert!(matches!(error, MeetingError::Word { peer: 1, .. }), "{error}");
+    }
+}
+
+/// The peer takes this rank for one of another machine; its own longer probes are lost.
+#[test]
+fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let said = Introduction { wants_proof: true, ..said };
+    let met =
+        |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" }.met(said, LONG);
+    for (len, expected) in [(1472, 1472), (1400, 1368), (1368, 1368), (1200, 1200)] {
+        let job = met(len).expect("met");
+        assert_eq!(job.members[1].expect("a member").datagram_len_max, expected, "{len}");
+    }
+    let error = met(1199).expect_err("any path takes more");
+    assert!(
+        matches!(error, MeetingError::Length { peer: 1, from: named, len: 1200, .. } if named == from),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
+    // Less was asked for.
+    let said = Introduction { datagram_len_max: 800, ..said };
+    let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" };
+    assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
+    let error = peer(probe::LEN).met(said, LONG).expect_err("not as long as was asked for");
+    assert!(matches!(error, MeetingError::Length { peer: 1, len: 800, .. }), "{error}");
+}
+
+/// Datagrams that have arrived, in both directions, are not called lost at the deadline.
+#[test]
+fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
+    let [own, _theirs] = pair();
+    let sockets = [None, Some(own)];
+    let connection = sockets[1].as_ref().expect("a connection");
+    let own = Own { port: 4711, window: 9 };
+    let mut other = introduce(&meeting(0, &sockets, LONG), own, 1, connection).expect("sent");
+    assert!(matches!(other.is_late(4711), MeetingError::Silent { peer: 1, .. }));
+    let (socket, said) = peer_socket();
+    let to = socket.local_addr().expect("bound");
+    (other.octets, other.len) = (said.emit(), LEN);
+    let now = Instant::now();
+    other.go_on(&socket, 4711, now, true).expect("room");
+    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, to: named, .. } if named == to));
+    assert!(other.echo.take_word(echo::LONGEST, now));
+    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, from, .. } if from == to));
+    other.echo.hear(to, probe::LEN);
+    assert!(matches!(other.is_late(4711), MeetingError::Unended { peer: 1, .. }));
+    assert_eq!(other.is_late(4711).peer(), Some(1));
+}
+
+/// Proves that a rank that gets no processor before the deadline knows what was said before.
+#[test]
+fn words_before_the_deadline_count_behind_it() {
+    let (socket, said) = peer_socket();
+    let from = socket.local_addr().expect("bound");
+    let words = [&said.emit()[..], b"0"].concat();
+    let error = met_within(&words, Duration::ZERO).expect_err("no probe comes");
+    // This rank's datagrams do arrive.
+    assert!(matches!(error, MeetingError::Echo { peer: 1, from: named, .. } if named == from), "{error}");
+}
+
+fn introduction() -> Introduction {
+    Introduction {
+        port: 4711,
+        connection: 0x1234_5678_abcd_ef01,
+        first: FullSequence::of(0x7654_3210),
+        datagram_len_max: 1472,
+        window: 9,
+        max_ack_delay: 25_000_000,
+        wants_checksums: true,
+        wants_proof: false,
+    }
+}
+
+#[test]
+fn an_introduction_is_these_octets() {
+    let octets = [
+        b"mpjU".as_slice(),
+        &[0, 0, 0, 5],
+        &[0, 0, 0x12, 0x67],
+        &[0x12, 0x34, 0x56, 0x78],
+        &[0xab, 0xcd, 0xef, 0x01],
+        &[0x76, 0x54, 0x32, 0x10],
+        &[0, 0, 5, 0xc0],
+        &[0, 0, 0, 9],
+        &[0, 0, 0x61, 0xa8],
+        &[0, 0, 0, 1],
+        &[0, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(introduction().emit()[..], octets);
+    let parsed = Introduction::parse(&introduction().emit(), 1).expect("sound");
+    assert_eq!(parsed, introduction());
+}
+
+#[test]
+fn all_ranks_know_of_each_other_what_the_other_has_said() {
+    let [a, b] = pair();
+    let [c, d] = pair();
+    let [e, f] = pair();
+    let sockets = [[None, Some(a), Some(c)], [Some(b), None, Some(e)], [Some(d), Some(f), None]];
+    let after = Duration::from_secs(60);
+    let jobs: Vec<Job> = std::thread::scope(|scope| {
+        let begun = (0..).zip(&sockets).map(|(rank, sockets)| {
+            scope.spawn(move || meet(&meeting(rank, sockets, after), &mut Patient).expect("met"))
+        });
+        let begun: Vec<_> = begun.collect();
+        begun.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    for (rank, job) in jobs.iter().enumerate() {
+        assert_eq!(job.rank as usize, rank);
+        assert!(job.members[rank].is_none());
+        for (peer, other) in jobs.iter().enumerate().filter(|(peer, _)| *peer != rank) {
+            let (to, from) = (job.members[peer].expect("met"), other.members[rank].expect("met"));
+            assert_eq!(to.address, other.socket.local_addr().expect("bound"));
+            assert_eq!((to.theirs, to.first_theirs), (from.ours, from.first_ours));
+            assert_eq!(to.send_window, other.receive_window);
+            assert_eq!(to.datagram_len_max, 8968 - 8 * rank.max(peer), "what both take");
+            assert_eq!(to.path, LOOPBACK);
+            assert_eq!(to.is_checked, rank == 1 || peer == 1, "where one of both wants them");
+        }
+    }
+    let numbers: std::collections::HashSet<u64> =
+        jobs.iter().flat_map(|job| job.members.iter().flatten().map(|member| member.ours)).collect();
+    assert_eq!(numbers.len(), 6, "no two connections are called alike");
+}
+
+#[test]
+fn what_a_peer_cannot_say_is_named() {
+    let value = |said: Introduction| match met(&said.emit()) {
+        Err(MeetingError::Value { peer: 1, field, value }) => (field, value),
+        other => panic!("{said:?}: {other:?}"),
+    };
+    let sound = introduction();
+    let unheard = met_within(&sound.emit(), Duration::from_secs(5));
+    assert!(matches!(unheard, Err(MeetingError::Echo { peer: 1, .. })));
+    assert_eq!(value(Introduction { port: 0, ..sound }), ("its port", 0));
+    assert_eq!(value(Introduction { datagram_len_max: 3, ..sound }), ("the longest datagram", 3));
+    assert_eq!(value(Introduction { window: 0, ..sound }), ("the window", 0));
+    assert_eq!(value(Introduction { window: 8193, ..sound }), ("the window", 8193));
+    let delay = ("the longest wait of an acknowledgment", 1_000_001);
+    assert_eq!(value(Introduction { max_ack_delay: 1_000_001_000, ..sound }), delay);
+    let mut octets = sound.emit();
+    octets[39] = 2;
+    let error = met(&octets).expect_err("no yes and no no");
+    let MeetingError::Value { field, value, .. } = error else { panic!("{error}") };
+    assert_eq!((field, value), ("whether packets have checksums", 2));
+    octets[39..].copy_from_slice(&[1, 0, 0, 0, 2]);
+    let field = "whether the length of datagrams is to be proved";
+    assert!(
+        matches!(met(&octets), Err(MeetingError::Value { field: named, value: 2, .. }) if named == field)
+    );
+    let mut octets = sound.emit();
+    octets[20] = 0x80;
+    assert!(matches!(met(&octets), Err(MeetingError::Value { field: "the first sequence number", .. })));
+    for at in 0..8 {
+        let mut octets = sound.emit();
+        octets[at] ^= 1;
+        assert!(matches!(met(&octets), Err(MeetingError::Version { peer: 1, .. })), "octet {at}");
+    }
+}
+
+#[test]
+fn who_says_too_little_or_leaves_is_named() {
+    let said = introduction().emit();
+    let error = met_within(&said[..LEN - 1], Duration::from_millis(20)).expect_err("not all");
+    assert!(matches!(error, MeetingError::Silent { peer: 1, .. }), "{error}");
+    assert_eq!(error.peer(), Some(1));
+    let [own, theirs] = pair();
+    drop(theirs);
+    let error = meet(&meeting(0, &[None, Some(own)], Duration::from_secs(60)), &mut Patient);
+    assert!(matches!(error, Err(MeetingError::Gone { peer: 1, .. })), "{error:?}");
+    let [own, _theirs] = pair();
+    let error = meet(&meeting(0, &[None, Some(own)], Duration::from_secs(60)), &mut || false);
+    assert!(matches!(error, Err(MeetingError::Interrupted)), "{error:?}");
+}
+
+/// With and without timestamps, on Ethernet, behind a clamp, and where a peer says next to nothing.
+#[test]
+fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
+    for (segment_len, expected) in [(1480, 1472), (1320, 1312), (1260, 1248), (1208, 1200), (556, 1200)] {
+        assert_eq!(len_beside(segment_len), expected, "{segment_len}");
+    }
+    assert_eq!(len_beside(usize::MAX), usize::MAX / 8 * 8 - 8);
+}
+
+/// Proves that ranks tell the ports that a relay has for them, and use each other's; and that nonsense of a relay is named.
+#[test]
+fn with_a_relay_each_tells_the_port_that_it_has_there() {
+    let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
+    assert!(relay.is_far);
+    let (asked_sender, asked_ports) = std::sync::mpsc::channel();
+    // A rank that meets rank 1, and what it asks the desk, which gives this answer.
+    let met_by = |own: OwnedFd, answer: &'static str| {
+        let (desk, asked_sender) = (desk.try_clone().expect("a socket"), asked_sender.clone());
+        let desk = std::thread::spawn(move || {
+            let (mut stream, _) = desk.accept().expect("a rank");
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).expect("a line");
+            stream.write_all(answer.as_bytes()).expect("sent");
+            let port = line.split_whitespace().last().and_then(|port| port.parse::<u16>().ok());
+            // Nobody wants to know of nonsense.
+            let _ = asked_sender.send(port.expect("a port"));
+            line
+        });
+        let sockets = [None, Some(own)];
+        let meeting = Meeting { relay: Some(relay), ..meeting(0, &sockets, Duration::from_secs(60)) };
+        (meet(&meeting, &mut Patient), desk.join().expect("no panic"))
+    };
+    let [own, theirs] = pair();
+    let (socket, said) = peer_socket();
+    rustix::io::write(&theirs, &said.emit()).expect("sent");
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(1472), words: b"0e" };
+    let ((job, asked), told) = std::thread::scope(|scope| {
+        let (peer, theirs) = (&peer, &theirs);
+        let peer = scope.spawn(move || {
+            let (told, port) = (told_on(theirs), asked_ports.recv().expect("the desk was asked"));
+            // As the relay does it.
+            peer.play(theirs, told, port);
+            told
+        });
+        (met_by(own, "0 4000\n"), peer.join().expect("no panic"))
+    });
+    let job = job.expect("met");
+    let port = job.socket.local_addr().expect("bound").port();
+    assert_eq!(asked, format!("0 2 {port}\n"));
+    assert_eq!(told.port, 4000);
+    let member = job.members[1].expect("a member");
+    assert_eq!((member.address.port(), member.path), (said.port, Path::UNKNOWN));
+    for nonsense in ["", "0\n", "4000 0\n", "0 0\n", "0 4000 4001\n", "0 70000\n", "0 x\n"] {
+        let [own, _theirs] = pair();
+        let error = met_by(own, nonsense).0.expect_err("no answer");
+        assert!(error.to_string().contains("the relay answers"), "{nonsense:?}: {error}");
+    }
+    for nonsense in ["", "far", "127.0.0.1", "127.0.0.1:x", "192.0.2.1:4000", "127.0.0.1:4000,near"] {
+        assert_eq!(nonsense.parse::<Relay>(), Err(()), "{nonsense}");
+    }
+}

@@ -1,0 +1,326 @@
+//! The threads of a rank that wait, and what wakes them: the endpoint and the local transport themselves.
+//!
+//! Time never ends a sleep here, so a wake-up that is lost, or comes only with the next slice, is a deadlock, which loom
+//! reports. No thread polls or yields before it sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use loom::thread;
+
+use mpjdev_bootstrap::job;
+use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
+use mpjdev_engine::ReceiveArgs;
+use mpjdev_engine::{Config, DeviceError, Endpoint, Mode, Patient, RequestId};
+use mpjdev_proto::envelope::Selector;
+use mpjdev_transport::{Header, Inbox, Outgoing, PeerState, Unacked, Wire, local};
+
+use crate::explore;
+
+// ---- The ranks
+
+/// The local transport, with an eye on who sleeps on it.
+#[derive(Debug)]
+struct Watched {
+    wire: local::LocalWire,
+    sleepers: AtomicUsize,
+}
+
+impl Wire for Watched {
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        assert_eq!(self.sleepers.fetch_add(1, SeqCst), 0, "two threads of a rank drive");
+        self.wire.sleep(most, ready);
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        self.wire.try_send(dest, header, body)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.wire.is_ready()
+    }
+
+    fn ring(&self) {
+        self.wire.ring();
+    }
+
+    fn epoch(&self) -> u32 {
+        self.wire.epoch()
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        self.wire.peer(rank)
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.wire.abort()
+    }
+
+    fn finish(&self) -> Vec<Unacked> {
+        self.wire.finish()
+    }
+
+    fn fail(&self, why: &str) {
+        self.wire.fail(why);
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.wire.matched_by(dest)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        self.wire.tell_matched(source, octets);
+    }
+
+    fn show_life(&self) {
+        self.wire.show_life();
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        self.wire.life(rank)
+    }
+
+    fn name(&self) -> &'static str {
+        self.wire.name()
+    }
+}
+
+fn config() -> Config {
+    Config { spins: 0, yields: 0, queue_cells: 2, ..Config::default() }
+}
+
+/// Two ranks that do not drive each other's progress.
+fn ranks_apart() -> [Arc<Endpoint>; 2] {
+    let mut ends = local::connect(2, &config()).into_iter();
+    [0, 1].map(|rank| {
+        let (wire, inbox) = ends.next().expect("an end for each");
+        let wire = Watched { wire, sleepers: AtomicUsize::new(0) };
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
+        Arc::new(Endpoint::new(rank, 2, config(), ends, Arc::new(PlainSource)))
+    })
+}
+
+// ---- What their threads do
+
+const CONTEXT: u64 = 0;
+
+fn empty_message() -> Message {
+    let mut buffer = WriteBuffer::new(Arc::new(PlainSource), 0, Encoding::NATIVE).expect("a capacity");
+    buffer.finish().expect("memory").clone()
+}
+
+fn from(source: u32, tag: i32) -> Selector {
+    Selector { context: CONTEXT, source: Some(source), tag: Some(tag) }
+}
+
+fn send(rank: &Endpoint, dest: u32, tag: i32) {
+    rank.send(dest, CONTEXT, tag, &empty_message(), Mode::Standard, &mut Patient).expect("sent");
+}
+
+fn post(rank: &Endpoint, selector: Selector) -> RequestId {
+    rank.start_receive(ReceiveArgs { selector, capacity: 0, spare: None, members: None }).expect("posted")
+}
+
+fn receive(rank: &Endpoint, source: u32, tag: i32) {
+    let id = post(rank, from(source, tag));
+    assert!(rank.wait(id, None, &mut Patient).expect("received").message.is_some());
+}
+
+/// Lets a thread of its own do this with the rank.
+fn spawn(rank: &Arc<Endpoint>, act: impl FnOnce(&Arc<Endpoint>) + 'static) -> thread::JoinHandle<()> {
+    let rank = rank.clone();
+    thread::spawn(move || act(&rank))
+}
+
+// ---- Messages that wake
+
+#[test]
+fn a_thread_alone_is_woken_by_a_message() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let receiver = spawn(&left, |left| receive(left, 1, 1));
+        send(&right, 0, 1);
+        receiver.join().unwrap();
+    });
+}
+
+/// Whichever of the two drives takes in the other one's message as well.
+#[test]
+fn both_threads_of_a_rank_are_woken_by_their_messages() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let receivers = [1, 2].map(|tag| spawn(&left, move |left| receive(left, 1, tag)));
+        send(&right, 0, 1);
+        send(&right, 0, 2);
+        receivers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+/// The second message is sent when the first thread has left: if that one drove, the other one must have taken over.
+#[test]
+fn a_thread_that_leaves_hands_the_driving_on() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let [first, second] = [1, 2].map(|tag| spawn(&left, move |left| receive(left, 1, tag)));
+        send(&right, 0, 1);
+        first.join().unwrap();
+        send(&right, 0, 2);
+        second.join().unwrap();
+    });
+}
+
+/// Nobody asks for a probing thread's message, so no request is completed by it.
+#[test]
+fn a_thread_that_probes_is_woken_by_a_message_that_another_one_takes_in() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let prober = spawn(&left, |left| {
+            let (envelope, _) = left.probe(&from(1, 1), &[], &mut Patient).expect("seen");
+            assert_eq!(envelope.tag, 1);
+        });
+        let receiver = spawn(&left, |left| receive(left, 1, 2));
+        send(&right, 0, 1);
+        prober.join().unwrap();
+        send(&right, 0, 2);
+        receiver.join().unwrap();
+    });
+}
+
+/// It never sleeps, and it may take in the message at any point of the sleeper's way to sleep.
+#[test]
+fn a_thread_that_sleeps_is_woken_by_one_that_only_looks() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let receiver = spawn(&left, |left| receive(left, 1, 1));
+        send(&right, 0, 1);
+        assert_eq!(left.probe_now(&from(1, 9), &[]), Ok(None));
+        receiver.join().unwrap();
+    });
+}
+
+/// Nothing arrives: only the canceller can wake who waits.
+#[test]
+fn a_wait_for_a_request_that_another_thread_cancels_ends() {
+    explore(3, || {
+        let [left, _right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let waiter = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        assert_eq!(left.cancel(id), Ok(true));
+        waiter.join().unwrap();
+    });
+}
+
+/// The parked one of two waits for a request that a third thread cancels.
+#[test]
+fn a_parked_thread_whose_request_is_cancelled_wakes() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let receiver = spawn(&left, |left| receive(left, 1, 2));
+        let waiter = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        assert_eq!(left.cancel(id), Ok(true));
+        waiter.join().unwrap();
+        send(&right, 0, 2);
+        receiver.join().unwrap();
+    });
+}
+
+// ---- Ranks that end
+
+#[test]
+fn a_thread_is_woken_by_the_end_of_the_rank_that_it_waits_for() {
+    explore(3, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(1, 1));
+        let receiver = spawn(&left, move |left| {
+            let error = left.wait(id, None, &mut Patient).unwrap_err();
+            assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: "why".into() });
+        });
+        right.fail("why");
+        receiver.join().unwrap();
+    });
+}
+
+/// Nothing but the end of the rank can tell either of them: the one that probes and the one that asks any source.
+#[test]
+fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let selector = Selector { context: CONTEXT, source: None, tag: Some(2) };
+        let members = Some(Arc::from([0, 1]));
+        let args = ReceiveArgs { selector, capacity: 0, spare: None, members };
+        let id = left.start_receive(args).expect("posted");
+        let waiters = [
+            spawn(&left, |left| {
+                let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+                assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+            }),
+            spawn(&left, move |left| {
+                assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+            }),
+        ];
+        right.finish(&mut Patient).expect("nothing to deliver");
+        waiters.into_iter().for_each(|w| w.join().unwrap());
+    });
+}
+
+/// The one that drives waits for a message of its own rank and goes on waiting: it has nothing to hand on.
+#[test]
+fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
+    explore(2, || {
+        let [left, right] = ranks_apart();
+        let id = post(&left, from(0, 9));
+        let driver = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+        });
+        let prober = spawn(&left, |left| {
+            let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+            assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+        });
+        right.finish(&mut Patient).expect("nothing to deliver");
+        prober.join().unwrap();
+        assert_eq!(left.cancel(id), Ok(true));
+        driver.join().unwrap();
+    });
+}
+
+/// The rank that finishes waits for no request of its own, and its other thread takes in what it waits for.
+#[test]
+fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
+    explore(1, || {
+        let [left, right] = ranks_apart();
+        let message = empty_message();
+        left.start_send(1, CONTEXT, 1, &message, Mode::Synchronous).expect("sent");
+        let id = post(&left, from(1, 2));
+        let receiver = spawn(&left, move |left| {
+            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Finished { rank: 0 });
+        });
+        let finisher = spawn(&left, |left| left.finish(&mut Patient).expect("delivered"));
+        receive(&right, 0, 1);
+        finisher.join().unwrap();
+        receiver.join().unwrap();
+    });
+}
+
+// ---- Help for another rank
+
+/// The last message finds no room until the receiver has taken the first one in, which then waits for that last one: it must
+/// either send it itself, or make the sender look again.
+#[test]
+fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
+    explore(2, || {
+        let source: Arc<dyn SlabSource> = Arc::new(PlainSource);
+        let comms = job::local(2, config(), &source);
+        let [left, right] = [0, 1].map(|rank| comms[rank as usize].endpoint().expect("packets").clone());
+        (0..2).for_each(|_| send(&left, 1, 1));
+        let sender = spawn(&left, |left| send(left, 1, 1));
+        (0..3).for_each(|_| receive(&right, 0, 1));
+        sender.join().unwrap();
+    });
+}

@@ -1,0 +1,238 @@
+//! What a send or a receive leaves to be done is done while the program computes. The progress threads here never wake by
+//! themselves, so a call that is missing is found by the deadline.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+use mpjdev_bootstrap::job;
+use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::{Comm, Config, Endpoint, From, Mode, Patience};
+use mpjdev_transport::net::pump::{self, Pumped, Ticks, Watch};
+use mpjdev_transport::{Inbox, Progress, Wire, hybrid, tcp, udp};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+/// Tags of messages that are waited for, and of those that only wake.
+const TAG: i32 = 1;
+const NOTE: i32 = 2;
+
+/// A rank, and what it shares with its progress thread.
+struct Rank {
+    comm: Comm,
+    watch: Arc<Watch>,
+}
+
+fn patience() -> impl Patience {
+    let deadline = Instant::now() + LONG;
+    move || Instant::now() < deadline
+}
+
+fn message(len: usize) -> Message {
+    let mut buffer =
+        WriteBuffer::new(HeapPool::new(1 << 30), len as i64, Encoding::NATIVE).expect("a capacity");
+    buffer.stage(Type::Byte, len - 8).expect("room");
+    buffer.commit();
+    buffer.finish().expect("memory").clone()
+}
+
+/// A rank of so many with its transport; the first one has a progress thread.
+fn rank(
+    (number, size): (u32, usize),
+    ends: (Arc<dyn Wire>, Box<dyn Inbox>),
+    pumped: &Arc<impl Pumped>,
+    source: Arc<dyn SlabSource>,
+) -> Rank {
+    let endpoint = Arc::new(Endpoint::new(number, size as u32, config(size), ends, source));
+    if number == 0 {
+        pump::start_with(Ticks::NEVER, "test", &endpoint, pumped).expect("a thread");
+    }
+    Rank { comm: Comm::world(endpoint), watch: pumped.watch().clone() }
+}
+
+fn config(ranks: usize) -> Config {
+    Config::default().for_ranks(ranks).bounded()
+}
+
+fn over_tcp() -> Vec<Rank> {
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
+    let jobs = tcp::in_process::jobs(2, tcp::Terms::default()).expect("connections");
+    let ranks = jobs.into_iter().map(|job| {
+        let number = job.rank;
+        let (wire, inbox) = tcp::connect(job, &config(2), source.clone()).expect("a wire");
+        rank((number, 2), (wire.clone(), Box::new(inbox)), &wire, source.clone())
+    });
+    ranks.collect()
+}
+
+fn over_udp() -> Vec<Rank> {
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
+    let jobs = job::udp_jobs(2, udp::Terms::default()).expect("sockets");
+    let ranks = jobs.into_iter().map(|job| {
+        let number = job.rank;
+        let (wire, inbox) = udp::connect(job, &config(2), source.clone()).expect("a wire");
+        rank((number, 2), (wire.clone(), Box::new(inbox)), &wire, source.clone())
+    });
+    ranks.collect()
+}
+
+/// Two sites of two ranks each.
+fn between_sites() -> Vec<Rank> {
+    let private = HeapPool::new(1 << 30);
+    let jobs = hybrid::in_process::jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
+    let ranks = jobs.expect("shared memory and connections").into_iter().map(|(job, pool)| {
+        let number = job.far.rank;
+        let (wire, inbox, far) = hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
+        rank((number, 4), (wire, Box::new(inbox)), &far, pool)
+    });
+    ranks.collect()
+}
+
+impl Rank {
+    fn number(&self) -> i32 {
+        self.comm.rank() as i32
+    }
+
+    fn note(&self, dest: &Rank) {
+        self.comm.send(&message(16), dest.number(), NOTE, Mode::Standard, &mut patience()).expect("sent");
+        // It leaves, though others may have left before it.
+        self.look();
+    }
+
+    fn look(&self) {
+        self.comm.iprobe(From { source: None, tag: Some(NOTE) }).expect("no failure");
+    }
+
+    fn look_until(&self, is_over: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_over() {
+            assert!(begun.elapsed() < LONG, "nobody goes on");
+            self.look();
+        }
+    }
+
+    fn receive_note(&self) {
+        let from = From { source: None, tag: Some(NOTE) };
+        self.comm.recv(from, 16, None, &mut patience()).expect("a note");
+    }
+
+    fn receive(&self, source: &Rank, len: usize) {
+        let from = From { source: Some(source.number()), tag: Some(TAG) };
+        self.comm.recv(from, len, None, &mut patience()).expect("the message in time");
+    }
+
+    /// Calls in until the progress thread rests: it has seen the program call in, and nothing is left to be done.
+    fn rest(&self, other: &Rank) {
+        let begun = Instant::now();
+        while !self.watch.is_resting() {
+            assert!(begun.elapsed() < LONG, "it does not rest");
+            // A thread that waits for the channels looks up only when they have something.
+            other.note(self);
+            self.receive_note();
+        }
+    }
+}
+
+/// What the one rank does before it computes, with its progress thread at rest; the other one then waits for what comes of it.
+type Case = fn(&Rank, &Rank);
+
+fn send_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
+    const LEN: usize = 3 << 20;
+    sender.rest(receiver);
+    sender.comm.send(&message(LEN), receiver.number(), TAG, Mode::Standard, &mut patience()).expect("sent");
+    receiver.receive(sender, LEN);
+}
+
+fn isend_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
+    const LEN: usize = 3 << 20;
+    sender.rest(receiver);
+    let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Synchronous);
+    receiver.receive(sender, LEN);
+    if let Some(id) = sent.expect("begun") {
+        sender.comm.wait(id, None, &mut patience()).expect("matched");
+    }
+}
+
+fn receive_is_matched_without_the_receiver(receiver: &Rank, sender: &Rank) {
+    const LEN: usize = 1000;
+    receiver.rest(sender);
+    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    let id = receiver.comm.irecv(from, LEN, None).expect("posted");
+    sender
+        .comm
+        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut patience())
+        .expect("matched in time");
+    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+}
+
+/// Its octets are still to come when it is received, since its sender does nothing but what it does here.
+fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank) {
+    const LEN: usize = 3 << 20;
+    let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Standard).expect("begun");
+    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    receiver.comm.probe(from, &mut patience()).expect("an announcement");
+    let taken = receiver.comm.improbe(from).expect("no failure");
+    receiver.rest(sender);
+    let id = receiver.comm.imrecv(taken.expect("it is announced").1, LEN);
+    assert!(!receiver.watch.is_resting(), "nobody reads it");
+    sender.look_until(|| receiver.comm.endpoint().is_some_and(|endpoint| !endpoint.has_pending()));
+    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+    if let Some(id) = sent {
+        sender.comm.wait(id, None, &mut patience()).expect("sent");
+    }
+}
+
+/// Another receive was waited for meanwhile, and a thread slept for that one.
+fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
+    const LEN: usize = 1000;
+    receiver.rest(sender);
+    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    let id = receiver.comm.irecv(from, LEN, None).expect("posted");
+    scope(|threads| {
+        threads.spawn(|| receiver.receive_note());
+        let begun = Instant::now();
+        while !(receiver.watch.is_resting() && receiver.watch.is_asleep()) {
+            assert!(begun.elapsed() < LONG, "it does not sleep");
+            std::thread::yield_now();
+        }
+        sender.note(receiver);
+    });
+    sender
+        .comm
+        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut patience())
+        .expect("matched in time");
+    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+}
+
+/// The cases of the transport whose first and last rank these are.
+fn run(ranks: impl Fn() -> Vec<Rank>) {
+    let cases: [Case; 5] = [
+        send_leaves_without_the_sender,
+        isend_leaves_without_the_sender,
+        receive_is_matched_without_the_receiver,
+        announced_message_is_read_without_the_receiver,
+        receive_is_matched_after_a_sleep,
+    ];
+    for case in cases {
+        let ranks = ranks();
+        case(&ranks[0], ranks.last().expect("two ranks"));
+    }
+}
+
+#[test]
+fn rest_is_done_while_the_program_computes_over_tcp() {
+    run(over_tcp);
+}
+
+#[test]
+fn rest_is_done_while_the_program_computes_over_udp() {
+    run(over_udp);
+}
+
+#[test]
+fn rest_is_done_while_the_program_computes_between_sites() {
+    run(between_sites);
+}

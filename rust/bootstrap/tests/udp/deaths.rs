@@ -1,0 +1,175 @@
+//! Ranks that end, well or not, as their lines show it.
+
+use std::net::{TcpListener, TcpStream};
+
+use mpjdev_proto::datagram::extension::Extension;
+use mpjdev_transport::PeerState;
+
+use super::*;
+
+/// Jobs of ranks with lines between them.
+fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
+    let mut jobs = job::udp_jobs(count, terms).expect("sockets");
+    add_lines(&mut jobs);
+    jobs
+}
+
+/// Gives ranks lines to each other.
+pub(super) fn add_lines(jobs: &mut [Job]) {
+    let count = jobs.len();
+    jobs.iter_mut().for_each(|job| job.lines = (0..count).map(|_| None).collect());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    for (low, high) in (0..count).flat_map(|high| (0..high).map(move |low| (low, high))) {
+        let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        let (other, _) = listener.accept().expect("it has come");
+        (jobs[low].lines[high], jobs[high].lines[low]) = (Some(one.into()), Some(other.into()));
+    }
+}
+
+const ENDED: &str = "its connection has ended before it had finished";
+
+/// What a killed process leaves: what it has sent is in the other's socket, and its descriptors are closed without a word.
+fn die(job: Job) {
+    drop(job);
+}
+
+/// Messages that came before the end of the line are received, and only then has the rank failed.
+#[test]
+fn what_has_come_of_a_rank_that_dies_is_received_before_its_death() {
+    const COUNT: usize = 40;
+    let mut jobs = jobs_with_lines(2, Terms::default());
+    let dying = jobs.pop().expect("two ranks");
+    let ranks = ranks_of(jobs, Pump::Runs);
+    let to = dying.members[0].expect("a peer");
+    // As the rank would have sent them, had it not been killed before the first acknowledgment.
+    for i in 0..COUNT {
+        let message = octets(&message(1, i as f64));
+        let mut packet = Packet {
+            header: Fixed { len: message.len() as u32, tag: 1, ..Fixed::default() },
+            ..Packet::default()
+        };
+        packet.number(Some(FullSequence::of(u64::from(to.first_ours.bits()) + i as u64)), None);
+        packet.extension.connection = to.theirs;
+        let mut datagram = vec![0; HEAD_LEN_MAX + message.len()];
+        let len = packet.emit(&message, &mut datagram).expect("a packet");
+        dying.socket.send_to(&datagram[..len], to.address).expect("sent");
+    }
+    die(dying);
+    for i in 0..COUNT {
+        let received = ranks[0].receive(1).expect("it came before");
+        assert_eq!(octets(&received), octets(&message(1, i as f64)));
+    }
+    let error = ranks[0].receive(1).expect_err("nobody is there");
+    assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: ENDED.to_owned() });
+}
+
+/// Who sleeps without a thread beside the rank and without slices is woken by the end of the line alone.
+#[test]
+fn a_sleeper_is_woken_by_the_end_of_a_line() {
+    let mut jobs = jobs_with_lines(2, Terms::default());
+    let dying = jobs.pop().expect("two ranks");
+    let config = Config { slice: Duration::from_secs(3600), ..Config::default() };
+    let ranks = ranks_with(jobs, Pump::Missing, config);
+    scope(|threads| {
+        let waits = threads.spawn(|| ranks[0].receive(1).expect_err("nobody sends"));
+        let begun = Instant::now();
+        while !ranks[0].wire.is_asleep() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "it sleeps");
+            std::thread::yield_now();
+        }
+        die(dying);
+        let error = waits.join().expect("no panic");
+        assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: ENDED.to_owned() });
+    });
+}
+
+/// The thread beside the rank looks while the program does not call in, and while it calls in and never sleeps.
+#[test]
+fn the_thread_beside_a_rank_sees_lines_end() {
+    let mut jobs = jobs_with_lines(3, Terms::default());
+    let dying = jobs.pop().expect("three ranks");
+    let ranks = ranks_of(jobs, Pump::Runs);
+    die(dying);
+    let failed = PeerState::Failed(ENDED.to_owned());
+    let begun = Instant::now();
+    while ranks[0].wire.peer(2) != failed || ranks[1].wire.peer(2) != failed {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is seen");
+        // One of them computes, the other looks all the time.
+        ranks[1].wire.show_life();
+        assert!(ranks[1].comm.leftovers() == (0, 0));
+    }
+}
+
+/// All finish at the same time and are gone at once, with and without losses: nobody takes that for a death, and nobody waits until
+/// the deadline.
+#[test]
+fn ranks_that_finish_at_once_take_each_other_for_finished() {
+    let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
+    for (rounds, impairment) in [(60, None), (12, Some(impairment))] {
+        for round in 0..rounds {
+            let impairment = impairment.map(|impairment| (impairment, round));
+            let terms = Terms { impairment, ..Terms::default() };
+            let ranks = ranks_of(jobs_with_lines(3, terms), Pump::Runs);
+            let begun = Instant::now();
+            scope(|threads| {
+                for (at, rank) in ranks.into_iter().enumerate() {
+                    threads.spawn(move || {
+                        let others = [(at + 1) % 3, (at + 2) % 3];
+                        others.iter().for_each(|other| rank.send(&message(10, 1.0), *other as i32));
+                        for other in others {
+                            rank.receive(other as i32).expect("a message");
+                        }
+                        assert_eq!(rank.comm.finish(&mut Patient), Ok(()), "round {round}");
+                        for other in others {
+                            let state = rank.wire.peer(other as u32);
+                            assert!(!matches!(state, PeerState::Failed(_)), "round {round}: {state:?}");
+                        }
+                    });
+                }
+            });
+            assert!(begun.elapsed() < Duration::from_secs(12), "round {round}: {:?}", begun.elapsed());
+        }
+    }
+}
+
+/// Anybody who sees the packets of a connection can forge a reset. It ends nothing while the line lives, and is counted; and one
+/// with ids that were guessed is not even of this connection.
+#[test]
+fn a_forged_reset_ends_nothing_while_the_line_lives() {
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    let settings = ranks[0].wire.settings(1).expect("a peer");
+    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
+    let forge = |connection: u64, has_seq: bool| {
+        let extension = Extension { rst: !has_seq, ..Extension::new(connection, 9) };
+        let mut packet = Packet { extension, ..Packet::default() };
+        packet.number(has_seq.then_some(settings.first_theirs), Some(settings.first_ours));
+        let mut octets = [0; HEAD_LEN_MAX];
+        let len = packet.emit(&[], &mut octets).expect("a packet");
+        // From the port of rank 1, as only somebody within the network can.
+        ranks[1].wire.udp_socket().send_to(&octets[..len], to).expect("sent");
+    };
+    for bit in [0, 12, 31, 32, 63] {
+        forge(settings.theirs ^ 1 << bit, false);
+        forge(settings.ours ^ 1 << bit, true);
+    }
+    forge(settings.theirs, false);
+    let begun = Instant::now();
+    while ranks[0].counted().unknown < 11 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", ranks[0].counted());
+        std::thread::yield_now();
+    }
+    let counters = ranks[0].wire.counters(1).expect("a peer");
+    assert_eq!((counters.ignored_resets, counters.received, counters.violations), (1, 0, 0), "{counters:?}");
+    ranks[1].send(&message(3, 3.0), 0);
+    let received = ranks[0].receive(1).expect("a message");
+    assert_eq!(octets(&received), octets(&message(3, 3.0)));
+}
+
+/// A rank that gives a peer up ends its line, so that the peer knows though it does not believe resets.
+#[test]
+fn a_peer_that_is_given_up_sees_its_line_end() {
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    ranks[0].wire.give_up(1, "a test gives it up");
+    let error = ranks[1].receive(0).expect_err("nobody is there");
+    assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
+}

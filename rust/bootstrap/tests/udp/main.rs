@@ -1,0 +1,323 @@
+//! Behaviour of ranks behind UDP sockets that no message shows.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+use mpjdev_bootstrap::job;
+use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
+use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::stats::Datagrams;
+use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, From, Mode, Patient};
+use mpjdev_proto::datagram::header::Header as Fixed;
+use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
+use mpjdev_proto::datagram::modern::rtt::Timing;
+use mpjdev_proto::datagram::modern::settings::{Path, Settings};
+use mpjdev_proto::datagram::modern::time::SECOND;
+use mpjdev_proto::datagram::network::{Chance, Impairment};
+use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_sys::datagram::options;
+use mpjdev_transport::net::pump;
+use mpjdev_transport::udp::{Job, Terms, UdpWire, connect, prepare};
+use mpjdev_transport::{Inbox, Wire};
+
+mod deaths;
+mod hostile;
+mod relay;
+mod tampering;
+
+/// A rank, and what is behind it.
+struct Rank {
+    comm: Comm,
+    wire: Arc<UdpWire>,
+}
+
+/// Whether ranks have a thread that goes on for them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pump {
+    Runs,
+    Missing,
+}
+
+fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
+    ranks_of(job::udp_jobs(count, terms).expect("sockets"), pump)
+}
+
+fn ranks_of(jobs: Vec<Job>, pump: Pump) -> Vec<Rank> {
+    // As the time to linger: a finish that waits until its limit shows.
+    let finish_patience = Duration::from_secs(15);
+    ranks_with(jobs, pump, Config { finish_patience, ..Config::default() })
+}
+
+fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
+    let count = jobs[0].members.len();
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
+    let config = config.for_ranks(count).bounded();
+    let rank = |job: Job| {
+        let rank = job.rank;
+        let (wire, inbox) = connect(job, &config, source.clone()).expect("a wire");
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+        let endpoint = Arc::new(Endpoint::new(rank, count as u32, config.clone(), ends, source.clone()));
+        if pump == Pump::Runs {
+            pump::start("udp", &endpoint, &wire).expect("a thread");
+        }
+        Rank { comm: Comm::world(endpoint), wire }
+    };
+    jobs.into_iter().map(rank).collect()
+}
+
+fn message(count: usize, first: f64) -> Message {
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 20);
+    let mut buffer = WriteBuffer::new(source, 8 + 8 * count as i64, Encoding::NATIVE).expect("a buffer");
+    buffer.write(&vec![first; count]).expect("room");
+    buffer.finish().expect("a message").clone()
+}
+
+impl Rank {
+    fn send(&self, message: &Message, dest: i32) {
+        self.comm.send(message, dest, 1, Mode::Standard, &mut Patient).expect("sent");
+    }
+
+    fn receive(&self, source: i32) -> Result<Message, DeviceError> {
+        self.receive_up_to(source, 1 << 16)
+    }
+
+    fn counted(&self) -> Datagrams {
+        self.comm.stats().datagrams.expect("they are counted").sum()
+    }
+
+    fn receive_up_to(&self, source: i32, capacity: usize) -> Result<Message, DeviceError> {
+        let from = From { source: Some(source), tag: Some(1) };
+        let deadline = Instant::now() + Duration::from_secs(40);
+        let mut patience = || Instant::now() < deadline;
+        self.comm.recv(from, capacity, None, &mut patience).map(|(_, message)| message)
+    }
+}
+
+fn octets(message: &Message) -> Vec<u8> {
+    let mut octets = vec![0; message.logical_len()];
+    message.copy_logical(0, &mut octets);
+    octets
+}
+
+/// Section 5.12, 6 of the notes: every acknowledgment rides on an answer, and nothing leaves twice. No timer disturbs it here,
+/// however long a thread has to wait for its turn.
+#[test]
+fn a_ping_pong_needs_no_packet_but_its_messages() {
+    const ROUNDS: u64 = 2000;
+    let never = 600 * SECOND;
+    let timing = Timing { floor: never, ceiling: never, initial: never, ..Timing::SHARED };
+    let path = Path { timing, max_ack_delay: never, ..Path::PRIVATE };
+    let ranks = ranks(2, Terms { path, ..Terms::default() }, Pump::Missing);
+    scope(|threads| {
+        for (at, rank) in ranks.iter().enumerate() {
+            threads.spawn(move || {
+                let peer = 1 - at as i32;
+                let ball = message(1, 1.0);
+                for _ in 0..ROUNDS {
+                    if at == 0 {
+                        rank.send(&ball, peer);
+                    }
+                    rank.receive(peer).expect("the ball");
+                    if at == 1 {
+                        rank.send(&ball, peer);
+                    }
+                }
+            });
+        }
+    });
+    for (rank, peer) in [(&ranks[0], 1), (&ranks[1], 0)] {
+        let counters = rank.wire.counters(peer).expect("a peer");
+        assert_eq!((counters.sent, counters.received), (ROUNDS, ROUNDS), "{counters:?}");
+        assert_eq!((counters.pure_acks, counters.retransmitted), (0, 0), "{counters:?}");
+        let counted = rank.counted();
+        assert_eq!((counted.messages_sent, counted.messages_received), (ROUNDS, ROUNDS), "{counted:?}");
+        assert_eq!(counted.send_calls, ROUNDS, "{counted:?}");
+    }
+}
+
+/// What people are told of it: nothing is copied on the way but by the system, which puts most octets where the message is.
+#[test]
+fn large_messages_are_copied_by_the_system_alone() {
+    const COUNT: u64 = 20;
+    let ranks = ranks(2, Terms::default(), Pump::Runs);
+    let large = message(1 << 16, 1.0);
+    scope(|threads| {
+        threads.spawn(|| (0..COUNT).for_each(|_| ranks[0].send(&large, 1)));
+        (0..COUNT).for_each(|_| drop(ranks[1].receive_up_to(0, 1 << 20).expect("a message")));
+    });
+    let (sent, received) = (ranks[0].counted(), ranks[1].counted());
+    let octets = COUNT * large.logical_len() as u64;
+    assert_eq!((sent.messages_sent, sent.data_sent), (COUNT, octets), "{sent:?}");
+    assert_eq!((received.messages_received, received.data_received), (COUNT, octets), "{received:?}");
+    // What leaves again, as after a long wait for a processor, is copied again.
+    let again = 1.0 + sent.retransmitted as f64 / sent.packets_sent as f64;
+    let copies = (sent.copies_sent().expect("some"), received.copies_received().expect("some"));
+    assert!(copies.0 >= 1.0 && copies.0 < again + 0.01, "{copies:?}, {sent:?}");
+    assert!(copies.1 < 0.5 || received.duplicates > 0, "{copies:?}, {received:?}");
+}
+
+/// What the worlds with losses are for: datagrams are lost, and nobody notices but the counters.
+#[test]
+fn what_the_network_loses_leaves_again() {
+    let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
+    let ranks = ranks(2, Terms { impairment: Some((impairment, 7)), ..Terms::default() }, Pump::Runs);
+    let (sender, receiver) = (&ranks[0], &ranks[1]);
+    scope(|threads| {
+        threads.spawn(|| (0..500).for_each(|i| sender.send(&message(1 + i % 4000, i as f64), 1)));
+        for i in 0..500 {
+            let received = receiver.receive(0).expect("a message");
+            assert_eq!(octets(&received), octets(&message(1 + i % 4000, i as f64)), "message {i}");
+        }
+    });
+    let counters = sender.wire.counters(1).expect("a peer");
+    assert!(counters.retransmitted > 0, "{counters:?}");
+}
+
+/// Section 5.12, 8: whoever wants may send at any time, and the kernel drops nothing.
+#[test]
+fn many_senders_never_fill_a_small_socket() {
+    const SENDERS: usize = 6;
+    // What a socket has that asks for nothing.
+    let terms = Terms { receive_buffer_len: 106_496, ..Terms::default() };
+    let ranks = ranks(SENDERS + 1, terms, Pump::Runs);
+    scope(|threads| {
+        for (rank, sender) in ranks.iter().enumerate().skip(1) {
+            threads.spawn(move || {
+                let messages = [message(1, rank as f64), message(1000, rank as f64), message(5000, 0.0)];
+                (0..300).for_each(|i| sender.send(&messages[i % 3], 0));
+            });
+        }
+        for _ in 0..300 {
+            (1..=SENDERS).for_each(|rank| drop(ranks[0].receive(rank as i32).expect("a message")));
+        }
+    });
+    for rank in &ranks {
+        assert_eq!(rank.wire.drops().expect("the system tells"), 0);
+    }
+}
+
+/// Whatever a stranger sends: nothing is taken for a packet of a peer, one answer says so, and the ranks go on.
+#[test]
+fn strangers_change_nothing_and_are_answered_rarely() {
+    // With two, the system keeps strangers out.
+    let ranks = ranks(3, Terms::default(), Pump::Runs);
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let begun = Instant::now();
+    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
+    let settings = ranks[0].wire.settings(1).expect("a peer");
+    // What only rank 1 can know, and a message in its name.
+    let mut packet = Packet { header: Fixed { len: 8, tag: 1, ..Fixed::default() }, ..Packet::default() };
+    packet.number(Some(settings.first_theirs), None);
+    packet.extension.connection = settings.ours;
+    let mut octets = [0; HEAD_LEN_MAX + 8];
+    let len = packet.emit(&[7; 8], &mut octets).expect("a packet");
+    for number in 0..100 {
+        // First that of rank 1, then such as nobody has.
+        packet.extension.connection = settings.ours ^ number;
+        packet.emit(&[7; 8], &mut octets).expect("a packet");
+        stranger.send_to(&octets[..len], to).expect("sent");
+        stranger.send_to(&octets[..len - 1], to).expect("sent");
+        stranger.send_to(&[], to).expect("sent");
+        stranger.send_to(&[0xff; 1000], to).expect("sent");
+    }
+    ranks[1].send(&message(3, 3.0), 0);
+    let received = ranks[0].receive(1).expect("a message");
+    assert_eq!(self::octets(&received), self::octets(&message(3, 3.0)));
+    stranger.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let mut answer = [0; 100];
+    let len = stranger.recv(&mut answer).expect("an answer");
+    stranger.set_nonblocking(true).expect("a socket");
+    let more = std::iter::from_fn(|| stranger.recv(&mut [0; 100]).ok()).count() as u128;
+    assert!(more <= begun.elapsed().as_millis() / 100, "{more} more after {:?}", begun.elapsed());
+    let (answer, _) = Packet::parse(&answer[..len]).expect("a packet");
+    assert!(answer.extension.rst && answer.extension.connection == settings.ours, "{answer:?}");
+    let counters = ranks[0].wire.counters(1).expect("a peer");
+    assert_eq!((counters.stale, counters.violations), (0, 0), "{counters:?}");
+    let counted = ranks[0].counted();
+    assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
+}
+
+/// As the end of a stream would tell them.
+#[test]
+fn who_is_gone_without_having_finished_has_failed_for_the_others() {
+    let mut ranks = ranks(2, Terms::default(), Pump::Runs);
+    ranks[1].send(&message(1, 1.0), 0);
+    ranks[0].receive(1).expect("a message");
+    let begun = Instant::now();
+    drop(ranks.pop());
+    let error = ranks[0].receive(1).expect_err("nobody is there");
+    assert!(matches!(error, DeviceError::PeerFailed { rank: 1, .. }), "{error}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(25),
+        "it was told, and has not given up: {:?}",
+        begun.elapsed()
+    );
+}
+
+/// Both finish at the same time, one long before the other, and with losses.
+#[test]
+fn ranks_finish_without_waiting_for_the_deadline() {
+    let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
+    for impairment in [None, Some((impairment, 3))] {
+        let ranks = ranks(3, Terms { impairment, ..Terms::default() }, Pump::Runs);
+        let begun = Instant::now();
+        scope(|threads| {
+            for rank in &ranks[1..] {
+                threads.spawn(move || {
+                    rank.send(&message(4000, 1.0), 0);
+                    assert_eq!(rank.comm.finish(&mut Patient), Ok(()));
+                });
+            }
+            (1..3).for_each(|rank| drop(ranks[0].receive(rank).expect("a message")));
+            for rank in 1..3 {
+                let error = ranks[0].receive(rank).expect_err("nothing follows");
+                assert_eq!(error, DeviceError::PeerFinished { rank: rank as u32 });
+            }
+        });
+        assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
+        assert!(begun.elapsed() < Duration::from_secs(12), "{impairment:?}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn lengths_that_no_datagram_can_have_are_refused() {
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 20);
+    for datagram_len_max in [0, 40, 65_508, 1 << 20] {
+        let terms = Terms { datagram_len_max, ..Terms::default() };
+        let refused = job::udp(2, Config::default(), terms, &source).expect_err("no such datagrams");
+        assert!(refused.to_string().contains(&datagram_len_max.to_string()), "{refused}");
+    }
+}
+
+/// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all at once, and gets from
+/// all, what fits a packet and what does not.
+#[test]
+fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
+    const RANKS: usize = 24;
+    let terms = Terms { datagram_len_max: 1472, receive_buffer_len: RANKS * 2048, ..Terms::default() };
+    let ranks = ranks(RANKS, terms, Pump::Runs);
+    let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.wire.settings(peer)).collect();
+    let all: Vec<Vec<Settings>> = ranks.iter().map(settings).collect();
+    let windows = all.iter().flatten().map(|settings| settings.receive_window);
+    assert!(windows.max() == Some(1), "a packet of each");
+    let messages = |rank: usize| [1, 400, 3000].map(|count| message(count, rank as f64));
+    scope(|threads| {
+        for (at, rank) in ranks.iter().enumerate() {
+            threads.spawn(move || {
+                let messages_of = |rank: usize| messages(rank).map(|message| octets(&message));
+                for step in 1..RANKS {
+                    let (dest, source) = ((at + step) % RANKS, (at + RANKS - step) % RANKS);
+                    messages(at).iter().for_each(|message| rank.send(message, dest as i32));
+                    let received = [(); 3].map(|()| rank.receive(source as i32).expect("a message"));
+                    assert_eq!(received.map(|message| octets(&message)), messages_of(source));
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,272 @@
+//! Datagrams that are changed, cut, forged, repeated or lost on their way, through real sockets.
+
+use std::sync::Mutex;
+
+use mpjdev_proto::datagram::network::Random;
+use mpjdev_transport::PeerState;
+
+use super::deaths::add_lines;
+use super::relay::{Relay, Tamper};
+use super::*;
+
+/// Octets of the messages in turn, less 8: inside a datagram, in parts, announced.
+const COUNTS: [usize; 4] = [1, 100, 3000, 12_000];
+
+/// Messages both ways at once, and whether they come as they left.
+fn exchange(ranks: &[Rank], count: usize) {
+    scope(|threads| {
+        for (at, rank) in ranks.iter().enumerate() {
+            let other = 1 - at as i32;
+            let send = move |i: usize| rank.send(&message(COUNTS[i % 4], i as f64), other);
+            threads.spawn(move || (0..count).for_each(send));
+            threads.spawn(move || {
+                for i in 0..count {
+                    let received = rank.receive_up_to(other, 1 << 20).expect("a message");
+                    assert_eq!(octets(&received), octets(&message(COUNTS[i % 4], i as f64)), "message {i}");
+                }
+            });
+        }
+    });
+}
+
+fn unchanged() -> Tamper {
+    Box::new(|_, octets| vec![octets])
+}
+
+/// Two ranks, and what stands between them.
+fn pair(terms: Terms, tamper: Tamper) -> (Vec<Rank>, Relay) {
+    let mut jobs = job::udp_jobs(2, terms).expect("sockets");
+    let relay = Relay::between(&mut jobs, tamper);
+    (ranks_of(jobs, Pump::Runs), relay)
+}
+
+/// With checksums of their own: a bit of every eighth datagram changes.
+#[test]
+fn what_changes_on_its_way_is_dropped_counted_and_sent_again() {
+    let mut random = Random::new(11);
+    let tamper: Tamper = Box::new(move |_, mut octets| {
+        if random.up_to(7) == 0 && !octets.is_empty() {
+            let bit = random.up_to(octets.len() as u64 * 8 - 1) as usize;
+            octets[bit / 8] ^= 1 << (bit % 8);
+        }
+        vec![octets]
+    });
+    let (ranks, relay) = pair(Terms { is_checked: true, ..Terms::default() }, tamper);
+    exchange(&ranks, 200);
+    for (at, rank) in ranks.iter().enumerate() {
+        let (counted, counters) = (rank.counted(), rank.wire.counters(1 - at as u32).expect("a peer"));
+        assert!(counted.bad_checksums > 0, "{counted:?}");
+        assert!(counters.retransmitted > 0, "{counters:?}");
+        assert_eq!((counters.violations, counters.stale), (0, 0), "{counters:?}");
+    }
+    relay.tamper(unchanged());
+    ranks.iter().for_each(|rank| assert_eq!(rank.wire.peer(0), PeerState::Alive));
+}
+
+/// Every datagram comes as it was sent, and beside it what a bad network or somebody bad could make of it.
+#[test]
+fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
+    let mut old: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
+    let mut number = 0;
+    let tamper: Tamper = Box::new(move |from, octets| {
+        let (packet, data) = Packet::parse(&octets).expect("what ranks send");
+        if packet.extension.rst {
+            // The answer to what was forged; changed once more it would be right.
+            return vec![octets];
+        }
+        let emit = |packet: &Packet| {
+            let mut octets = vec![0; HEAD_LEN_MAX + data.len()];
+            let len = packet.emit(data, &mut octets).expect("a packet");
+            octets.truncate(len);
+            octets
+        };
+        number += 1;
+        let mut all = vec![octets.clone()];
+        match number % 8 {
+            0 => all.push(octets[..octets.len() - 1].to_vec()),
+            1 => all.extend([Vec::new(), octets[..octets.len().min(15)].to_vec()]),
+            2 => all.push([&octets[..], &[0]].concat()),
+            3 => {
+                // Of an earlier run between the same ports, or a guess.
+                let mut stale = packet;
+                stale.extension.connection ^= 1 << 20;
+                all.push(emit(&stale));
+            }
+            4 if packet.header.numbers.seq.is_some() => {
+                // No window is so large.
+                let mut beyond = packet;
+                let seq = packet.seq().map(|seq| FullSequence::of(u64::from(seq.bits()) + 12_000));
+                beyond.number(seq, packet.ack());
+                all.push(emit(&beyond));
+            }
+            5 if packet.header.numbers.ack.is_some() => {
+                let mut ahead = packet;
+                let ack = packet.ack().map(|ack| FullSequence::of(u64::from(ack.bits()) + 9000));
+                ahead.number(packet.seq(), ack);
+                all.push(emit(&ahead));
+            }
+            _ => {}
+        }
+        old[from].push(octets);
+        if old[from].len() > 30 {
+            all.push(old[from].remove(0));
+        }
+        all
+    });
+    let (ranks, _relay) = pair(Terms::default(), tamper);
+    exchange(&ranks, 300);
+    for (at, rank) in ranks.iter().enumerate() {
+        let (counted, counters) = (rank.counted(), rank.wire.counters(1 - at as u32).expect("a peer"));
+        assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
+        assert!(counters.duplicates > 0 && counters.beyond_window > 0, "{counters:?}");
+        assert!(counters.bad_acks > 0, "{counters:?}");
+    }
+    for rank in &ranks {
+        assert_eq!(rank.comm.finish(&mut Patient), Ok(()));
+    }
+}
+
+/// Whose datagram, and its octets.
+type Recorded = (usize, Vec<u8>);
+
+/// Section 5.12, 9 of the notes.
+#[test]
+fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
+    let recorded: Arc<Mutex<Vec<Recorded>>> = Arc::default();
+    let record = {
+        let recorded = recorded.clone();
+        let record: Tamper = Box::new(move |from, octets| {
+            recorded.lock().expect("no panic").push((from, octets.clone()));
+            vec![octets]
+        });
+        record
+    };
+    let (ranks, relay) = pair(Terms::default(), record);
+    exchange(&ranks, 20);
+    drop(ranks);
+    relay.tamper(unchanged());
+    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    relay.lead_to(&mut jobs);
+    let ranks = ranks_of(jobs, Pump::Runs);
+    let recorded = std::mem::take(&mut *recorded.lock().expect("no panic"));
+    scope(|threads| {
+        threads.spawn(|| recorded.iter().for_each(|(from, octets)| relay.send(1 - from, octets)));
+        exchange(&ranks, 100);
+    });
+    for (at, rank) in ranks.iter().enumerate() {
+        assert_eq!(rank.wire.peer(1 - at as u32), PeerState::Alive);
+        let sent = recorded.iter().filter(|(from, _)| *from != at).count() as u64;
+        let begun = Instant::now();
+        // Those that are still in the socket are taken by the thread beside the rank.
+        while rank.counted().unknown < sent {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?} of {sent}", rank.counted());
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A process of another job has the port of a rank that was killed: whoever still sends there is told at once.
+#[test]
+fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
+    let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
+    let killed = old.remove(1);
+    let address = killed.socket.local_addr().expect("bound");
+    let old = ranks_of(old, Pump::Runs);
+    drop(killed);
+    let mut new = job::udp_jobs(3, Terms::default()).expect("sockets");
+    new[1].socket = UdpSocket::bind(address).expect("the port is free");
+    prepare(new[1].socket.as_fd(), 2, &Terms::default()).expect("buffers");
+    for rank in [0, 2] {
+        new[rank].members[1].as_mut().expect("a peer").address = address;
+    }
+    let new = ranks_of(new, Pump::Runs);
+    let begun = Instant::now();
+    old[0].send(&message(1, 1.0), 1);
+    let error = old[0].receive(1).expect_err("it is another rank's port");
+    let DeviceError::PeerFailed { rank: 1, why } = error else { panic!("{error}") };
+    assert!(why.contains("the peer knows no such connection"), "{why}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "before it was silent for too long: {why}");
+    // The new ranks have nothing to do with it.
+    assert!(new[1].counted().unknown > 0, "{:?}", new[1].counted());
+    new[0].send(&message(5, 5.0), 1);
+    assert_eq!(octets(&new[1].receive(0).expect("a message")), octets(&message(5, 5.0)));
+}
+
+/// Loses the first answers to the last packet of rank 1.
+fn loses_answers_to_the_last(count: usize) -> Tamper {
+    let (mut has_fin, mut lost) = (false, 0);
+    Box::new(move |from, octets| {
+        let (packet, _) = Packet::parse(&octets).expect("what ranks send");
+        has_fin |= from == 1 && packet.extension.fin;
+        if from == 0 && has_fin && lost < count {
+            lost += 1;
+            return Vec::new();
+        }
+        vec![octets]
+    })
+}
+
+/// The last acknowledgment is lost, also a few times: the packet leaves again, and both finish well.
+#[test]
+fn the_last_acknowledgment_may_be_lost() {
+    for count in [1, 3] {
+        let (ranks, _relay) = pair(Terms::default(), loses_answers_to_the_last(count));
+        ranks[1].send(&message(100, 1.0), 0);
+        ranks[0].receive(1).expect("a message");
+        let begun = Instant::now();
+        assert_eq!(ranks[1].comm.finish(&mut Patient), Ok(()));
+        assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+        assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
+        let counters = ranks[1].wire.counters(0).expect("a peer");
+        assert!(counters.retransmitted > 0, "{counters:?}");
+        assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
+    }
+}
+
+/// All answers to the last packet are lost, and whoever gave them is gone: its line says so.
+#[test]
+fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
+    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    add_lines(&mut jobs);
+    let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));
+    let mut ranks = ranks_of(jobs, Pump::Runs);
+    let last = ranks.pop().expect("two ranks");
+    let gone = ranks.pop().expect("two ranks");
+    last.send(&message(100, 1.0), 0);
+    gone.receive(1).expect("a message");
+    let begun = Instant::now();
+    scope(|threads| {
+        threads.spawn(move || {
+            let error = gone.receive(1).expect_err("it finishes");
+            assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+            assert_eq!(gone.comm.finish(&mut Patient), Ok(()));
+        });
+        assert_eq!(last.comm.finish(&mut Patient), Ok(()));
+    });
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert!(!matches!(last.wire.peer(0), PeerState::Failed(_)), "{:?}", last.wire.peer(0));
+}
+
+/// From the last messages on nothing arrives: the sender's finish names what is not acknowledged.
+#[test]
+fn finish_names_messages_that_are_not_acknowledged() {
+    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let relay = Relay::between(&mut jobs, Box::new(|_, octets| vec![octets]));
+    let config = Config { finish_patience: Duration::from_millis(200), ..Config::default() };
+    let ranks = ranks_with(jobs, Pump::Runs, config);
+    ranks[0].send(&message(1, 1.0), 1);
+    assert!(ranks[1].receive(0).is_ok());
+    let begun = Instant::now();
+    while ranks[0].wire.leaving().is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(40), "the first message is not acknowledged");
+        for rank in &ranks {
+            rank.comm.leftovers();
+        }
+    }
+    relay.tamper(Box::new(|_, _| Vec::new()));
+    ranks[0].send(&message(1, 2.0), 1);
+    ranks[0].send(&message(1, 3.0), 1);
+    let lost = 2 * message(1, 2.0).first_len() as u64;
+    let error = ranks[0].comm.finish(&mut Patient).expect_err("two messages are lost");
+    assert_eq!(error, DeviceError::Unacked { rank: 1, ranks: 1, messages: Some(2), octets: lost });
+}

@@ -1,0 +1,132 @@
+//! The clients of a job that has foreign ranks, and what all of its ranks do together: IMPI has a barrier for it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use mpjdev_proto::envelope::Selector;
+use mpjdev_proto::impi::barrier::Masters;
+use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::{Header, Payload, PeerState};
+
+use crate::comm::Comm;
+use crate::error::DeviceError;
+use crate::packet::endpoint::{Core, Endpoint, Mode};
+use crate::packet::sending::send;
+
+/// Who runs under which client of IMPI, as a rank of ours sees it.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    /// The first ranks of all clients.
+    pub masters: Masters,
+    /// Masters up to which their barrier is linear.
+    pub maxlinear: u32,
+    /// The ranks of this rank's client; all of them are ours.
+    pub own: Range<u32>,
+}
+
+impl Clients {
+    /// For this rank of a world: the client of each of its ranks, of which each has its ranks in a row (IMPI 5.5), and the
+    /// job's C_COLL_MAXLINEAR.
+    ///
+    /// # Panics
+    /// When the world has no such rank.
+    #[must_use]
+    pub fn new(rank: u32, clients: &[u32], maxlinear: u32) -> Clients {
+        let client = clients[rank as usize];
+        let first = clients.iter().position(|other| *other == client).unwrap_or(0) as u32;
+        let count = clients.iter().filter(|other| **other == client).count() as u32;
+        Clients {
+            masters: Masters::of_clients(clients.iter().copied()),
+            maxlinear,
+            own: first..first + count,
+        }
+    }
+}
+
+impl Comm {
+    /// The world rank of the first member that is not one of ours; none where all are.
+    pub(crate) fn first_foreign(&self) -> Option<u32> {
+        let endpoint = self.endpoint()?;
+        match endpoint.remote.is_empty() {
+            true => None,
+            false => self.members().iter().copied().find(|member| endpoint.wire.is_foreign(*member)),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Says who runs under which client, where there are foreign ranks that have a barrier with ours.
+    #[cfg(not(loom))]
+    pub fn set_clients(&self, clients: Clients) {
+        let _ = self.clients.set(clients);
+    }
+
+    pub(crate) fn clients(&self) -> Option<&Clients> {
+        self.clients.get()
+    }
+
+    /// The barrier that a job with foreign ranks ends with. Blocks.
+    pub(crate) fn end_together(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        Comm::world(self.clone()).start_last_barrier().finish(patience).map(drop)
+    }
+
+    /// Sends a message without octets, which is none in our format, and does not wait for it.
+    pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
+        let leave = self.leave(dest, 0, Mode::Standard, 0);
+        let payload = Payload::Physical(self.source.take(0)?, 0);
+        let work = send(dest, tag, None, leave.charged, Mode::Standard);
+        let header = Header { kind: leave.kind, context, tag, token: 0 };
+        if let Some(id) = self.queue(dest, header, payload, work) {
+            self.detach(id);
+        }
+        Ok(())
+    }
+
+    /// Takes a physical message out of matching, whatever its octets are, and drops them: how many there were. None while there
+    /// is no such message.
+    ///
+    /// # Errors
+    /// None will come any more. It found no memory.
+    pub(crate) fn take_plain(
+        &self,
+        core: &mut Core,
+        selector: &Selector,
+    ) -> Result<Option<u64>, DeviceError> {
+        self.progress(core);
+        if let Some(len) = self.take_plain_here(core, selector) {
+            return len.map(Some);
+        }
+        let Some(error) = self.hopeless(selector, &[]) else { return Ok(None) };
+        self.take_in_last(core);
+        self.take_plain_here(core, selector).unwrap_or(Err(error)).map(Some)
+    }
+
+    fn take_plain_here(&self, core: &mut Core, selector: &Selector) -> Option<Result<u64, DeviceError>> {
+        let (envelope, message) = core.state.matcher.take(selector)?;
+        let payload = self.take_unexpected(&mut core.state, envelope, *message, 0);
+        Some(payload.map(|payload| payload.len() as u64).map_err(DeviceError::from))
+    }
+
+    /// A rank of the world that has failed, and why.
+    pub(crate) fn first_failed(&self) -> Option<DeviceError> {
+        if self.wire.epoch() == 0 {
+            return None;
+        }
+        (0..self.size).find_map(|rank| match self.wire.peer(rank) {
+            PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
+            PeerState::Alive | PeerState::Finished => None,
+        })
+    }
+
+    /// Why there is no counting any more on a rank that another one says is gone.
+    pub(crate) fn lost(&self, rank: u32) -> DeviceError {
+        match self.wire.peer(rank) {
+            PeerState::Failed(why) => DeviceError::PeerFailed { rank, why },
+            PeerState::Alive if self.wire.is_foreign(rank) => {
+                let why = "another rank of this site has given it up in a barrier".to_owned();
+                DeviceError::PeerFailed { rank, why }
+            }
+            PeerState::Alive | PeerState::Finished => DeviceError::PeerFinished { rank },
+        }
+    }
+}

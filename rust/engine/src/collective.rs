@@ -1,0 +1,233 @@
+//! Collective operations: the pure machines of `proto`, driven by sends and receives on the collective context.
+
+mod abandonment;
+mod over_clients;
+mod running;
+mod traffic;
+
+use std::sync::Arc;
+
+use mpjdev_proto::collective::{Barrier, Creation};
+use mpjdev_proto::context::WORLD;
+use mpjdev_transport::waiting::Patience;
+
+use crate::comm::Comm;
+use crate::error::DeviceError;
+use crate::packet::endpoint::Endpoint;
+pub(crate) use abandonment::Abandonment;
+use over_clients::OverClients;
+use running::{Machine, Running};
+
+/// A collective operation under way: advance it until it is done.
+///
+/// One that is dropped before that, or fails in the middle, is abandoned: this rank, and every other member once it has
+/// received the notice of it, refuses collective operations on the communicator with [`DeviceError::Abandoned`], also the one
+/// that it waits in. Messages from rank to rank go on.
+#[derive(Debug)]
+pub struct Operation {
+    comm: Comm,
+    way: Way,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing has been sent.
+    Unstarted,
+    UnderWay,
+    Over,
+}
+
+/// How it is done.
+#[derive(Debug)]
+enum Way {
+    /// Among ranks of ours.
+    Machine(Running),
+    /// A barrier with foreign ranks.
+    OverClients(Box<OverClients>),
+    /// Not at all.
+    Refused(DeviceError),
+}
+
+/// What a collective operation gives.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All have entered.
+    Passed,
+    /// A communicator, or none for a rank that is not in it.
+    Created(Option<Comm>),
+}
+
+impl Comm {
+    /// Begins a barrier.
+    pub fn start_barrier(&self) -> Operation {
+        self.barrier_way(false)
+    }
+
+    /// Begins the barrier that a job with foreign ranks ends with, on its world.
+    pub(crate) fn start_last_barrier(&self) -> Operation {
+        self.barrier_way(true)
+    }
+
+    fn barrier_way(&self, is_end: bool) -> Operation {
+        let clients = self.endpoint().and_then(|endpoint| Some((endpoint, endpoint.clients()?)));
+        let way = match (self.first_foreign(), clients) {
+            (None, _) => {
+                let machine = Barrier::new(self.rank(), self.size() as u32);
+                Way::Machine(Running::barrier(self, machine, is_end))
+            }
+            (Some(_), Some((endpoint, clients))) if self.context() == WORLD => {
+                Way::OverClients(Box::new(OverClients::new(self, endpoint, clients, is_end)))
+            }
+            (Some(rank), _) => Way::Refused(DeviceError::Foreign { operation: "barrier", rank }),
+        };
+        Operation { comm: self.clone(), way, stage: Stage::Unstarted }
+    }
+
+    /// Begins to make a communicator of the same members. Refused where one of them is foreign.
+    pub fn start_dup(&self) -> Operation {
+        self.creation("dup", Creation::dup)
+    }
+
+    /// Begins to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part. Refused where a
+    /// member of this communicator is foreign.
+    pub fn start_create(&self, ids: &[i32]) -> Operation {
+        self.creation("create", |rank, size| Creation::create(rank, size, ids))
+    }
+
+    /// Begins to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes no part. Refused
+    /// where a member of this communicator is foreign.
+    pub fn start_split(&self, color: i32, key: i32) -> Operation {
+        self.creation("split", |rank, size| Creation::split(rank, size, color, key))
+    }
+
+    fn creation(&self, operation: &'static str, machine: impl FnOnce(u32, u32) -> Creation) -> Operation {
+        let way = match self.first_foreign() {
+            None => {
+                let machine = Machine::Creation(Box::new(machine(self.rank(), self.size() as u32)));
+                Way::Machine(Running::new(self, machine, false))
+            }
+            Some(rank) => Way::Refused(DeviceError::Foreign { operation, rank }),
+        };
+        Operation { comm: self.clone(), way, stage: Stage::Unstarted }
+    }
+
+    /// Waits until all ranks have entered. Blocks.
+    ///
+    /// # Errors
+    /// A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`]. In the draft's dialect of
+    /// IMPI there is none with foreign ranks.
+    pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        self.start_barrier().finish(patience).map(drop)
+    }
+}
+
+impl Operation {
+    /// Goes on as far as possible without blocking: the outcome when that is to the end.
+    ///
+    /// # Errors
+    /// A member has failed, finished or broken the protocol; an operation on this communicator was abandoned; the communicator
+    /// cannot be made; refused, and nothing has been sent. The operation is over then.
+    pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        if self.stage == Stage::Unstarted {
+            self.begin()?;
+        }
+        let advanced = match &mut self.way {
+            Way::Machine(running) => running.advance(),
+            Way::OverClients(barrier) => barrier.advance(),
+            Way::Refused(error) => Err(error.clone()),
+        };
+        let is_complete = self.is_complete();
+        let advanced = advanced.and_then(|outcome| match outcome {
+            None if !is_complete => self.comm.heed_abandonment()?.map_or(Ok(None), Err),
+            outcome => Ok(outcome),
+        });
+        match &advanced {
+            Ok(None) => {}
+            Err(error) if !is_complete => self.abandon(Some(error)),
+            _ => self.stage = Stage::Over,
+        }
+        advanced
+    }
+
+    fn begin(&mut self) -> Result<(), DeviceError> {
+        let is_end = matches!(&self.way, Way::OverClients(barrier) if barrier.is_end());
+        match self.way {
+            Way::Refused(_) => self.comm.check_going(is_end)?,
+            Way::Machine(_) | Way::OverClients(_) => self.comm.check_collectives(is_end)?,
+        }
+        self.stage = Stage::UnderWay;
+        Ok(())
+    }
+
+    /// Whether it is one of that rank's.
+    #[cfg(not(loom))]
+    pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
+        self.comm.is_of(endpoint)
+    }
+
+    /// Is over, since its rank has gone, of which this is [left](Endpoint::remains).
+    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
+        self.stage = Stage::Over;
+        self.comm = self.comm.on(remains);
+        let gone = DeviceError::Finished { rank: remains.rank() };
+        self.way = Way::Refused(self.comm.check_going(false).err().unwrap_or(gone));
+    }
+
+    /// Whether this rank has done its part, or has none.
+    fn is_complete(&self) -> bool {
+        match &self.way {
+            Way::Machine(running) => running.is_complete(),
+            Way::OverClients(barrier) => barrier.is_complete(),
+            Way::Refused(_) => true,
+        }
+    }
+
+    fn abandon(&mut self, cause: Option<&DeviceError>) {
+        self.stage = Stage::Over;
+        self.comm.abandon(cause);
+        let gone = Way::Refused(DeviceError::NoSuchRequest);
+        if let Way::Machine(running) = std::mem::replace(&mut self.way, gone)
+            && let Some(why) = self.comm.abandoned()
+        {
+            running.abandon(why.clone());
+        }
+    }
+
+    /// Goes on to the end. Blocks.
+    ///
+    /// # Errors
+    /// As for [`advance`](Self::advance); interrupted, which abandons the operation.
+    pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
+        loop {
+            match self.advance()? {
+                Some(outcome) => return Ok(outcome),
+                None => self.wait(patience)?,
+            }
+        }
+    }
+
+    /// Waits until there is something to go on with. Blocks.
+    ///
+    /// # Errors
+    /// Interrupted.
+    pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let pending = match &self.way {
+            Way::Machine(running) => return running.wait(patience),
+            Way::OverClients(barrier) => match barrier.wait(patience) {
+                Some(waited) => return waited,
+                None => barrier.pending(),
+            },
+            Way::Refused(_) => return Ok(()),
+        };
+        self.comm.wait_collective(&pending, patience)
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if self.stage == Stage::UnderWay && !self.is_complete() {
+            self.abandon(None);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Abandonment: a rank leaves a collective operation unfinished, and no other can follow on that communicator.
+//!
+//! What the other ranks send for the operation stays behind and would be taken for part of the next one. So this rank refuses
+//! collective operations on the communicator from then on, and sends each other member a notice. A rank that waits in a
+//! collective operation polls for notices; it fails with one, refuses from then on too, and tells nobody, since all were told.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use mpjdev_buffer::{Message, SlabSource, Type, capacity::section_capacity};
+use mpjdev_proto::collective::ABANDONED_TAG;
+use mpjdev_proto::context::collective;
+use mpjdev_proto::envelope::Selector;
+use mpjdev_transport::PeerState;
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::traffic::{pack, unpack};
+use crate::comm::{Comm, Engine};
+use crate::error::DeviceError;
+use crate::packet::endpoint::Endpoint;
+use crate::packet::requests::RequestId;
+
+/// Octets of a notice: why its sender has left the operation, and the rank, numbered in the world, that is the reason.
+const NOTICE_LEN: usize = 8;
+const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LEN as u32) as usize;
+/// This rank has left an operation first: mostly the sender itself.
+const LEFT: u32 = 0;
+/// This rank has finished, or failed.
+const FINISHED: u32 = 1;
+const FAILED: u32 = 2;
+
+/// What a communicator remembers of abandoned operations.
+#[derive(Debug, Default)]
+pub(crate) struct Abandonment {
+    /// Why collective operations are over, once they are.
+    error: OnceLock<DeviceError>,
+    /// Rank 0 has left one: what it decides there does not come any more.
+    has_root_left: AtomicBool,
+    /// The receive of a notice that is not here as a whole, and its sender.
+    arriving: Mutex<Option<(RequestId, u32)>>,
+}
+
+impl Comm {
+    /// Whether a collective operation may begin.
+    ///
+    /// # Errors
+    /// One was abandoned, here or by another member; this rank has finished, or the job has failed.
+    pub(super) fn check_collectives(&self, is_end: bool) -> Result<(), DeviceError> {
+        if let Some(error) = self.abandonment().error.get() {
+            self.check_going(is_end)?;
+            return Err(error.clone());
+        }
+        self.heed_abandonment()?.map_or(Ok(()), Err)
+    }
+
+    /// Polls for a notice: the error of collective operations from now on if there is one. Does not block.
+    ///
+    /// # Errors
+    /// This rank has finished, or the job has failed.
+    pub(super) fn heed_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
+        let notice = match self.engine() {
+            // At its end a rank takes no messages but those of its last barrier.
+            Engine::Packets(endpoint) if endpoint.check_unfinished().is_err() => None,
+            Engine::Packets(endpoint) => endpoint.take_abandonment(self.context(), self.abandonment())?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.take_abandonment(NOTICE_CAPACITY)?,
+        };
+        let Some((rank, message)) = notice else { return Ok(None) };
+        if self.members().first() == Some(&rank) {
+            self.abandonment().has_root_left.store(true, Ordering::Relaxed);
+        }
+        let noticed = || {
+            let noticed = message.and_then(|message| self.parse_notice(message, rank));
+            noticed.unwrap_or_else(|| left_by(rank))
+        };
+        Ok(Some(self.abandonment().error.get_or_init(noticed).clone()))
+    }
+
+    /// What a notice says; none if it cannot be understood.
+    fn parse_notice(&self, notice: Message, sender: u32) -> Option<DeviceError> {
+        let octets = unpack(self.source(), notice, NOTICE_LEN).ok()?;
+        let (kind, rank) = octets.split_first_chunk::<4>()?;
+        let rank = u32::from_be_bytes(rank.try_into().ok()?);
+        if !self.members().contains(&rank) {
+            return None;
+        }
+        match u32::from_be_bytes(*kind) {
+            FINISHED => Some(DeviceError::PeerFinished { rank }),
+            FAILED => Some(self.gone(rank).unwrap_or_else(|| {
+                let why = format!("rank {sender} has noticed it in a collective operation");
+                DeviceError::PeerFailed { rank, why }
+            })),
+            LEFT => Some(left_by(rank)),
+            _ => None,
+        }
+    }
+
+    /// Whether rank 0 of this communicator has left a collective operation unfinished. Does not block.
+    #[cfg(not(loom))]
+    pub(super) fn has_root_left(&self) -> bool {
+        let _ = self.heed_abandonment();
+        self.abandonment().has_root_left.load(Ordering::Relaxed)
+    }
+
+    /// Ends collective operations on this communicator: this rank has left one unfinished because of this error, or because
+    /// its thread gave up. Tells the other members. Does not block.
+    pub(crate) fn abandon(&self, cause: Option<&DeviceError>) {
+        let error = match cause {
+            Some(gone @ (DeviceError::PeerFailed { .. } | DeviceError::PeerFinished { .. })) => gone.clone(),
+            // All were told by the one that left first, but only rank 0's own notice says that it settles nothing any more.
+            Some(error @ DeviceError::Abandoned { .. }) if self.rank() == 0 => {
+                return self.tell_abandonment(error);
+            }
+            Some(DeviceError::Abandoned { .. }) => return,
+            cause => {
+                let why = cause.map_or("its thread was interrupted".to_owned(), ToString::to_string);
+                DeviceError::Abandoned { rank: self.world_rank(), why }
+            }
+        };
+        self.leave(error);
+    }
+
+    /// Why collective operations on this communicator are over, if they are.
+    pub(super) fn abandoned(&self) -> Option<&DeviceError> {
+        self.abandonment().error.get()
+    }
+
+    /// Ends collective operations on this communicator with this error, and tells the other members.
+    pub(super) fn leave(&self, error: DeviceError) {
+        // A second operation, under way at the same time against the rules, has told the others as well.
+        if self.abandonment().error.set(error.clone()).is_ok() {
+            self.tell_abandonment(&error);
+        }
+    }
+
+    fn tell_abandonment(&self, error: &DeviceError) {
+        let (kind, rank) = match error {
+            DeviceError::PeerFinished { rank } => (FINISHED, *rank),
+            DeviceError::PeerFailed { rank, .. } => (FAILED, *rank),
+            DeviceError::Abandoned { rank, .. } => (LEFT, *rank),
+            _ => (LEFT, self.world_rank()),
+        };
+        let octets = [kind.to_be_bytes(), rank.to_be_bytes()].concat();
+        // The operation may have failed because the rank's own memory is used up.
+        let spare = || pack(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), &octets);
+        let Ok(message) = pack(self.source(), &octets).or_else(|_| spare()) else { return };
+        for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
+            if self.endpoint().is_some_and(|e| e.wire.is_foreign(self.members()[dest as usize])) {
+                continue;
+            }
+            // A member that cannot be told has finished or failed, which the others notice by themselves.
+            let _ = self.send_collective(dest, ABANDONED_TAG, &message, false);
+        }
+    }
+
+    /// What is wrong with a rank of the world that has finished or failed.
+    fn gone(&self, rank: u32) -> Option<DeviceError> {
+        match self.engine() {
+            Engine::Packets(endpoint) => match endpoint.wire.peer(rank) {
+                PeerState::Alive => None,
+                PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
+                PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
+            },
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().first_finished(&[rank]),
+        }
+    }
+
+    /// Waits until one of these receives of a collective operation is done, or there is a notice. Blocks.
+    ///
+    /// # Errors
+    /// Interrupted.
+    pub(super) fn wait_collective(
+        &self,
+        pending: &[RequestId],
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        match self.engine() {
+            Engine::Packets(endpoint) => {
+                let arriving = *lock(&self.abandonment().arriving);
+                let ids: Vec<_> = pending.iter().copied().chain(arriving.map(|(id, _)| id)).collect();
+                endpoint.wait_collective(self.context(), &ids, patience)
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.wait_collective(pending, patience),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Takes a notice out of matching: the world rank that has sent it, and the message, unless it is damaged.
+    fn take_abandonment(
+        &self,
+        context: u64,
+        abandonment: &Abandonment,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        let mut arriving = lock(&abandonment.arriving);
+        let (id, source) = match *arriving {
+            Some(arriving) => arriving,
+            None => {
+                let Some(notice) = self.take_matched(&notices(context), &[])? else { return Ok(None) };
+                let source = notice.envelope().source;
+                (self.start_matched_receive(notice, NOTICE_CAPACITY), source)
+            }
+        };
+        let received = self.test(id);
+        *arriving = matches!(received, Ok(None)).then_some((id, source));
+        match received {
+            Ok(None) => Ok(None),
+            received => Ok(Some((source, received.ok().flatten().and_then(|received| received.message)))),
+        }
+    }
+
+    fn wait_collective(
+        &self,
+        context: u64,
+        pending: &[RequestId],
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let notices = notices(context);
+        self.block(pending, None, Backoff::new(self.config()), patience, |core| {
+            let state = &mut core.state;
+            let mut ids = pending.iter();
+            let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));
+            Ok((is_done || state.matcher.probe(&notices).is_some()).then_some(()))
+        })
+    }
+}
+
+/// As ranks see it that have not left the operation themselves.
+fn left_by(rank: u32) -> DeviceError {
+    let why = "it was interrupted there, or failed; its own exception says more".to_owned();
+    DeviceError::Abandoned { rank, why }
+}
+
+/// The notices in a communicator.
+fn notices(context: u64) -> Selector {
+    Selector { context: collective(context), source: None, tag: Some(ABANDONED_TAG) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,236 @@
+//! The barrier of a world with foreign ranks (IMPI 13): all ranks of the own client, the clients' masters, all ranks of the own
+//! client again.
+//!
+//! IMPI's message among masters says nothing, so who cannot go on there has no words for the other clients; those of the own
+//! client hear of it in their second barrier, which takes place all the same.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mpjdev_proto::collective;
+use mpjdev_proto::context::{WORLD, collective as collective_context};
+use mpjdev_proto::envelope::Selector;
+use mpjdev_proto::impi::barrier::{Action, Barrier};
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::Outcome;
+use super::running::Running;
+use crate::clients::Clients;
+use crate::comm::Comm;
+use crate::error::DeviceError;
+use crate::packet::endpoint::Endpoint;
+use crate::packet::requests::RequestId;
+
+/// The barrier under way.
+#[derive(Debug)]
+pub(super) struct OverClients {
+    comm: Comm,
+    endpoint: Arc<Endpoint>,
+    /// The ranks of the own client.
+    own: Range<u32>,
+    stage: Stage,
+    /// The barrier of the own client, the first or the second.
+    local: Running,
+    masters: Barrier,
+    waiting: Option<Waiting>,
+    /// Why the masters' part has failed here.
+    failure: Option<DeviceError>,
+    /// It is the job's last one.
+    is_end: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Before,
+    Masters,
+    After,
+}
+
+/// A master that another one waits for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    source: u32,
+    /// How much life it has shown, where that matters, and when that was seen last.
+    life: Option<u64>,
+    since: Instant,
+}
+
+impl OverClients {
+    pub(super) fn new(comm: &Comm, endpoint: &Arc<Endpoint>, clients: &Clients, is_end: bool) -> OverClients {
+        let own = clients.own.clone();
+        OverClients {
+            comm: comm.clone(),
+            endpoint: endpoint.clone(),
+            stage: Stage::Before,
+            local: local_barrier(comm, own.clone(), None, is_end),
+            own,
+            masters: Barrier::new(&clients.masters, comm.rank(), clients.maxlinear),
+            waiting: None,
+            failure: None,
+            is_end,
+        }
+    }
+
+    /// Goes on as far as possible without blocking.
+    pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        loop {
+            match self.stage {
+                Stage::Before => {
+                    if self.local.advance()?.is_none() {
+                        return Ok(None);
+                    }
+                    self.masters.handle_local_done();
+                    self.stage = Stage::Masters;
+                }
+                Stage::Masters => {
+                    let gone = match self.advance_masters() {
+                        Ok(false) => return Ok(None),
+                        Ok(true) => None,
+                        Err((rank, error)) => {
+                            self.failure = Some(error);
+                            Some(rank)
+                        }
+                    };
+                    self.local = local_barrier(&self.comm, self.own.clone(), gone, self.is_end);
+                    self.stage = Stage::After;
+                }
+                Stage::After => {
+                    let passed = self.local.advance();
+                    return match (passed, self.failure.take()) {
+                        (Ok(None), failure) => {
+                            self.failure = failure;
+                            Ok(None)
+                        }
+                        (_, Some(failure)) => Err(failure),
+                        (passed, None) => passed,
+                    };
+                }
+            }
+        }
+    }
+
+    /// The masters' part: true when it is over for this rank.
+    ///
+    /// # Errors
+    /// The rank that cannot be counted on, and why.
+    fn advance_masters(&mut self) -> Result<bool, (u32, DeviceError)> {
+        let endpoint = self.endpoint.clone();
+        loop {
+            if let Some(waiting) = self.waiting {
+                let source = waiting.source;
+                let Some(len) = self.take(source).map_err(|error| named(source, error))? else {
+                    self.check_patience(waiting).map_err(|error| named(source, error))?;
+                    return Ok(false);
+                };
+                self.waiting = None;
+                self.masters.handle_received(source, len).map_err(|error| (source, error.into()))?;
+            }
+            match self.masters.poll_action() {
+                Some(Action::Send { dest }) => {
+                    let sent = endpoint.send_empty(dest, collective_context(WORLD), Barrier::TAG);
+                    sent.map_err(|error| named(dest, error))?;
+                }
+                Some(Action::Receive { source }) => {
+                    let life = self.life(source);
+                    self.waiting = Some(Waiting { source, life, since: Instant::now() });
+                }
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Octets of the message of a master, when it has come.
+    fn take(&self, source: u32) -> Result<Option<u64>, DeviceError> {
+        let endpoint = &self.endpoint;
+        endpoint.check_going(self.is_end)?;
+        let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
+        match taken {
+            // Whoever says that nothing follows waits for nobody.
+            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.wire.is_foreign(source) => {
+                Ok(Some(0))
+            }
+            // Others wait for one that is dead, and this rank for them.
+            Ok(None) => endpoint.first_failed().map_or(Ok(None), Err),
+            taken => taken,
+        }
+    }
+
+    /// A foreign rank that shows no life is not waited for without end when the job ends. The ranks of ours are: they wait for
+    /// such a one themselves, or compute, or are dead, which is heard of.
+    fn check_patience(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
+        let life = self.life(waiting.source);
+        if life != waiting.life {
+            self.waiting = Some(Waiting { life, since: Instant::now(), ..waiting });
+            return Ok(());
+        }
+        let after = waiting.since.elapsed();
+        match life.is_some() && after > self.endpoint.config().foreign_patience {
+            true => Err(DeviceError::NeverCame { rank: waiting.source, after: whole_millis(after) }),
+            false => Ok(()),
+        }
+    }
+
+    /// How much life a rank has shown that is not waited for without end.
+    fn life(&self, source: u32) -> Option<u64> {
+        let wire = &self.endpoint.wire;
+        (self.is_end && wire.is_foreign(source)).then(|| wire.life(source))
+    }
+
+    /// Waits for a master, for a time; none when it is not a master that is waited for.
+    pub(super) fn wait(&self, patience: &mut dyn Patience) -> Option<Result<(), DeviceError>> {
+        let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
+        let endpoint = &self.endpoint;
+        let selector = selector(source);
+        let soon = Instant::now() + endpoint.config().slice;
+        let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), patience, |core| {
+            let may_go_on = core.state.matcher.probe(&selector).is_some()
+                || endpoint.hopeless(&selector, &[]).is_some()
+                || endpoint.first_failed().is_some();
+            Ok(may_go_on.then_some(()))
+        });
+        match waited {
+            Err(DeviceError::TimedOut { .. }) => Some(Ok(())),
+            waited => Some(waited),
+        }
+    }
+
+    /// Whether this rank has taken part to the end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stage == Stage::After && self.local.is_complete()
+    }
+
+    /// It is the job's last one.
+    pub(super) fn is_end(&self) -> bool {
+        self.is_end
+    }
+
+    /// Receives of the own client's barrier of which one has to be done before it goes on.
+    pub(super) fn pending(&self) -> Vec<RequestId> {
+        self.local.pending()
+    }
+}
+
+/// A barrier of the own client, by a rank that knows of one that is gone, or of none.
+fn local_barrier(comm: &Comm, own: Range<u32>, gone: Option<u32>, is_end: bool) -> Running {
+    let mut machine = collective::Barrier::among(own, comm.rank(), comm.size() as u32);
+    gone.into_iter().for_each(|rank| machine.note_gone(rank));
+    Running::barrier(comm, machine, is_end)
+}
+
+/// The message that a master waits for.
+fn selector(source: u32) -> Selector {
+    Selector { context: collective_context(WORLD), source: Some(source), tag: Some(Barrier::TAG) }
+}
+
+/// An error with the rank that others are to hear of.
+fn named(waited_for: u32, error: DeviceError) -> (u32, DeviceError) {
+    match error {
+        DeviceError::PeerFailed { rank, .. } | DeviceError::PeerFinished { rank } => (rank, error),
+        error => (waited_for, error),
+    }
+}
+
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(time.as_millis() as u64)
+}

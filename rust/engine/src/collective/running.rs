@@ -1,0 +1,280 @@
+//! One machine of `proto` on its way, driven by sends and receives on the collective context.
+
+use mpjdev_buffer::{Type, capacity::section_capacity};
+use mpjdev_proto::collective::{
+    Action, Barrier, Collective, Communicator, Creation, Refusal, payload_len_max,
+};
+use mpjdev_transport::waiting::Patience;
+
+use super::Outcome;
+use super::traffic::{pack, unpack};
+use crate::comm::{Comm, Engine, Part};
+use crate::error::DeviceError;
+#[cfg(not(loom))]
+use crate::mpi::Making;
+use crate::packet::requests::RequestId;
+
+#[derive(Debug)]
+pub(super) enum Machine {
+    Barrier(Barrier),
+    Creation(Box<Creation>),
+}
+
+/// A machine under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    comm: Comm,
+    machine: Machine,
+    /// Receives that the machine has asked for, with their source and tag.
+    pending: Vec<(RequestId, u32, i32)>,
+    /// A message that broke the protocol: the operation fails once the other ranks have been told what they wait for.
+    broken: Option<DeviceError>,
+    /// The new communicator, while a C MPI makes it.
+    #[cfg(not(loom))]
+    making: Option<Making>,
+    /// What the machine wanted done has failed: nobody knows which part of it the others have seen.
+    has_failed: bool,
+    /// It belongs to the end of the rank, which may do nothing else any more.
+    is_end: bool,
+}
+
+impl Running {
+    pub(super) fn new(comm: &Comm, machine: Machine, is_end: bool) -> Running {
+        Running {
+            comm: comm.clone(),
+            machine,
+            pending: Vec::new(),
+            broken: None,
+            #[cfg(not(loom))]
+            making: None,
+            has_failed: false,
+            is_end,
+        }
+    }
+
+    /// A barrier, at the end of the rank or before.
+    pub(super) fn barrier(comm: &Comm, barrier: Barrier, is_end: bool) -> Running {
+        Running::new(comm, Machine::Barrier(barrier), is_end)
+    }
+
+    /// Goes on as far as possible without blocking: the outcome when that is to the end.
+    pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        loop {
+            self.act().inspect_err(|_| self.has_failed = true)?;
+            if let Some(outcome) = self.outcome()? {
+                return Ok(Some(outcome));
+            }
+            if self.pending.is_empty()
+                && let Some(error) = self.broken.take()
+            {
+                return Err(error);
+            }
+            if !self.take_one()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether the machine has come to its end, whatever that is: nobody waits for a message of this rank.
+    pub(super) fn is_complete(&self) -> bool {
+        match &self.machine {
+            Machine::Barrier(m) => m.result().is_some(),
+            Machine::Creation(m) => m.result().is_some(),
+        }
+    }
+
+    /// Receives of which one has to be done before it goes on.
+    pub(super) fn pending(&self) -> Vec<RequestId> {
+        self.pending.iter().map(|p| p.0).collect()
+    }
+
+    /// Carries out what the machine wants done.
+    fn act(&mut self) -> Result<(), DeviceError> {
+        self.comm.check_going(self.is_end)?;
+        while let Some(action) = self.poll_action() {
+            match action {
+                Action::Send { dest, tag, octets } => {
+                    let message = pack(self.comm.source(), &octets)?;
+                    match self.comm.send_collective(dest, tag, &message, self.is_end) {
+                        // It does not wait for this; whoever waits for it finds out by itself.
+                        Ok(()) | Err(DeviceError::PeerFinished { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Action::Receive { source, tag } => {
+                    let id = self.comm.receive_collective(source, tag, self.capacity(), self.is_end)?;
+                    self.pending.push((id, source, tag));
+                }
+                Action::Allocate { count } => {
+                    let allocated = self.comm.allocate_contexts(count);
+                    match &mut self.machine {
+                        Machine::Barrier(m) => m.handle_contexts(allocated),
+                        Machine::Creation(m) => m.handle_contexts(allocated),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the first receive that is done to the machine; false when none is.
+    fn take_one(&mut self) -> Result<bool, DeviceError> {
+        for i in 0..self.pending.len() {
+            let (id, source, tag) = self.pending[i];
+            let completed = match self.comm.test(id) {
+                Ok(None) => continue,
+                Ok(Some(completed)) => completed,
+                Err(error) => {
+                    self.pending.swap_remove(i);
+                    let goes_on =
+                        matches!(error, DeviceError::PeerFinished { .. }) && self.handle_gone(source, tag);
+                    return if goes_on { Ok(true) } else { Err(error) };
+                }
+            };
+            self.pending.swap_remove(i);
+            let octets = match completed.message {
+                Some(message) => unpack(self.comm.source(), message, self.capacity())?,
+                None => Vec::new(),
+            };
+            let handled = match &mut self.machine {
+                Machine::Barrier(m) => m.handle_received(source, tag, &octets),
+                Machine::Creation(m) => m.handle_received(source, tag, &octets),
+            };
+            if let Err(error) = handled {
+                self.broken.get_or_insert(error.into());
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+        match &mut self.machine {
+            Machine::Barrier(m) => m.handle_gone(source, tag),
+            Machine::Creation(m) => m.handle_gone(source, tag),
+        }
+    }
+
+    /// The rank of the world that has finished, or failed, of those of the communicator that have.
+    fn gone(&self, ranks: &[u32]) -> DeviceError {
+        match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
+            Some(Ok(rank)) => self.comm.lost(rank),
+            _ => DeviceError::NobodyLeft,
+        }
+    }
+
+    fn poll_action(&mut self) -> Option<Action> {
+        match &mut self.machine {
+            Machine::Barrier(m) => m.poll_action(),
+            Machine::Creation(m) => m.poll_action(),
+        }
+    }
+
+    fn outcome(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        match &self.machine {
+            Machine::Barrier(m) => match (m.result(), m.gone()) {
+                (Some(()), Some(rank)) => Err(self.gone(&[rank])),
+                (result, _) => Ok(result.map(|()| Outcome::Passed)),
+            },
+            Machine::Creation(m) => match m.result() {
+                None => Ok(None),
+                Some(Err(Refusal::Gone { ranks })) => Err(self.gone(&ranks)),
+                Some(Err(refusal)) => Err(refusal.into()),
+                Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
+                Some(Ok(Some(made))) => {
+                    let comm = self.make(&made)?;
+                    Ok(comm.map(|comm| Outcome::Created(Some(comm))))
+                }
+            },
+        }
+    }
+
+    /// The new communicator, once it is made.
+    #[cfg(not(loom))]
+    fn make(&mut self, made: &Communicator) -> Result<Option<Comm>, DeviceError> {
+        let Some(making) = &mut self.making else {
+            return match self.comm.part(made) {
+                Part::Made(comm) => Ok(Some(comm)),
+                // Whoever waits makes it; who comes by again only polls.
+                Part::Making(making) => {
+                    self.making = Some(making);
+                    Ok(None)
+                }
+            };
+        };
+        making.start();
+        let taken = making.take();
+        taken.map(|group| group.map(Comm::of_group)).transpose()
+    }
+
+    #[cfg(loom)]
+    fn make(&mut self, made: &Communicator) -> Result<Option<Comm>, DeviceError> {
+        let Part::Made(comm) = self.comm.part(made);
+        Ok(Some(comm))
+    }
+
+    /// Waits until there is something to go on with. Blocks.
+    pub(super) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        #[cfg(not(loom))]
+        if let Some(making) = &self.making {
+            return making.wait(patience);
+        }
+        self.comm.wait_collective(&self.pending(), patience)
+    }
+
+    /// The new communicator that other members may have already, though this rank has not.
+    fn confirmed(&self) -> Option<&Communicator> {
+        match &self.machine {
+            Machine::Creation(machine) if !self.has_failed => machine.confirmed(),
+            Machine::Barrier(_) | Machine::Creation(_) => None,
+        }
+    }
+
+    /// Leaves the operation, of which this rank has done some part: takes no part in what it makes either.
+    pub(super) fn abandon(self, why: DeviceError) {
+        let Some(made) = self.confirmed().cloned() else { return };
+        match self.comm.engine() {
+            Engine::Packets(_) => match self.comm.part(&made) {
+                Part::Made(comm) => comm.leave(why),
+                #[cfg(not(loom))]
+                Part::Making(_) => {}
+            },
+            // The others wait for this rank inside the library, if all have confirmed.
+            #[cfg(not(loom))]
+            Engine::Library(group) => {
+                group.owner().clone().make_aside(move || self.end_confirmed(why));
+            }
+        }
+    }
+
+    /// Goes on until rank 0 has settled a creation or left it. Blocks.
+    #[cfg(not(loom))]
+    fn end_confirmed(mut self, why: DeviceError) {
+        let comm = self.comm.clone();
+        let mut patience = || comm.check_unfinished().is_ok();
+        loop {
+            let has_root_left = self.comm.has_root_left();
+            match self.advance() {
+                Ok(Some(Outcome::Created(Some(comm)))) => return comm.leave(why),
+                Ok(None) if (!has_root_left || self.making.is_some()) && self.wait(&mut patience).is_ok() => {
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Capacity for the largest message of the operation.
+    fn capacity(&self) -> usize {
+        section_capacity(Type::Byte, payload_len_max(self.comm.size() as u32) as u32) as usize
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An operation that is given up must not leave receives behind that would take later messages.
+        for (id, ..) in &self.pending {
+            let _ = self.comm.cancel(*id);
+            self.comm.detach(*id);
+        }
+    }
+}

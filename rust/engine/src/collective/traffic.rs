@@ -1,0 +1,112 @@
+//! The messages of collective operations, handed to the engine that matches them.
+
+use std::sync::{Arc, PoisonError};
+
+use mpjdev_buffer::capacity::section_capacity;
+use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
+use mpjdev_proto::context::{ContextError, collective};
+
+use crate::comm::{Comm, Engine};
+use crate::error::DeviceError;
+use crate::packet::endpoint::Mode;
+use crate::packet::requests::RequestId;
+
+impl Comm {
+    /// Whether this rank may still communicate, or, at its end, has a job to end.
+    pub(super) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
+        match self.engine() {
+            Engine::Packets(endpoint) => endpoint.check_going(is_end),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().check_unfinished(),
+        }
+    }
+
+    /// Sends a message of a collective operation to a member, and does not wait for it: the receiver's answer is what counts.
+    pub(super) fn send_collective(
+        &self,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        is_end: bool,
+    ) -> Result<(), DeviceError> {
+        let world = self.member(dest as i32)?;
+        let context = collective(self.context());
+        let sent = match self.engine() {
+            Engine::Packets(endpoint) if is_end => {
+                endpoint.begin_send(world, context, tag, message, Mode::Standard)
+            }
+            Engine::Packets(endpoint) => endpoint.start_send(world, context, tag, message, Mode::Standard),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.send_collective(dest, tag, message),
+        };
+        sent.map(|id| id.into_iter().for_each(|id| self.detach(id)))
+    }
+
+    /// Posts a receive of a collective operation.
+    pub(super) fn receive_collective(
+        &self,
+        source: u32,
+        tag: i32,
+        capacity: usize,
+        is_end: bool,
+    ) -> Result<RequestId, DeviceError> {
+        match self.engine() {
+            Engine::Packets(endpoint) if is_end => {
+                Ok(endpoint.begin_receive(self.collective_args(source, tag, capacity)))
+            }
+            Engine::Packets(endpoint) => endpoint.start_receive(self.collective_args(source, tag, capacity)),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.receive_collective(source, tag, capacity),
+        }
+    }
+
+    /// Contexts that no other rank hands out.
+    pub(super) fn allocate_contexts(&self, count: u32) -> Result<Vec<u64>, ContextError> {
+        let contexts = match self.engine() {
+            Engine::Packets(endpoint) => &endpoint.contexts,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().contexts(),
+        };
+        contexts.lock().unwrap_or_else(PoisonError::into_inner).allocate_many(count)
+    }
+
+    /// Why there is no counting any more on a rank of the world that another one says is gone.
+    pub(super) fn lost(&self, world: u32) -> DeviceError {
+        match self.engine() {
+            Engine::Packets(endpoint) => endpoint.lost(world),
+            #[cfg(not(loom))]
+            Engine::Library(_) => DeviceError::PeerFinished { rank: world },
+        }
+    }
+}
+
+/// A message with one section of these octets.
+pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
+    let bytes: Vec<i8> = octets.iter().map(|octet| octet.cast_signed()).collect();
+    let capacity = section_capacity(Type::Byte, bytes.len() as u32);
+    let mut buffer = WriteBuffer::new(source.clone(), capacity as i64, Encoding::NATIVE).map_err(ours)?;
+    buffer.write(&bytes).map_err(ours)?;
+    Ok(buffer.finish().map_err(ours)?.clone())
+}
+
+/// The octets of a message's one section, at most this many.
+pub(super) fn unpack(
+    source: &Arc<dyn SlabSource>,
+    message: Message,
+    len_max: usize,
+) -> Result<Vec<u8>, DeviceError> {
+    let mut buffer = ReadBuffer::new(source.clone(), message.capacity() as i64).map_err(ours)?;
+    buffer.adopt(message);
+    let count = buffer.peek().map_err(ours)?.map_or(0, |header| header.count);
+    let mut bytes = vec![0i8; count.min(len_max)];
+    buffer.read(&mut bytes).map_err(ours)?;
+    Ok(bytes.iter().map(|byte| byte.cast_unsigned()).collect())
+}
+
+/// Failures of messages that the device packs and unpacks for itself.
+fn ours(error: BufferError) -> DeviceError {
+    match error {
+        BufferError::Slab(error) => error.into(),
+        error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
+    }
+}

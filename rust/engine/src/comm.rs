@@ -1,0 +1,548 @@
+//! Communicators: a context and its members. Ranks here are the communicator's, errors name those of the world.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::{Message, SectionHeader, Slab};
+use mpjdev_proto::collective::Communicator;
+use mpjdev_proto::context::{WORLD, collective};
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_transport::waiting::Patience;
+
+use crate::collective::Abandonment;
+use crate::error::DeviceError;
+#[cfg(not(loom))]
+use crate::mpi::{Group, Making, Taken, Wanted};
+use crate::packet::direct::Direct;
+use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::packet::freed::Membership;
+use crate::packet::probing;
+use crate::packet::requests::{Completed, RequestId};
+
+/// A group of ranks that exchange messages apart from all others.
+#[derive(Clone, Debug)]
+pub struct Comm {
+    engine: Engine,
+    context: u64,
+    /// World rank of each member.
+    members: Arc<[u32]>,
+    rank: u32,
+    /// Frees the communicator with the last reference; none of the world, and of what a C MPI matches.
+    membership: Option<Arc<Membership>>,
+    abandonment: Arc<Abandonment>,
+}
+
+/// Who matches the messages of a rank.
+#[derive(Clone, Debug)]
+pub(crate) enum Engine {
+    /// This crate does, over a transport that moves packets.
+    Packets(Arc<Endpoint>),
+    /// The machine's C MPI does.
+    #[cfg(not(loom))]
+    Library(Arc<Group>),
+}
+
+/// A communicator that is made, or under way.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Made(Comm),
+    #[cfg(not(loom))]
+    Making(Making),
+}
+
+/// What is known about a message that was received, or that a probe has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Sender, numbered in the communicator.
+    pub source: u32,
+    /// Its tag.
+    pub tag: i32,
+    /// Capacity that receiving the message needs: octets of the first physical message without the headers.
+    pub size: usize,
+    /// Type and count of the first section; none for a probe, and for a message without sections.
+    pub first: Option<SectionHeader>,
+}
+
+/// What a receive is to take, as a caller says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct From {
+    /// Rank in the communicator, or none for any.
+    pub source: Option<i32>,
+    /// Tag, or none for any.
+    pub tag: Option<i32>,
+}
+
+impl Comm {
+    /// The communicator of all ranks.
+    pub fn world(endpoint: Arc<Endpoint>) -> Comm {
+        let (rank, size) = (endpoint.rank(), endpoint.size());
+        let (members, abandonment) = ((0..size).collect(), endpoint.abandonment.clone());
+        let engine = Engine::Packets(endpoint);
+        Comm { engine, context: WORLD, members, rank, membership: None, abandonment }
+    }
+
+    /// The communicator of a group of a C MPI.
+    #[cfg(not(loom))]
+    pub(crate) fn of_group(group: Arc<Group>) -> Comm {
+        let (context, members, rank) = (group.context(), group.members().clone(), group.member());
+        let (engine, abandonment) = (Engine::Library(group), Arc::default());
+        Comm { engine, context, members, rank, membership: None, abandonment }
+    }
+
+    /// A communicator of some members of this one, given by their ranks in it, or its making by a C MPI.
+    pub(crate) fn part(&self, made: &Communicator) -> Part {
+        let members = made.members.iter().map(|m| self.members[*m as usize]).collect();
+        let (context, rank) = (made.context, made.rank);
+        let endpoint = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.clone(),
+            #[cfg(not(loom))]
+            Engine::Library(group) => return Part::Making(Making::new(group, context, members, rank)),
+        };
+        let membership = Some(Membership::new(endpoint.clone(), context));
+        let (engine, abandonment) = (Engine::Packets(endpoint), Arc::default());
+        Part::Made(Comm { engine, context, members, rank, membership, abandonment })
+    }
+
+    /// Frees this communicator at this rank, unless it is the world. Does not block. Messages that
+    /// no receive has taken are dropped, also those that arrive later: they count as received, so their synchronous sends are
+    /// done. Posted receives still get their messages, and collective operations that run go on. Dropping the last reference
+    /// does the same.
+    pub fn free(&self) {
+        match &self.engine {
+            Engine::Packets(_) => {
+                if let Some(membership) = &self.membership {
+                    membership.free();
+                }
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.free(),
+        }
+    }
+
+    /// This communicator, of what is [left](Endpoint::remains) of its rank.
+    pub fn on(&self, remains: &Arc<Endpoint>) -> Comm {
+        Comm { engine: Engine::Packets(remains.clone()), membership: None, ..self.clone() }
+    }
+
+    /// Whether this is the communicator of all ranks, from which the others are made.
+    pub fn is_world(&self) -> bool {
+        self.context == WORLD
+    }
+
+    /// Number of this rank.
+    #[inline]
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// World rank of each member.
+    pub(crate) fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    /// The rank that this is a communicator of, where this crate matches its messages; none where a C MPI does.
+    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        match &self.engine {
+            Engine::Packets(endpoint) => Some(endpoint),
+            #[cfg(not(loom))]
+            Engine::Library(_) => None,
+        }
+    }
+
+    pub(crate) fn abandonment(&self) -> &Abandonment {
+        &self.abandonment
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The context of messages between programs.
+    pub fn context(&self) -> u64 {
+        self.context
+    }
+
+    /// Sends a message: blocks until it has left or is matched, as the mode says.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished; interrupted.
+    #[inline]
+    pub fn send(
+        &self,
+        message: &Message,
+        dest: i32,
+        tag: i32,
+        mode: Mode,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let world = self.member(dest)?;
+        self.check_tag(tag)?;
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.send(world, self.context, tag, message, mode, patience),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.send(dest as u32, tag, message, mode, patience),
+        }
+    }
+
+    /// Starts to send a message; none when that is done already. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished.
+    #[inline]
+    pub fn isend(
+        &self,
+        message: &Message,
+        dest: i32,
+        tag: i32,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let world = self.member(dest)?;
+        self.check_tag(tag)?;
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.start_send(world, self.context, tag, message, mode),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.start_send(dest as u32, tag, message, mode),
+        }
+    }
+
+    /// Starts to send one message to many destinations; its octets are shared, not copied. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag: then nothing is sent. A peer that has failed or finished: those before it were sent to.
+    pub fn isend_many(
+        &self,
+        message: &Message,
+        dests: &[i32],
+        tag: i32,
+    ) -> Result<Vec<RequestId>, DeviceError> {
+        self.check_tag(tag)?;
+        dests.iter().try_for_each(|dest| self.member(*dest).map(drop))?;
+        let mut pending = Vec::new();
+        for dest in dests {
+            match self.isend(message, *dest, tag, Mode::Standard) {
+                Ok(id) => pending.extend(id),
+                Err(error) => {
+                    // The caller gets none of their requests.
+                    pending.into_iter().for_each(|id| self.detach(id));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Receives a message of at most `capacity` octets of primary payload. Blocks.
+    ///
+    /// # Errors
+    /// A bad rank or tag; the message is too large or damaged; nobody is left to send it; interrupted.
+    #[inline]
+    pub fn recv(
+        &self,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Status, Message), DeviceError> {
+        let mut place = spare.map(Message::around);
+        match (self.recv_directly(from, capacity, &mut place), place) {
+            (Ok(status), Some(message)) => Ok((status, message)),
+            (Ok(_), None) => Err(DeviceError::NoSuchRequest),
+            (Err(direct), place) => {
+                self.recv_after(direct, from, capacity, place.map(Message::into_slab), patience)
+            }
+        }
+    }
+
+    /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place. What is at the place
+    /// before is memory that nobody else refers to; after an error it is of no use.
+    ///
+    /// # Errors
+    /// [`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or damaged, and it is gone.
+    /// Else what [`recv_after`](Self::recv_after) receives the message with, which has not come yet.
+    #[inline(always)]
+    pub fn recv_directly(
+        &self,
+        from: From,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Result<Status, Direct> {
+        let direct = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.receive_directly(self.selector(from)?, capacity, place),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.receive_directly(self.wanted(from)?, capacity, place),
+        };
+        match (direct, place) {
+            (Direct::Taken(envelope), Some(message)) => Ok(self.status(&envelope, message)),
+            (Direct::Taken(_), None) => Err(DeviceError::NoSuchRequest.into()),
+            (direct, _) => Err(direct),
+        }
+    }
+
+    /// As [`recv`](Self::recv), for a message that was polled for in vain.
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv).
+    pub fn recv_after(
+        &self,
+        direct: Direct,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Status, Message), DeviceError> {
+        if let Direct::Failed(error) = direct {
+            return Err(*error);
+        }
+        let (envelope, message) = match &self.engine {
+            Engine::Packets(endpoint) => {
+                endpoint.receive_after(&direct, self.receive_args(from, capacity, spare)?, patience)?
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => {
+                group.receive_after(direct, self.wanted(from)?, capacity, spare, patience)?
+            }
+        };
+        Ok((self.status(&envelope, &message), message))
+    }
+
+    /// Posts a receive. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; this rank has finished.
+    pub fn irecv(&self, from: From, capacity: usize, spare: Option<Slab>) -> Result<RequestId, DeviceError> {
+        match &self.engine {
+            Engine::Packets(endpoint) => endpoint.start_receive(self.receive_args(from, capacity, spare)?),
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.start_receive(self.wanted(from)?, capacity, spare),
+        }
+    }
+
+    /// Waits for a message without receiving it. Blocks.
+    ///
+    /// # Errors
+    /// A bad rank or tag; nobody is left to send it; interrupted.
+    pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
+        let (envelope, size) = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.probe(self.wanted(from)?, patience)?,
+        };
+        Ok(self.seen(&envelope, size))
+    }
+
+    /// Looks for a message without receiving it. Does not block.
+    ///
+    /// # Errors
+    /// A bad rank or tag; nobody is left to send it.
+    pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
+        let found = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.probe_now(self.wanted(from)?)?,
+        };
+        Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
+    }
+
+    /// Takes a message out of matching, so that no other receive gets it. Does not block.
+    ///
+    /// # Errors
+    /// As for [`iprobe`](Self::iprobe).
+    pub fn improbe(&self, from: From) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
+        let taken = match &self.engine {
+            Engine::Packets(endpoint) => {
+                let taken = endpoint.take_matched(&self.selector(from)?, &self.members)?;
+                taken.map(|mut taken| {
+                    taken.owner = Some(endpoint.clone());
+                    MatchedMessage::Packets(taken)
+                })
+            }
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.take_matched(self.wanted(from)?)?.map(MatchedMessage::Library),
+        };
+        Ok(taken.map(|m| (self.seen(&m.envelope(), m.needs_capacity()), m)))
+    }
+
+    /// Receives a message that was taken out of matching. Does not block.
+    pub fn imrecv(&self, matched: MatchedMessage, capacity: usize) -> RequestId {
+        match (matched, &self.engine) {
+            (MatchedMessage::Packets(matched), Engine::Packets(endpoint)) => {
+                endpoint.start_matched_receive(matched, capacity)
+            }
+            #[cfg(not(loom))]
+            (MatchedMessage::Library(matched), _) => matched.start(capacity),
+            #[cfg(not(loom))]
+            (MatchedMessage::Packets(_), _) => unreachable!("a communicator's messages are of its engine"),
+        }
+    }
+
+    /// The outcome of a request if it is done; the request is gone then. Does not block.
+    ///
+    /// # Errors
+    /// Those of the operation; no such request.
+    pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
+        let completed = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.test(id)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().test(id)?,
+        };
+        Ok(completed.map(|completed| self.done(completed)))
+    }
+
+    /// Waits for a request. Blocks.
+    ///
+    /// # Errors
+    /// Those of the operation; timed out or interrupted: the request is still pending then.
+    pub fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Done, DeviceError> {
+        let completed = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.wait(id, deadline, patience)?,
+            #[cfg(not(loom))]
+            Engine::Library(group) => group.owner().wait(id, deadline, patience)?,
+        };
+        Ok(self.done(completed))
+    }
+
+    fn done(&self, completed: Completed) -> Done {
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => {
+                Done { status: Some(self.status(&envelope, &message)), message: Some(message) }
+            }
+            _ => Done { status: None, message: None },
+        }
+    }
+
+    fn status(&self, envelope: &Envelope, message: &Message) -> Status {
+        let size = message.first_len() - mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+        Status { first: message.first_section(), ..self.seen(envelope, size) }
+    }
+
+    fn seen(&self, envelope: &Envelope, size: usize) -> Status {
+        Status { source: self.rank_of(envelope.source), tag: envelope.tag, size, first: None }
+    }
+
+    /// Rank here of a rank of the world.
+    #[inline]
+    fn rank_of(&self, world: u32) -> u32 {
+        // The world, and any communicator that begins like it, needs no search.
+        if self.members.get(world as usize) == Some(&world) {
+            return world;
+        }
+        self.members.iter().position(|m| *m == world).map_or(world, |at| at as u32)
+    }
+
+    /// Rank in the world of a rank here.
+    #[inline]
+    pub(crate) fn member(&self, rank: i32) -> Result<u32, DeviceError> {
+        match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
+            Some(world) => Ok(*world),
+            None => Err(DeviceError::BadRank { rank, size: self.size() }),
+        }
+    }
+
+    #[inline]
+    fn check_tag(&self, tag: i32) -> Result<(), DeviceError> {
+        let max = self.config().tag_ub;
+        if tag < 0 || tag > max { Err(DeviceError::BadTag { tag, max }) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn selector(&self, from: From) -> Result<Selector, DeviceError> {
+        let source = from.source.map(|s| self.member(s)).transpose()?;
+        if let Some(tag) = from.tag {
+            self.check_tag(tag)?;
+        }
+        Ok(Selector { context: self.context, source, tag: from.tag })
+    }
+
+    /// What a receive asks for, its source numbered here.
+    #[cfg(not(loom))]
+    #[inline]
+    fn wanted(&self, from: From) -> Result<Wanted, DeviceError> {
+        let Selector { tag, .. } = self.selector(from)?;
+        Ok(Wanted { source: from.source.map(|source| source as u32), tag })
+    }
+
+    #[inline]
+    fn receive_args(
+        &self,
+        from: From,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<ReceiveArgs, DeviceError> {
+        let selector = self.selector(from)?;
+        // Counting a reference costs a write that all threads share, and only a wildcard asks for the members.
+        let members = from.source.is_none().then(|| self.members.clone());
+        Ok(ReceiveArgs { selector, capacity, spare, members })
+    }
+
+    /// What a receive of a collective operation asks for.
+    pub(crate) fn collective_args(&self, source: u32, tag: i32, capacity: usize) -> ReceiveArgs {
+        let selector = Selector {
+            context: collective(self.context),
+            source: Some(self.members[source as usize]),
+            tag: Some(tag),
+        };
+        ReceiveArgs { selector, capacity, spare: None, members: None }
+    }
+}
+
+/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
+/// sender goes on, and nothing of it stays.
+#[derive(Debug)]
+pub enum MatchedMessage {
+    /// Of a transport that moves packets.
+    #[doc(hidden)]
+    Packets(probing::MatchedMessage),
+    /// Of a C MPI.
+    #[doc(hidden)]
+    #[cfg(not(loom))]
+    Library(Taken),
+}
+
+impl MatchedMessage {
+    /// The message's envelope, its source numbered in the world.
+    pub fn envelope(&self) -> Envelope {
+        match self {
+            MatchedMessage::Packets(matched) => matched.envelope(),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(matched) => matched.envelope(),
+        }
+    }
+
+    /// Capacity that the receiving buffer needs.
+    pub fn needs_capacity(&self) -> usize {
+        match self {
+            MatchedMessage::Packets(matched) => matched.needs_capacity(),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(matched) => matched.needs_capacity(),
+        }
+    }
+
+    /// Goes on to what is [left](Endpoint::remains) of its rank: it can be received there if all of it is here.
+    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
+        match self {
+            MatchedMessage::Packets(matched) => matched.retire(remains),
+            #[cfg(not(loom))]
+            MatchedMessage::Library(_) => {}
+        }
+    }
+}
+
+/// What a finished request gives.
+#[derive(Debug)]
+pub struct Done {
+    /// The status of a receive; none for a send.
+    pub status: Option<Status>,
+    /// The message of a receive; none for a send.
+    pub message: Option<Message>,
+}

@@ -1,0 +1,29 @@
+//! The engines of a rank: requests, matching, communicators, collective operations. One engine matches packets of a transport,
+//! the other one hands messages to the machine's C MPI.
+//!
+//! The transports are in `mpjdev-transport`, the pure machines in `mpjdev-proto`.
+#![forbid(unsafe_code)]
+
+mod clients;
+pub mod collective;
+pub mod comm;
+pub mod error;
+#[cfg(not(loom))]
+pub mod mpi;
+mod packet;
+mod rank;
+
+pub use clients::Clients;
+pub use comm::{Comm, Done, From, MatchedMessage, Status};
+pub use error::DeviceError;
+/// What threads keep of them for themselves.
+pub use mpjdev_sys::keepsake;
+/// Handles for values that Java refers to by number.
+pub use mpjdev_sys::slots as handles;
+pub use mpjdev_transport::config::Config;
+pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
+pub use mpjdev_transport::{config, pool, stats};
+pub use packet::direct::Direct;
+pub use packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+pub use packet::requests::{Completed, RequestId};
+pub use packet::unreceived::Unreceived;

@@ -1,0 +1,131 @@
+//! Answers to synchronous sends: the numbers of announcements that receives have taken.
+//!
+//! They go where notices go, so a rank that has finished has answered before. To each rank one message is under way at a time; what
+//! is matched meanwhile goes in the next one.
+
+use std::collections::{BTreeMap, HashSet};
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::{load_word, store_word};
+use mpjdev_sys::mpi::{self, Operation};
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::octets::Octets;
+use super::peers::ANSWERS;
+use super::{Rank, lock};
+use crate::error::DeviceError;
+
+/// Words before the numbers: the round, and what the notice is.
+const HEAD: usize = 2;
+/// Numbers in one message, which is short everywhere.
+const NUMBERS_MAX: usize = 126;
+
+/// What is answered.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// This rank's sends that wait for an answer.
+    awaited: HashSet<u32>,
+    /// What this rank owes, by rank of the world.
+    owed: BTreeMap<u32, Owed>,
+}
+
+#[derive(Debug, Default)]
+struct Owed {
+    numbers: Vec<u32>,
+    leaving: Option<Operation<Octets>>,
+}
+
+impl Answers {
+    /// Whether all answers have left.
+    fn have_left(&self) -> bool {
+        self.owed.is_empty()
+    }
+}
+
+impl Rank {
+    /// A send waits for the answer to its announcement's number.
+    pub(super) fn await_answer(&self, number: u32) {
+        lock(&self.answers).awaited.insert(number);
+    }
+
+    /// A send is over, or is given up.
+    pub(super) fn forget_answer(&self, number: u32) {
+        lock(&self.answers).awaited.remove(&number);
+    }
+
+    /// Whether a send has no answer.
+    pub(super) fn awaits_answer(&self, number: u32) -> bool {
+        lock(&self.answers).awaited.contains(&number)
+    }
+
+    /// Answers what a receive has taken. Does not block.
+    pub(super) fn answer(&self, source: u32, number: u32) {
+        let mut answers = lock(&self.answers);
+        if source == self.rank {
+            answers.awaited.remove(&number);
+            return;
+        }
+        answers.owed.entry(source).or_default().numbers.push(number);
+        self.let_answers_leave(&mut answers);
+    }
+
+    /// Takes in what a rank has answered.
+    pub(super) fn hear_answers(&self, slab: &Slab, len: usize) {
+        let mut answers = lock(&self.answers);
+        for at in HEAD..len / 8 {
+            let number = u64::from_le_bytes(load_word(slab.words(), 8 * at));
+            answers.awaited.remove(&(number as u32));
+        }
+    }
+
+    /// Goes on with the answers that have not left. Does not block.
+    pub(super) fn tend_answers(&self) {
+        if self.owes_answers.load(Ordering::Relaxed) {
+            self.let_answers_leave(&mut lock(&self.answers));
+        }
+    }
+
+    fn let_answers_leave(&self, answers: &mut Answers) {
+        answers.owed.retain(|dest, owed| {
+            owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
+            if owed.leaving.is_none() && !owed.numbers.is_empty() {
+                // What cannot be sent now is tried again.
+                owed.leaving = self.send_answers(*dest, &mut owed.numbers).ok();
+                owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
+            }
+            owed.leaving.is_some() || !owed.numbers.is_empty()
+        });
+        self.owes_answers.store(!answers.have_left(), Ordering::Relaxed);
+    }
+
+    fn send_answers(&self, dest: u32, numbers: &mut Vec<u32>) -> Result<Operation<Octets>, DeviceError> {
+        let count = numbers.len().min(NUMBERS_MAX);
+        let len = 8 * (HEAD + count);
+        let slab = self.source.take(len)?;
+        let head = [self.round.number, ANSWERS];
+        let words = head.into_iter().chain(numbers[..count].iter().map(|number| u64::from(*number)));
+        words.enumerate().for_each(|(at, word)| store_word(slab.words(), 8 * at, word.to_le_bytes()));
+        let to = mpi::To { dest, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
+        let sent = Operation::send(self.mpi, Octets(slab), len, to)?;
+        let later = numbers.split_off(count);
+        drop(mem::replace(numbers, later));
+        Ok(sent)
+    }
+
+    /// Waits until all answers have left, for a while.
+    pub(super) fn await_answers_left(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let end = Instant::now() + self.config.finish_patience;
+        let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
+            self.tend_answers();
+            Ok((!self.owes_answers.load(Ordering::Relaxed)).then_some(()))
+        });
+        match left {
+            // Who takes none for so long is told of nothing.
+            Err(DeviceError::TimedOut { .. }) => Ok(()),
+            left => left,
+        }
+    }
+}

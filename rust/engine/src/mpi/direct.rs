@@ -1,0 +1,164 @@
+//! The short way of a blocking receive: what comes while it polls goes straight to its place, and no request is made.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mpjdev_buffer::octets::copy_words;
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::announcement::ANNOUNCEMENT_LEN;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::check_first;
+use mpjdev_sys::mpi::{self, Operation, Outcome};
+use mpjdev_transport::waiting::{Backoff, Patience, Patient, deadline_after};
+
+use super::group::{Channel, Group};
+use super::octets::Octets;
+use super::receiving::{Post, Receive};
+use super::{Rank, Wanted};
+use crate::error::DeviceError;
+use crate::packet::direct::Direct;
+use crate::packet::requests::Completed;
+use crate::packet::unexpected::{damaged, lengths};
+
+/// How long a receive that is interrupted when its message is announced still waits for that.
+const PARTS_PATIENCE: Duration = Duration::from_secs(1);
+
+impl Group {
+    /// Posts a receive and polls for its message, which is put into its place.
+    pub(crate) fn receive_directly(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Direct {
+        let rank = self.owner();
+        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() || self.check_kept().is_err() {
+            return Direct::Closed;
+        }
+        let mut posted = match self.post(Channel::Program, wanted) {
+            Ok(Post::Posted(posted)) => posted,
+            Ok(Post::Taken(taken)) => {
+                return Direct::Posted(Box::new(Receive::taken(self, taken, capacity, None)));
+            }
+            Err(error) => return error.into(),
+        };
+        let mut looks = rank.config.spins;
+        while looks > 0 {
+            match posted.test() {
+                // No pause: a look into the library takes as long as one.
+                Ok(None) => {}
+                Ok(Some(Outcome::Done(seen))) if fits(seen, place) => {
+                    return self.put(posted, seen, capacity, place).into();
+                }
+                Ok(Some(outcome)) => {
+                    // What is announced goes straight to the place, too.
+                    let spare = place.take().map(Message::into_slab);
+                    let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
+                    return receive.go_on(outcome, looks, place);
+                }
+                Err(error) => return DeviceError::from(error).into(),
+            }
+            looks -= 1;
+        }
+        Direct::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
+    }
+
+    /// Puts what has been received into its place, which it fits.
+    #[inline]
+    fn put(
+        &self,
+        posted: Operation<Octets>,
+        seen: mpi::Envelope,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> Result<Envelope, DeviceError> {
+        let memory = posted.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
+        let (rank, envelope) = (self.owner(), self.envelope(seen.source, seen.tag));
+        rank.note_received(envelope.source);
+        let checked = check_first(seen.len, capacity).map_err(|error| lengths(error, &envelope));
+        let put = checked.and_then(|()| {
+            let place = place.as_mut().ok_or(DeviceError::NoSuchRequest)?;
+            copy_words(memory.0.words(), 0, place.first_words(), 0, seen.len);
+            place.receive(seen.len, capacity).map_err(damaged(&envelope))
+        });
+        rank.scratch.give_back(memory);
+        put.map(|()| envelope)
+    }
+
+    /// Receives a message that has [not come yet](Self::receive_directly).
+    pub(crate) fn receive_after(
+        self: &Arc<Self>,
+        direct: Direct,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let rank = self.owner();
+        let (mut receive, backoff) = match direct {
+            Direct::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
+            _ => {
+                rank.check_unfinished()?;
+                self.check_kept()?;
+                let receive = Receive::post(self, Channel::Program, wanted, capacity, None)?;
+                (receive, Backoff::new(&rank.config))
+            }
+        };
+        receive.spare = spare;
+        let completed = rank.block(None, backoff, patience, || rank.advance_asked(&mut receive));
+        let completed = match completed {
+            Err(DeviceError::Interrupted) => rank.give_up(&mut receive)?,
+            other => other?,
+        };
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => Ok((envelope, message)),
+            _ => Err(DeviceError::NoSuchRequest),
+        }
+    }
+}
+
+/// Whether something is a message, and the memory at its place has room for it.
+#[inline]
+fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
+    seen.len != ANNOUNCEMENT_LEN && place.as_ref().is_some_and(|place| place.room() >= seen.len)
+}
+
+impl Receive {
+    /// Goes on when the library's part is over, for so many looks more.
+    fn go_on(mut self, outcome: Outcome, looks: u32, place: &mut Option<Message>) -> Direct {
+        let mut over = self.ended(outcome);
+        for _ in 0..looks {
+            match over {
+                Ok(None) => {}
+                _ => break,
+            }
+            over = self.advance();
+        }
+        match over {
+            Ok(None) => Direct::Posted(Box::new(self)),
+            Ok(Some(Completed { envelope, message })) => {
+                *place = message;
+                envelope.ok_or(DeviceError::NoSuchRequest).into()
+            }
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl Rank {
+    /// Ends a receive that its thread waits for no longer: given up, unless its message is there or about to be.
+    fn give_up(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
+        match receive.withdraw() {
+            Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),
+            Some(over) => return over,
+            None => {}
+        }
+        let soon = deadline_after(PARTS_PATIENCE);
+        let waited = self.block(soon, Backoff::new(&self.config), &mut Patient, || receive.advance());
+        match waited {
+            Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
+            other => other,
+        }
+    }
+}

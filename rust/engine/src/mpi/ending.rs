@@ -1,0 +1,132 @@
+//! The end of a rank over a C MPI, and of a job that has failed.
+
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use mpjdev_sys::mpi::Operation;
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::octets::Octets;
+use super::peers::{GRACE, Notice};
+use super::{Rank, lock, runtime};
+use crate::error::DeviceError;
+use crate::packet::unreceived::Unreceived;
+
+impl Rank {
+    /// Ends this rank: waits until what it has sent has been received, as long as the receivers have not finished. Blocks.
+    ///
+    /// A second call does nothing.
+    ///
+    /// # Errors
+    /// What was not delivered: its receiver has finished without it, or, being about to finish as well, has not taken it for as
+    /// long as the patience lasts. Interrupted. This rank has finished all the same.
+    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        self.await_makers(patience);
+        if self.finishing.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let told = self.tell(Notice::Finishing);
+        let left = self.let_leave(patience);
+        let result = match left {
+            Err(DeviceError::Interrupted) => left,
+            left => self.undelivered().and(left),
+        };
+        self.end_receives(&DeviceError::Finished { rank: self.rank });
+        self.state().peers.end();
+        let told = told.and_then(|told| self.let_go(told, patience));
+        // A synchronous send that a receive has matched is told so before it is told of the end.
+        let told = told.and_then(|()| self.await_answers_left(patience));
+        let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
+        self.note_unreceived();
+        self.drop_firsts();
+        self.end_freed();
+        runtime::note_finished(self.round.number);
+        result.and(told)
+    }
+
+    /// Counts the messages that have arrived by now and that no receive has taken. Freed communicators have counted theirs.
+    fn note_unreceived(&self) {
+        self.tend_freed(usize::MAX);
+        let mut unreceived = std::mem::replace(&mut self.state().unreceived, Unreceived::of(self.rank));
+        let groups: Vec<_> = lock(&self.groups).iter().filter_map(Weak::upgrade).collect();
+        let since = Instant::now();
+        loop {
+            groups.iter().for_each(|group| group.note_unreceived(&mut unreceived));
+            // What this rank has sent to itself arrives only when the library is called, with some libraries several times.
+            if self.has_own_messages() || since.elapsed() > GRACE {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.state().unreceived = unreceived;
+    }
+
+    /// Whether all that this rank has sent to itself is here.
+    fn has_own_messages(&self) -> bool {
+        let of = |counts: &[AtomicU64]| counts[self.rank as usize].load(Ordering::Relaxed);
+        of(&self.received) >= of(&self.sent)
+    }
+
+    /// What this rank has finished with and no receive took; none when there is nothing, before the end, and the second time.
+    pub(crate) fn take_unreceived(&self) -> Option<Unreceived> {
+        Some(std::mem::take(&mut self.state().unreceived)).filter(|left| left.count() > 0)
+    }
+
+    /// Waits until what was sent has been received, or cannot be any more. What this rank has sent to itself, nobody receives
+    /// any more.
+    fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let mut since = Instant::now();
+        loop {
+            let soon = Instant::now() + self.config.slice;
+            let left = self.block(Some(soon), Backoff::new(&self.config), patience, || {
+                self.progress();
+                Ok(self.state().requests.dests().all(|dest| dest == self.rank).then_some(()))
+            });
+            match left {
+                Err(DeviceError::TimedOut { .. }) => {}
+                left => return left,
+            }
+            let state = self.state();
+            let may_be_received = |dest: u32| dest != self.rank && state.peers.is_running(dest);
+            if state.requests.dests().any(may_be_received) {
+                since = Instant::now();
+            }
+            if since.elapsed() > self.config.finish_patience {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until notices have left, for a while.
+    fn let_go(
+        &self,
+        mut told: Vec<Operation<Octets>>,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let end = Instant::now() + self.config.finish_patience;
+        let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
+            told.retain_mut(|notice| matches!(notice.test(), Ok(None)));
+            Ok(told.is_empty().then_some(()))
+        });
+        match left {
+            // Who has not heard of it by now waits for nothing of this rank.
+            Err(DeviceError::TimedOut { .. }) => Ok(()),
+            left => left,
+        }
+    }
+
+    /// Nothing, if all that was sent is delivered.
+    fn undelivered(&self) -> Result<(), DeviceError> {
+        let state = self.state();
+        let mut lost = state.peers.lost;
+        let has_finished = |dest| dest == self.rank || self.hopeless_send(&state.peers, dest).is_some();
+        state.requests.lost(has_finished).for_each(|send| lost.add(send));
+        lost.reported()
+    }
+
+    /// Ends the whole job because this rank has failed: says why, and ends all its processes, this one too.
+    pub fn fail(&self, why: &str) {
+        runtime::abort(self.mpi, self.rank, why);
+    }
+}

@@ -1,0 +1,190 @@
+//! Library communicators of a new communicator, made off the threads that must not block.
+//!
+//! The library makes a communicator in a call that blocks until all members have made it. By then rank 0 of the parent has
+//! settled the creation, so every member is in this call or about to be, also one whose program has given up meanwhile, and the
+//! call is short. A thread that blocks makes it itself, though it hears of no interrupt meanwhile. For one that only polls, which
+//! may be the carrier of a virtual thread that another member waits for, a thread of its own does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::group::Group;
+use super::{Rank, lock};
+use crate::comm::Comm;
+use crate::error::DeviceError;
+
+/// What becomes of the library's calls.
+type Made = Result<Arc<Group>, DeviceError>;
+
+/// The making of a communicator. When it is dropped before the group is taken, the group is made and abandoned.
+#[derive(Debug)]
+pub(crate) struct Making {
+    parent: Arc<Group>,
+    /// What is to be made, until somebody makes it.
+    due: Mutex<Option<Due>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Due {
+    context: u64,
+    members: Arc<[u32]>,
+    member: u32,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_done: AtomicBool,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug, Default)]
+enum Slot {
+    #[default]
+    UnderWay,
+    Made(Made),
+    /// Nobody will take it, or somebody has.
+    Closed,
+}
+
+impl Making {
+    /// What is to be made of these ranks of the world.
+    pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> Making {
+        let due = Mutex::new(Some(Due { context, members, member }));
+        Making { parent: parent.clone(), due, shared: Arc::default() }
+    }
+
+    /// Has it made aside, unless it is under way. Does not block, unless the system has no thread left.
+    pub(crate) fn start(&self) {
+        let Some(due) = lock(&self.due).take() else { return };
+        let (group, shared) = (self.parent.clone(), self.shared.clone());
+        let make = Arc::new(move || shared.put(group.make(&due)));
+        let calls = make.clone();
+        if !self.parent.owner().clone().make_aside(move || calls()) {
+            make();
+        }
+    }
+
+    /// The group, once it is made.
+    pub(crate) fn take(&mut self) -> Option<Made> {
+        if !self.shared.is_done.load(Ordering::Acquire) {
+            return None;
+        }
+        match std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed) {
+            Slot::Made(made) => Some(made),
+            Slot::UnderWay | Slot::Closed => Some(Err(DeviceError::NoSuchRequest)),
+        }
+    }
+
+    /// Makes it, or waits until it is made.
+    pub(crate) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let rank = self.parent.owner();
+        let due = lock(&self.due).take();
+        if let Some(due) = due {
+            self.shared.put(self.parent.make(&due));
+            return Ok(());
+        }
+        let is_done = || self.shared.is_done.load(Ordering::Acquire);
+        rank.block(None, Backoff::new(rank.config()), patience, || Ok(is_done().then_some(())))
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        // The other members wait for it inside the library.
+        self.start();
+        let before = std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed);
+        if let Slot::Made(made) = before {
+            abandon(made);
+        }
+    }
+}
+
+impl Shared {
+    fn put(&self, made: Made) {
+        let mut slot = lock(&self.slot);
+        if let Slot::Closed = *slot {
+            drop(slot);
+            return abandon(made);
+        }
+        *slot = Slot::Made(made);
+        self.is_done.store(true, Ordering::Release);
+    }
+}
+
+/// Tells the other members of a group that this rank will not take part in it.
+fn abandon(made: Made) {
+    if let Ok(group) = made {
+        Comm::of_group(group).abandon(None);
+    }
+}
+
+impl Rank {
+    /// Does this on a thread of its own, which finishing waits for; false when the system has none left.
+    pub(crate) fn make_aside(self: Arc<Self>, make: impl FnOnce() + Send + 'static) -> bool {
+        self.makers.fetch_add(1, Ordering::AcqRel);
+        let rank = self.clone();
+        let maker = move || {
+            make();
+            rank.makers.fetch_sub(1, Ordering::AcqRel);
+        };
+        let is_begun = std::thread::Builder::new().name("mpjdev-comm".into()).spawn(maker).is_ok();
+        if !is_begun {
+            self.makers.fetch_sub(1, Ordering::AcqRel);
+        }
+        is_begun
+    }
+
+    /// Waits for the threads that make communicators, for a while: other ranks may wait for these inside the library.
+    pub(super) fn await_makers(&self, patience: &mut dyn Patience) {
+        let end = Instant::now() + self.config.finish_patience;
+        let _ = self.block(Some(end), Backoff::new(&self.config), patience, || {
+            Ok((self.makers.load(Ordering::Acquire) == 0).then_some(()))
+        });
+    }
+}
+
+impl Group {
+    /// A group of these ranks of the world, all of which make it now. Blocks until they do.
+    ///
+    /// # Errors
+    /// The library's.
+    fn make(&self, due: &Due) -> Made {
+        let Due { context, members, member } = due;
+        let (context, member) = (*context, *member);
+        let rank = self.owner();
+        rank.tend_freed(usize::MAX);
+        let tag = tag_of(context, rank.round.tag_max);
+        let make = || {
+            let comm = rank.mpi.create_group(rank.round.origin, members, tag)?;
+            rank.mpi.return_errors(comm).map(|()| comm)
+        };
+        let comms = [make()?, make()?];
+        Ok(Group::new(rank.clone(), context, members.clone(), member, comms))
+    }
+}
+
+/// The tag of what belongs to the making of a context's communicator: another one for each that may be made meanwhile.
+fn tag_of(context: u64, tag_max: i32) -> i32 {
+    let (rank, counter) = ((context >> 32) & 0xfff, (context >> 1) & 0xffff);
+    ((rank << 16 | counter) % (tag_max as u64 + 1)) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_of_a_time_have_tags_of_their_own() {
+        let contexts = (0..40).flat_map(|rank| (1..500).map(move |counter| (rank << 32) | (2 * counter)));
+        let mut tags: Vec<i32> = contexts.map(|context| tag_of(context, (1 << 28) - 1)).collect();
+        let made = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), made);
+        assert!((0..=32_767).contains(&tag_of(u64::MAX >> 2, 32_767)));
+    }
+}

@@ -1,0 +1,214 @@
+//! Ranks whose messages the machine's own C MPI moves and matches.
+//!
+//! Matching, wildcards, ordering and the cancelling of receives are the library's. What is ours: each communicator has two of the
+//! library's, one for the program's messages and one for collective operations; and messages that may be longer than the
+//! memory of a receive are announced there, and travel beside ([`mpjdev_proto::announcement`]). Nothing waits inside the library but
+//! what makes communicators: a thread that waits tests, with pauses at first, then it yields, then it sleeps.
+//!
+//! A C MPI tells nothing of ranks that finish. So each tells all others, with the number of messages that it has sent them: a
+//! receive is hopeless when so many have come.
+
+mod answers;
+mod direct;
+mod ending;
+mod group;
+mod lanes;
+mod making;
+mod octets;
+mod parts;
+mod peers;
+mod probing;
+mod processors;
+mod receiving;
+mod requests;
+mod retiring;
+mod runtime;
+mod scratch;
+mod sending;
+mod spilled;
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_proto::context::ContextAllocator;
+use mpjdev_proto::send_policy::Pairs;
+use mpjdev_sys::mpi::{self, Mpi};
+use mpjdev_transport::config::Config;
+use mpjdev_transport::waiting::Crowd;
+
+use crate::error::DeviceError;
+use crate::packet::unreceived::Unreceived;
+
+pub use group::Group;
+pub(crate) use making::Making;
+pub use probing::Taken;
+pub use receiving::Receive;
+pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
+
+use answers::Answers;
+use lanes::Lane;
+use peers::Peers;
+use requests::Requests;
+use retiring::{Queue, Retirings};
+use runtime::Round;
+use scratch::Scratch;
+use spilled::Spills;
+
+/// What a receive asks for, its source numbered in the communicator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) source: Option<u32>,
+    pub(crate) tag: Option<i32>,
+}
+
+impl Wanted {
+    fn from(self) -> mpi::From {
+        mpi::From { source: self.source, tag: self.tag }
+    }
+}
+
+/// One rank of a job that a C MPI runs.
+#[derive(Debug)]
+pub struct Rank {
+    mpi: &'static Mpi,
+    round: Round,
+    rank: u32,
+    size: u32,
+    config: Config,
+    source: Arc<dyn SlabSource>,
+    contexts: Mutex<ContextAllocator>,
+    state: Mutex<State>,
+    /// Receives that nobody waits for any more: what they have matched is consumed.
+    abandoned: Mutex<Vec<Receive>>,
+    /// Communicators that were freed since they were last visited, and those that the library does not have back.
+    freed: Mutex<Queue>,
+    retirings: Mutex<Retirings>,
+    /// There is one of either kind.
+    has_freed: AtomicBool,
+    /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
+    makers: AtomicU32,
+    /// Answers to synchronous sends; some have not left.
+    answers: Mutex<Answers>,
+    owes_answers: AtomicBool,
+    /// The communicators that somebody refers to.
+    groups: Mutex<Vec<Weak<Group>>>,
+    /// The one of them of which messages are taken over next.
+    spilling: AtomicUsize,
+    /// Announcements that were taken over and that no receive has got.
+    announced: AtomicUsize,
+    /// First physical messages of announced messages that were taken over.
+    firsts: Mutex<Spills>,
+    /// This rank has begun to finish.
+    finishing: AtomicBool,
+    /// Some rank has finished: what is hopeless is to be looked for.
+    has_ended: AtomicBool,
+    /// Octets of memory on their way to this rank itself.
+    own: AtomicU64,
+    /// Messages that were sent to each rank, and received from it.
+    sent: Box<[AtomicU64]>,
+    received: Box<[AtomicU64]>,
+    /// Sends to that rank wait for others.
+    crowded: Box<[AtomicBool]>,
+    /// Tests and probes that found nothing.
+    fruitless: AtomicU32,
+    crowd: Crowd,
+    scratch: Scratch,
+}
+
+/// What operations share.
+#[derive(Debug)]
+struct State {
+    requests: Requests,
+    /// Sends that wait for others to the same rank, by rank of the world.
+    lanes: BTreeMap<u32, Lane>,
+    pairs: Pairs,
+    peers: Peers,
+    /// Messages that freed communicators have dropped; after the end, all that no receive took.
+    unreceived: Unreceived,
+}
+
+impl Rank {
+    fn new(mpi: &'static Mpi, round: Round, config: Config, source: Arc<dyn SlabSource>) -> Rank {
+        let (rank, size) = (round.rank, round.size);
+        let counts = || (0..size).map(|_| AtomicU64::new(0)).collect();
+        Rank {
+            mpi,
+            rank,
+            size,
+            contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            state: Mutex::new(State {
+                requests: Requests::default(),
+                lanes: BTreeMap::new(),
+                pairs: Pairs::new(round.tag_max),
+                peers: Peers::new(size, round.number),
+                unreceived: Unreceived::of(rank),
+            }),
+            abandoned: Mutex::default(),
+            freed: Mutex::default(),
+            retirings: Mutex::default(),
+            has_freed: AtomicBool::new(false),
+            answers: Mutex::default(),
+            owes_answers: AtomicBool::new(false),
+            groups: Mutex::default(),
+            spilling: AtomicUsize::new(0),
+            announced: AtomicUsize::new(0),
+            firsts: Mutex::default(),
+            own: AtomicU64::new(0),
+            makers: AtomicU32::new(0),
+            finishing: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            sent: counts(),
+            received: counts(),
+            crowded: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            fruitless: AtomicU32::new(0),
+            crowd: Crowd::new(),
+            scratch: Scratch::default(),
+            config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
+            source,
+            round,
+        }
+    }
+
+    /// Number of this rank in the world.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Where this rank's messages take memory from.
+    pub fn source(&self) -> &Arc<dyn SlabSource> {
+        &self.source
+    }
+
+    /// The tunables.
+    #[inline]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn contexts(&self) -> &Mutex<ContextAllocator> {
+        &self.contexts
+    }
+
+    /// Whether this rank has not begun to finish.
+    ///
+    /// # Errors
+    /// It has.
+    #[inline]
+    pub fn check_unfinished(&self) -> Result<(), DeviceError> {
+        match self.finishing.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(DeviceError::Finished { rank: self.rank }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

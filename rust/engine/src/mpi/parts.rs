@@ -1,0 +1,186 @@
+//! The physical messages of an announced message, on their way beside it.
+
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::announcement::Announcement;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::{check_first, check_second};
+use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
+
+use super::octets::Octets;
+use super::spilled::{Physical, Spilled, What};
+use super::{Rank, Wanted, lock};
+use crate::error::DeviceError;
+use crate::packet::unexpected::{lengths, physical};
+
+/// Physical messages that belong to a receive.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Source in the world.
+    pub(super) envelope: Envelope,
+    capacity: usize,
+    first: Part,
+    second: Option<Part>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Part {
+    comm: mpi::Comm,
+    /// It may have been taken over from the library before.
+    is_first: bool,
+    len: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Announced; of one that fits its receive, memory for it if that has some.
+    Announced(Option<Slab>),
+    Arriving(Operation<Octets>),
+    Here(Slab, usize),
+    Failed(DeviceError),
+    /// It is moved.
+    Moving,
+}
+
+impl Parts {
+    /// Those of an announcement from a source in the world, for a receive of this capacity, which has its message then. Memory
+    /// that it has may be used.
+    pub(super) fn new(
+        rank: &Rank,
+        envelope: Envelope,
+        announcement: &Announcement,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Parts {
+        if announcement.is_synchronous {
+            rank.answer(envelope.source, announcement.number);
+        }
+        let part = |comm, is_first, len: u32, memory: Option<Slab>| {
+            let len = len as usize;
+            // What does not fit has to be consumed, which needs a look at it first.
+            let memory = memory.filter(|slab| slab.len() >= len);
+            Part { comm, is_first, len, stage: Stage::Announced(memory) }
+        };
+        let second = match announcement.second_len {
+            0 => None,
+            len => Some(part(rank.round.seconds, false, len, None)),
+        };
+        let first = part(rank.round.firsts, true, announcement.first_len, spare);
+        Parts { envelope, capacity, first, second }
+    }
+
+    /// Goes on: the message when all of it is here.
+    ///
+    /// # Errors
+    /// It is larger than the capacity, or damaged; the library's. All of it has been consumed.
+    pub(super) fn advance(&mut self, rank: &Rank, tag: i32) -> Result<Option<Message>, DeviceError> {
+        let source = self.envelope.source;
+        let is_first_here = self.first.advance(rank, source, tag);
+        let is_second_here = self.second.as_mut().is_none_or(|second| second.advance(rank, source, tag));
+        if !(is_first_here && is_second_here) {
+            return Ok(None);
+        }
+        let first_len = self.first.len;
+        check_first(first_len, self.capacity).map_err(|error| lengths(error, &self.envelope))?;
+        let (slab, _) = self.first.take(&self.envelope)?;
+        let second = self.second.as_mut().map(|second| second.take(&self.envelope)).transpose()?;
+        physical(slab, first_len, second, self.capacity, &self.envelope).map(Some)
+    }
+}
+
+impl Part {
+    /// Goes on; whether it is over.
+    fn advance(&mut self, rank: &Rank, source: u32, tag: i32) -> bool {
+        loop {
+            let next = match &mut self.stage {
+                Stage::Here(..) | Stage::Failed(_) | Stage::Moving => return true,
+                Stage::Announced(_) => match self.begin(rank, source, tag) {
+                    Some(stage) => stage,
+                    None => return false,
+                },
+                Stage::Arriving(operation) => match operation.test() {
+                    Ok(None) => return false,
+                    Ok(Some(Outcome::Cancelled)) => Stage::Failed(DeviceError::Cancelled),
+                    Ok(Some(Outcome::Done(seen))) => self.arrived(seen.len),
+                    Err(error) => Stage::Failed(error.into()),
+                },
+            };
+            self.stage = next;
+        }
+    }
+
+    /// Begins to receive it if that is possible.
+    fn begin(&mut self, rank: &Rank, source: u32, tag: i32) -> Option<Stage> {
+        let Stage::Announced(spare) = &mut self.stage else { return None };
+        let from = Wanted { source: Some(source), tag: Some(tag) };
+        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        let _firsts = if self.is_first {
+            let mut firsts = lock(&rank.firsts);
+            if let Some(Spilled { len, what: What::Physical(physical), .. }) = firsts.take(from) {
+                return Some(match physical {
+                    Physical::Here(slab) => Stage::Here(slab, len),
+                    Physical::Arriving(operation) => Stage::Arriving(operation),
+                    Physical::Matched(matched) => receive_matched(rank, matched, len, spare.take()),
+                });
+            }
+            Some(firsts)
+        } else {
+            None
+        };
+        if let Some(slab) = spare.take() {
+            let posted = Operation::receive(rank.mpi, owned(slab), self.len, from.from(), self.comm);
+            return Some(begun(posted));
+        }
+        match rank.mpi.improbe(from.from(), self.comm) {
+            Ok(None) => None,
+            Ok(Some((matched, envelope))) => Some(receive_matched(rank, matched, envelope.len, None)),
+            Err(error) => Some(Stage::Failed(error.into())),
+        }
+    }
+
+    fn arrived(&mut self, len: usize) -> Stage {
+        match std::mem::replace(&mut self.stage, Stage::Moving) {
+            Stage::Arriving(operation) => match operation.into_owner() {
+                Ok(Octets(slab)) => Stage::Here(slab, len),
+                Err(operation) => Stage::Arriving(operation),
+            },
+            other => other,
+        }
+    }
+
+    /// Its octets, which must be as many as were announced.
+    fn take(&mut self, envelope: &Envelope) -> Result<(Slab, usize), DeviceError> {
+        match std::mem::replace(&mut self.stage, Stage::Moving) {
+            Stage::Here(slab, len) => {
+                check_second(self.len, len).map_err(|error| lengths(error, envelope))?;
+                Ok((slab, len))
+            }
+            Stage::Failed(error) => Err(error),
+            Stage::Announced(_) | Stage::Arriving(_) | Stage::Moving => Err(DeviceError::NoSuchRequest),
+        }
+    }
+}
+
+/// Starts to receive what was taken from the library, whatever its length: what does not have the announced one is consumed too.
+fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize, spare: Option<Slab>) -> Stage {
+    let memory = match spare.filter(|spare| spare.len() >= len) {
+        Some(spare) => Ok(spare),
+        None => rank.source.take_arrived(len),
+    };
+    match memory {
+        Ok(slab) => begun(Operation::receive_matched(rank.mpi, owned(slab), len, matched)),
+        Err(error) => Stage::Failed(error.into()),
+    }
+}
+
+fn begun(operation: Result<Operation<Octets>, MpiError>) -> Stage {
+    match operation {
+        Ok(operation) => Stage::Arriving(operation),
+        Err(error) => Stage::Failed(error.into()),
+    }
+}
+
+fn owned(slab: Slab) -> Box<Octets> {
+    Box::new(Octets(slab))
+}

@@ -1,0 +1,187 @@
+//! The table of the other ranks: which of them finish or have finished, and the number of messages they have sent.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::octets::{load_word, store_word};
+use mpjdev_proto::announcement::DIRECT_MAX;
+use mpjdev_sys::mpi::{self, Operation};
+
+use super::octets::Octets;
+use super::receiving::Receive;
+use super::requests::Hope;
+use super::{Group, Rank, Wanted};
+use crate::error::DeviceError;
+use crate::packet::ending::Lost;
+
+/// How long what a rank has sent before it finished is waited for, where it is not known to be here.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// Octets of a notice: the round, what it says, and how many messages the receiver was sent.
+const NOTICE_LEN: usize = 24;
+
+/// The word of a notice that carries [answers](super::answers) instead.
+pub(super) const ANSWERS: u64 = 2;
+
+/// What a rank says to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// It receives nothing more.
+    Finishing,
+    /// It has sent everything.
+    Finished,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Peer {
+    Running,
+    Finishing,
+    /// It has sent this rank so many messages; it is known since then.
+    Finished(u64, Instant),
+}
+
+/// All ranks, as far as this one has heard of them.
+#[derive(Debug)]
+pub(super) struct Peers {
+    /// A notice of another round is of no account.
+    round: u64,
+    peers: Vec<Peer>,
+    /// What was not delivered.
+    pub(super) lost: Lost,
+    is_over: bool,
+}
+
+impl Peers {
+    pub(super) fn new(size: u32, round: u64) -> Peers {
+        let peers = vec![Peer::Running; size as usize];
+        Peers { round, peers, lost: Lost::default(), is_over: false }
+    }
+
+    /// Whether this rank has finished.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether a rank may still receive, as far as is known.
+    pub(super) fn is_running(&self, world: u32) -> bool {
+        matches!(self.peers[world as usize], Peer::Running)
+    }
+
+    pub(super) fn note_lost(&mut self, send: Option<(u32, i32, usize)>) {
+        send.into_iter().for_each(|send| self.lost.add(send));
+    }
+}
+
+impl Rank {
+    /// Tells all other ranks. Does not wait for them.
+    pub(super) fn tell(&self, notice: Notice) -> Result<Vec<Operation<Octets>>, DeviceError> {
+        let others = (0..self.size).filter(|other| *other != self.rank);
+        let told = others.map(|other| {
+            let slab = self.source.take(NOTICE_LEN)?;
+            let sent = self.sent[other as usize].load(Ordering::Relaxed);
+            for (at, word) in [self.round.number, notice as u64, sent].into_iter().enumerate() {
+                store_word(slab.words(), 8 * at, word.to_le_bytes());
+            }
+            let to = mpi::To { dest: other, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
+            Ok(Operation::send(self.mpi, Octets(slab), NOTICE_LEN, to)?)
+        });
+        told.collect()
+    }
+
+    /// Takes in what other ranks have said.
+    pub(super) fn hear(&self, peers: &mut Peers) {
+        let any = mpi::From { source: None, tag: None };
+        // What cannot be read is not waited for: the library will say so where it matters.
+        while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
+            let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };
+            let memory = Box::new(Octets(slab));
+            let notice = Operation::receive_matched(self.mpi, memory, envelope.len, matched);
+            let Ok(memory) = notice.and_then(Operation::finish) else { return };
+            let Octets(slab) = *memory;
+            let word = |at: usize| u64::from_le_bytes(load_word(slab.words(), 8 * at));
+            if envelope.len < NOTICE_LEN || word(0) != peers.round {
+                continue;
+            }
+            if word(1) == ANSWERS {
+                self.hear_answers(&slab, envelope.len);
+                continue;
+            }
+            peers.peers[envelope.source as usize] = match word(1) {
+                0 => Peer::Finishing,
+                _ => Peer::Finished(word(2), Instant::now()),
+            };
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether a rank has finished and all that it has sent is here, as far as can be known.
+    fn is_gone(&self, peers: &Peers, world: u32) -> bool {
+        match peers.peers[world as usize] {
+            Peer::Finished(sent, since) => {
+                self.received[world as usize].load(Ordering::Relaxed) >= sent || since.elapsed() > GRACE
+            }
+            Peer::Running | Peer::Finishing => false,
+        }
+    }
+
+    /// Whether a rank of the world can still receive.
+    #[inline]
+    pub(super) fn check_peer(&self, world: u32) -> Result<(), DeviceError> {
+        match self.has_ended() {
+            false => Ok(()),
+            true => self.hopeless_send(&self.state().peers, world).map_or(Ok(()), Err),
+        }
+    }
+
+    pub(super) fn hopeless_send(&self, peers: &Peers, world: u32) -> Option<DeviceError> {
+        let has_finished = matches!(peers.peers[world as usize], Peer::Finished(..));
+        has_finished.then_some(DeviceError::PeerFinished { rank: world })
+    }
+
+    /// The first of these ranks that has finished, as what is wrong with it.
+    pub(crate) fn first_finished(&self, worlds: &[u32]) -> Option<DeviceError> {
+        if !self.has_ended() {
+            return None;
+        }
+        let peers = &self.state().peers;
+        worlds.iter().find_map(|world| self.hopeless_send(peers, *world))
+    }
+
+    /// Why no message can come any more that a receive would take; none as long as one can.
+    pub(super) fn hopeless(&self, peers: &Peers, receive: &Receive, hope: Hope) -> Option<DeviceError> {
+        if !self.has_ended() {
+            return None;
+        }
+        match receive.source() {
+            Some(world) => self.is_gone(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
+            None if hope == Hope::Asked => self.nobody_left(peers, &receive.group),
+            None => None,
+        }
+    }
+
+    fn nobody_left(&self, peers: &Peers, group: &Group) -> Option<DeviceError> {
+        let mut others = group.members().iter().filter(|member| **member != self.rank).peekable();
+        others.peek()?;
+        others.all(|member| self.is_gone(peers, *member)).then_some(DeviceError::NobodyLeft)
+    }
+
+    /// As [`hopeless`](Self::hopeless), for a probe.
+    pub(super) fn hopeless_of(&self, group: &Group, wanted: Wanted) -> Option<DeviceError> {
+        if !self.has_ended() {
+            return None;
+        }
+        let peers = &self.state().peers;
+        match wanted.source.map(|source| group.members()[source as usize]) {
+            Some(world) => self.is_gone(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
+            None => self.nobody_left(peers, group),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Messages that are looked for before they are received.
+//!
+//! An announcement says in its octets, and not in its length, how long its message is. So a probe takes what the library has over, and
+//! looks at that.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::Message;
+use mpjdev_proto::collective::ABANDONED_TAG;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::HEADERS_LEN;
+use mpjdev_sys::mpi::{self, Matched, Operation};
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::group::{Channel, Group};
+use super::octets;
+use super::receiving::Receive;
+use super::spilled::{Physical, Spilled, Spills, What};
+use super::{Rank, Wanted, lock};
+use crate::error::DeviceError;
+use crate::packet::requests::RequestId;
+use crate::packet::unreceived::Unreceived;
+
+/// Tests and probes in vain after which a rank looks after what it does not ask for.
+const FRUITLESS: u32 = 64;
+/// Looks at the receives of a collective operation for each one for a notice, which is rare.
+const NOTICE_LOOKS: u32 = 8;
+
+/// A message that was taken out of matching and waits for its receive.
+#[derive(Debug)]
+pub struct Taken {
+    group: Arc<Group>,
+    envelope: Envelope,
+    needs_capacity: usize,
+    /// None once it is received.
+    message: Option<Spilled>,
+}
+
+impl Taken {
+    pub(crate) fn envelope(&self) -> Envelope {
+        self.envelope
+    }
+
+    pub(crate) fn needs_capacity(&self) -> usize {
+        self.needs_capacity
+    }
+
+    /// Begins to receive it.
+    pub(crate) fn start(mut self, capacity: usize) -> RequestId {
+        let message = self.message.take().expect("a message is received or dropped once");
+        let receive = Receive::taken(&self.group, message, capacity, None);
+        self.group.owner().keep_receive(receive)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // A receive that is given up consumes what it has matched.
+        drop(self.message.take().map(|message| Receive::taken(&self.group, message, 0, None)));
+    }
+}
+
+impl Group {
+    /// Looks for a message without receiving it: its envelope, and the capacity it needs.
+    pub(crate) fn probe_now(
+        self: &Arc<Self>,
+        wanted: Wanted,
+    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        self.check_kept()?;
+        let seen = self.look(wanted)?;
+        if seen.is_none() {
+            rank.note_fruitless();
+            if let Some(error) = rank.hopeless_of(self, wanted) {
+                // Who has finished may have sent right before it.
+                return self.look(wanted)?.map(Some).ok_or(error);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Waits for a message without receiving it.
+    pub(crate) fn probe(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, usize), DeviceError> {
+        let rank = self.owner();
+        rank.block(None, Backoff::new(&rank.config), patience, || self.probe_now(wanted))
+    }
+
+    /// Takes a message out of matching: no other receive gets it.
+    pub(crate) fn take_matched(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Taken>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        self.check_kept()?;
+        let message = {
+            let mut spills = lock(&self.spilled);
+            self.spill_until(&mut spills, wanted)?;
+            let taken = spills.take(wanted);
+            taken.inspect(|taken| self.note_taken(&spills, taken))
+        };
+        let Some(message) = message else { return self.probe_now(wanted).map(|_| None) };
+        let envelope = self.envelope(message.source, message.tag);
+        let needs_capacity = message.len.saturating_sub(HEADERS_LEN);
+        Ok(Some(Taken { group: self.clone(), envelope, needs_capacity, message: Some(message) }))
+    }
+
+    fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        let mut spills = lock(&self.spilled);
+        self.spill_until(&mut spills, wanted)?;
+        let seen = |s: &Spilled| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
+        Ok(spills.find(wanted).map(seen))
+    }
+
+    /// Takes messages over until one of them fits, or the library has none that does.
+    fn spill_until(&self, spills: &mut Spills, wanted: Wanted) -> Result<(), DeviceError> {
+        let rank = self.owner();
+        // MPICH lets messages come in when it is probed, and not when it is asked for a message to be taken.
+        while spills.find(wanted).is_none()
+            && rank.mpi.iprobe(wanted.from(), self.comm(Channel::Program))?.is_some()
+        {
+            self.spill(spills)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a notice that a collective operation was abandoned: the world rank that has sent it, and the message.
+    pub(crate) fn take_abandonment(
+        self: &Arc<Self>,
+        capacity: usize,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let taken = rank.mpi.improbe(notices, self.comm(Channel::Collective))?;
+        let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
+        let world = self.members()[source as usize];
+        rank.note_received(world);
+        let what = What::Physical(Physical::Matched(matched));
+        let taken = Spilled { source, tag, len, what };
+        let mut receive = Receive::taken(self, taken, capacity, None);
+        // It is here: it is shorter than any message that the library announces itself.
+        let received = loop {
+            match receive.advance() {
+                Ok(None) => std::thread::yield_now(),
+                over => break over,
+            }
+        };
+        Ok(Some((world, received.ok().flatten().and_then(|received| received.message))))
+    }
+
+    /// Waits until one of these receives of a collective operation is done, or there is such a notice.
+    pub(crate) fn wait_collective(
+        &self,
+        pending: &[RequestId],
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let rank = self.owner();
+        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let mut looks = 0_u32;
+        rank.block_for(pending.len(), None, Backoff::new(&rank.config), patience, || {
+            let mut state = rank.state();
+            if pending.iter().any(|id| rank.look_at(&mut state, *id).unwrap_or(true)) {
+                return Ok(Some(()));
+            }
+            drop(state);
+            looks = looks.wrapping_add(1);
+            let asks = looks.is_multiple_of(NOTICE_LOOKS);
+            let is_there = asks && rank.mpi.iprobe(notices, self.comm(Channel::Collective))?.is_some();
+            Ok(is_there.then_some(()))
+        })
+    }
+
+    /// Takes all messages that nobody has received, notes them, and drops them.
+    pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
+        // What the library refuses is not counted: it says so where somebody waits for it.
+        while let Ok(true) = self.spill(&mut lock(&self.spilled)) {}
+        for Spilled { source, tag, len, what } in self.take_all_spilled() {
+            let second_len = match &what {
+                What::Announced(announcement) => announcement.second_len as usize,
+                What::Physical(_) => 0,
+            };
+            unreceived.add(&self.envelope(source, tag), len.saturating_sub(HEADERS_LEN) + second_len);
+            if let What::Physical(Physical::Matched(matched)) = what {
+                self.consume(matched, len);
+            }
+        }
+    }
+
+    /// Receives a message of which nothing is wanted: the library keeps what was matched until then.
+    fn consume(&self, matched: Matched, len: usize) {
+        let rank = self.owner();
+        let Ok(slab) = rank.source.take_arrived(len) else { return };
+        let memory = Box::new(octets::Octets(slab));
+        let taken = Operation::receive_matched(rank.mpi, memory, len, matched);
+        drop(taken.and_then(Operation::finish));
+    }
+}
+
+impl Rank {
+    /// A rank that only tests and probes looks after the rest now and then.
+    pub(super) fn note_fruitless(&self) {
+        if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
+            self.progress();
+        }
+    }
+}

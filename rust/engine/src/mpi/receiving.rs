@@ -1,0 +1,308 @@
+//! Receives over a C MPI. A posted receive has room for every message that is sent to be matched.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::copy_words;
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, DIRECT_MAX};
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::send_policy::{LengthError, check_first};
+use mpjdev_sys::mpi::{self, Operation, Outcome};
+
+use super::group::{Channel, Group};
+use super::octets::{self, Octets};
+use super::parts::Parts;
+use super::requests::Work;
+use super::spilled::{Physical, Spilled, What};
+use super::{Rank, Wanted, lock};
+use crate::error::DeviceError;
+use crate::packet::requests::{Completed, RequestId};
+use crate::packet::unexpected::{lengths, physical, received};
+
+/// A received message with more octets keeps the memory that it was received in.
+const COPIED_MAX: usize = 1088;
+
+/// A receive under way.
+#[derive(Debug)]
+pub struct Receive {
+    pub(super) group: Arc<Group>,
+    pub(super) wanted: Wanted,
+    capacity: usize,
+    pub(super) spare: Option<Slab>,
+    pub(super) stage: Stage,
+}
+
+/// How far a receive is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The library has it: not matched, as far as is known.
+    Posted(Operation<Octets>),
+    /// Its message was taken from the library before.
+    Matched(Operation<Octets>, Envelope),
+    /// Its message was taken from the library before, and is here, with so many octets.
+    Here(Slab, usize, Envelope),
+    /// Its message is announced.
+    Announced(Box<Parts>, i32),
+    Over,
+}
+
+impl Receive {
+    /// Posts a receive with the library, or begins to receive what was taken from it before.
+    pub(super) fn post(
+        group: &Arc<Group>,
+        channel: Channel,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<Receive, DeviceError> {
+        Ok(match group.post(channel, wanted)? {
+            Post::Posted(posted) => Receive::of_posted(group, posted, wanted, capacity, spare),
+            Post::Taken(taken) => Receive::taken(group, taken, capacity, spare),
+        })
+    }
+
+    /// That of an operation that was posted.
+    pub(super) fn of_posted(
+        group: &Arc<Group>,
+        posted: Operation<Octets>,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Receive {
+        Receive { group: group.clone(), wanted, capacity, spare, stage: Stage::Posted(posted) }
+    }
+
+    /// Receives a message that was taken from the library.
+    pub(super) fn taken(group: &Arc<Group>, taken: Spilled, capacity: usize, spare: Option<Slab>) -> Receive {
+        let Spilled { source, tag, len, what } = taken;
+        let (rank, envelope) = (group.owner(), group.envelope(source, tag));
+        let wanted = Wanted { source: Some(source), tag: Some(tag) };
+        let stage = match what {
+            What::Announced(announcement) => {
+                let tag = rank.part_tag(announcement.number);
+                let parts = Parts::new(rank, envelope, &announcement, capacity, None);
+                Ok(Stage::Announced(Box::new(parts), tag))
+            }
+            What::Physical(Physical::Here(slab)) => Ok(Stage::Here(slab, len, envelope)),
+            What::Physical(Physical::Arriving(operation)) => Ok(Stage::Matched(operation, envelope)),
+            What::Physical(Physical::Matched(matched)) => {
+                let begun = rank.scratch.take(&*rank.source).map_err(DeviceError::from);
+                begun
+                    .and_then(|memory| Ok(Operation::receive_matched(rank.mpi, memory, len, matched)?))
+                    .map(|operation| Stage::Matched(operation, envelope))
+            }
+        };
+        let stage = stage.unwrap_or(Stage::Over);
+        Receive { group: group.clone(), wanted, capacity, spare, stage }
+    }
+
+    /// Goes on: what was received when that is over.
+    ///
+    /// # Errors
+    /// Those of the receive, which is over then. Cancelled when it was.
+    pub(super) fn advance(&mut self) -> Result<Option<Completed>, DeviceError> {
+        let outcome = match &mut self.stage {
+            Stage::Posted(operation) | Stage::Matched(operation, _) => operation.test(),
+            Stage::Announced(parts, tag) => {
+                let envelope = parts.envelope;
+                let message = parts.advance(self.group.owner(), *tag);
+                if !matches!(message, Ok(None)) {
+                    self.stage = Stage::Over;
+                }
+                return Ok(message?.map(|message| received(envelope, message)));
+            }
+            Stage::Here(..) => {
+                let Stage::Here(slab, len, envelope) = std::mem::replace(&mut self.stage, Stage::Over) else {
+                    return Err(DeviceError::NoSuchRequest);
+                };
+                let message = physical(slab, len, None, self.capacity, &envelope)?;
+                return Ok(Some(received(envelope, message)));
+            }
+            Stage::Over => return Err(DeviceError::NoSuchRequest),
+        };
+        match outcome {
+            Ok(None) => Ok(None),
+            Ok(Some(outcome)) => match self.ended(outcome)? {
+                None => self.advance(),
+                completed => Ok(completed),
+            },
+            Err(error) => {
+                self.stage = Stage::Over;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The library's part is over. None when the message is only announced.
+    pub(super) fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
+        let (operation, envelope) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Posted(operation) => (operation, None),
+            Stage::Matched(operation, envelope) => (operation, Some(envelope)),
+            _ => return Err(DeviceError::NoSuchRequest),
+        };
+        let memory = operation.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
+        match outcome {
+            Outcome::Done(seen) => self.arrived(memory, seen, envelope),
+            Outcome::Cancelled => {
+                self.group.owner().scratch.give_back(memory);
+                Err(DeviceError::Cancelled)
+            }
+        }
+    }
+
+    /// What the library has received: a message, or the announcement of one.
+    fn arrived(
+        &mut self,
+        memory: Box<Octets>,
+        seen: mpi::Envelope,
+        envelope: Option<Envelope>,
+    ) -> Result<Option<Completed>, DeviceError> {
+        let rank = self.group.owner().clone();
+        let envelope = envelope.unwrap_or_else(|| {
+            let envelope = self.group.envelope(seen.source, seen.tag);
+            rank.note_received(envelope.source);
+            envelope
+        });
+        if seen.len == ANNOUNCEMENT_LEN {
+            let announcement = octets::read(&memory.0);
+            rank.scratch.give_back(memory);
+            let no_headers = LengthError::NoHeaders { first_len: ANNOUNCEMENT_LEN };
+            let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;
+            let tag = rank.part_tag(announcement.number);
+            let parts = Parts::new(&rank, envelope, &announcement, self.capacity, self.spare.take());
+            self.stage = Stage::Announced(Box::new(parts), tag);
+            return Ok(None);
+        }
+        if let Err(error) = check_first(seen.len, self.capacity) {
+            rank.scratch.give_back(memory);
+            return Err(lengths(error, &envelope));
+        }
+        let slab = rank.keep(memory, seen.len, self.spare.take())?;
+        let message = physical(slab, seen.len, None, self.capacity, &envelope)?;
+        Ok(Some(received(envelope, message)))
+    }
+
+    /// Takes it back if it is not matched. What has become of it, which is [`DeviceError::Cancelled`] then; none when it goes on,
+    /// its message being announced.
+    pub(super) fn withdraw(&mut self) -> Option<Result<Completed, DeviceError>> {
+        let Stage::Posted(operation) = &mut self.stage else { return self.advance().transpose() };
+        if let Err(error) = operation.cancel() {
+            return Some(Err(error.into()));
+        }
+        loop {
+            let over = self.advance().transpose();
+            // Either the cancelling or the receive succeeds, whatever others do (MPI 4.1, 3.8.4).
+            match self.stage {
+                Stage::Posted(_) if over.is_none() => std::thread::yield_now(),
+                _ => return over,
+            }
+        }
+    }
+
+    /// Where it may come from, numbered in the world; none for anywhere.
+    pub(super) fn source(&self) -> Option<u32> {
+        self.wanted.source.map(|source| self.group.members()[source as usize])
+    }
+}
+
+impl Drop for Receive {
+    fn drop(&mut self) {
+        if matches!(self.stage, Stage::Over) {
+            return;
+        }
+        // The library still has memory of it, and what it gets must go.
+        if self.withdraw().is_none() {
+            let stage = std::mem::replace(&mut self.stage, Stage::Over);
+            let rest =
+                Receive { group: self.group.clone(), wanted: self.wanted, capacity: 0, spare: None, stage };
+            lock(&self.group.owner().abandoned).push(rest);
+        }
+    }
+}
+
+impl Rank {
+    /// A message's memory for as long as it lives: not that which is for receives, when it is small.
+    fn keep(&self, memory: Box<Octets>, len: usize, spare: Option<Slab>) -> Result<Slab, DeviceError> {
+        let kept = match spare {
+            Some(spare) if spare.len() >= len => spare,
+            _ if len > COPIED_MAX => return Ok(memory.0),
+            _ => self.source.take_arrived(len)?,
+        };
+        copy_words(memory.0.words(), 0, kept.words(), 0, len);
+        self.scratch.give_back(memory);
+        Ok(kept)
+    }
+
+    #[inline]
+    pub(super) fn note_received(&self, source: u32) {
+        self.received[source as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The tag of what an announcement with this number announces.
+    pub(super) fn part_tag(&self, number: u32) -> i32 {
+        (number % (self.round.tag_max.cast_unsigned() + 1)).cast_signed()
+    }
+}
+
+/// What has become of a posting.
+pub(super) enum Post {
+    Posted(Operation<Octets>),
+    /// A message was there that had been taken from the library before.
+    Taken(Spilled),
+}
+
+impl Group {
+    /// Posts a receive with the library, unless its message was taken from there before.
+    #[inline]
+    pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
+        let rank = self.owner();
+        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        let mut spills = lock(&self.spilled);
+        if channel == Channel::Program
+            && let Some(taken) = self.take_spilled(&mut spills, wanted)?
+        {
+            return Ok(Post::Taken(taken));
+        }
+        let memory = rank.scratch.take(&*rank.source)?;
+        let comm = self.comm(channel);
+        Ok(Post::Posted(Operation::receive(rank.mpi, memory, DIRECT_MAX, wanted.from(), comm)?))
+    }
+
+    /// The envelope of a message from a member, as errors and statuses name it.
+    #[inline]
+    pub(super) fn envelope(&self, source: u32, tag: i32) -> Envelope {
+        Envelope { context: self.context(), source: self.members()[source as usize], tag }
+    }
+
+    /// Posts a receive.
+    pub(crate) fn start_receive(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<RequestId, DeviceError> {
+        self.owner().check_unfinished()?;
+        self.check_kept()?;
+        let receive = Receive::post(self, Channel::Program, wanted, capacity, spare)?;
+        Ok(self.owner().keep_receive(receive))
+    }
+
+    /// Posts a receive of a collective operation.
+    pub(crate) fn receive_collective(
+        self: &Arc<Self>,
+        source: u32,
+        tag: i32,
+        capacity: usize,
+    ) -> Result<RequestId, DeviceError> {
+        let wanted = Wanted { source: Some(source), tag: Some(tag) };
+        let receive = Receive::post(self, Channel::Collective, wanted, capacity, None)?;
+        Ok(self.owner().keep_receive(receive))
+    }
+}
+
+impl Rank {
+    pub(super) fn keep_receive(&self, receive: Receive) -> RequestId {
+        self.state().requests.add(Work::Receive(receive))
+    }
+}

@@ -1,0 +1,392 @@
+//! The requests of a rank: what is under way, and what has become of it.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mpjdev_transport::waiting::{Backoff, Patience};
+
+use super::receiving::{Receive, Stage};
+use super::retiring::VISITS;
+use super::sending::Sending;
+use super::{Rank, State};
+use crate::error::DeviceError;
+use crate::packet::endpoint::Mode;
+use crate::packet::requests::{Completed, RequestId};
+
+/// Requests that one look at all of them goes on with: a look takes no longer with a million of them.
+const ADVANCED: usize = 256;
+/// Entries that it passes by.
+const LOOKS: usize = 4096;
+
+/// What a request is for.
+#[derive(Debug)]
+pub(super) enum Work {
+    Send(Sending),
+    Receive(Receive),
+}
+
+#[derive(Debug)]
+struct Request {
+    /// None when it is done.
+    work: Option<Work>,
+    outcome: Option<Result<Completed, DeviceError>>,
+    /// Nobody will ask for the outcome.
+    is_detached: bool,
+    /// Destination in the world, tag and octets of a message that was not delivered.
+    lost: Option<(u32, i32, usize)>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    generation: u32,
+    request: Option<Request>,
+}
+
+/// All requests of a rank.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// The entry at which the next look at all of them goes on.
+    cursor: usize,
+    /// Sends that are not done, and those of them that count as unmatched, by rank of the world.
+    sends: Vec<(u32, u32)>,
+}
+
+impl Requests {
+    pub(super) fn add(&mut self, work: Work) -> RequestId {
+        if let Work::Send(sending) = &work {
+            let dest = sending.dest as usize;
+            if self.sends.len() <= dest {
+                self.sends.resize(dest + 1, (0, 0));
+            }
+            self.sends[dest].0 += 1;
+            self.sends[dest].1 += u32::from(sending.is_counted);
+        }
+        let request = Some(Request { work: Some(work), outcome: None, is_detached: false, lost: None });
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                entry.request = request;
+                id(index, entry.generation)
+            }
+            None => {
+                self.entries.push(Entry { generation: 0, request });
+                id(self.entries.len() as u32 - 1, 0)
+            }
+        }
+    }
+
+    fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+        let (index, generation) = parts(id);
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.generation == generation { entry.request.as_mut() } else { None }
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Request> {
+        let entry = &mut self.entries[index as usize];
+        let request = entry.request.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(index);
+        Some(request)
+    }
+
+    /// The outcome of a request that is done, which is gone then.
+    fn take_outcome(&mut self, id: RequestId) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        match request.outcome.take() {
+            Some(outcome) => {
+                self.remove(parts(id).0);
+                Ok(Some(outcome))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// A send that is not done.
+    pub(super) fn sending(&mut self, id: RequestId) -> Option<&mut Sending> {
+        match &mut self.get(id)?.work {
+            Some(Work::Send(sending)) => Some(sending),
+            _ => None,
+        }
+    }
+
+    /// The ranks to which there are sends that are not done.
+    pub(super) fn dests(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.sends).filter(|(_, sends)| sends.0 > 0).map(|(dest, _)| dest)
+    }
+
+    /// Sends to a rank that count as unmatched.
+    pub(super) fn unmatched(&self, dest: u32) -> u32 {
+        self.sends.get(dest as usize).map_or(0, |sends| sends.1)
+    }
+
+    fn note_done(&mut self, sending: &Sending) {
+        let sends = &mut self.sends[sending.dest as usize];
+        sends.0 -= 1;
+        sends.1 -= u32::from(sending.is_counted);
+    }
+
+    /// The next entry with something that is not done, among so many from the cursor on.
+    fn next_undone(&mut self, looks: &mut usize) -> Option<u32> {
+        while *looks > 0 && !self.entries.is_empty() {
+            *looks -= 1;
+            let at = self.cursor % self.entries.len();
+            self.cursor = at + 1;
+            if self.entries[at].request.as_ref().is_some_and(|request| request.work.is_some()) {
+                return Some(at as u32);
+            }
+        }
+        None
+    }
+}
+
+impl Requests {
+    /// Messages that were not delivered, as far as nobody was told: destination in the world, tag and octets. Standard sends to
+    /// ranks that receive nothing more do not count.
+    pub(super) fn lost(&self, has_finished: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, i32, usize)> {
+        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        requests.filter_map(move |request| match &request.work {
+            Some(Work::Send(sending)) if sending.mode == Mode::Standard && has_finished(sending.dest) => None,
+            Some(Work::Send(sending)) => Some((sending.dest, sending.tag, sending.len)),
+            _ => request.lost,
+        })
+    }
+}
+
+fn id(index: u32, generation: u32) -> RequestId {
+    RequestId::from(u64::from(generation) << 32 | u64::from(index))
+}
+
+fn parts(id: RequestId) -> (u32, u32) {
+    let word = u64::from(id);
+    (word as u32, (word >> 32) as u32)
+}
+
+/// What is to be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hope {
+    /// What nobody can complete any more, whether somebody asks for it or not.
+    Any,
+    /// That, and what only this rank itself could complete, since it asks for it.
+    Asked,
+}
+
+impl Rank {
+    /// Goes on with a request; whether it is done.
+    fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
+        let State { requests, pairs, peers, .. } = state;
+        let Some(request) = requests.entries[index as usize].request.as_mut() else { return true };
+        let Some(work) = &mut request.work else { return true };
+        let outcome = match work {
+            Work::Receive(receive) => match receive.advance() {
+                Ok(None) => self.hopeless(peers, receive, hope).and_then(|error| end(receive, error)),
+                over => over.transpose(),
+            },
+            Work::Send(sending) => match sending.advance() {
+                Ok(true) if !sending.answer().is_some_and(|number| self.awaits_answer(number)) => {
+                    Some(Ok(Completed::SENT))
+                }
+                Ok(_) => self.hopeless_send(peers, sending.dest).map(Err),
+                Err(error) => Some(Err(error)),
+            },
+        };
+        let Some(outcome) = outcome else { return false };
+        let mut done = None;
+        if let Some(Work::Send(sending)) = request.work.take() {
+            self.close(pairs, &sending);
+            self.own.fetch_sub(sending.charged, Ordering::Relaxed);
+            let is_left_there = matches!(outcome, Err(DeviceError::PeerFinished { .. }));
+            // A receiver that finishes names what it has not received of standard sends.
+            if outcome.is_err() && !(is_left_there && sending.mode == Mode::Standard) {
+                request.lost = Some((sending.dest, sending.tag, sending.len));
+            }
+            done = Some(sending);
+        }
+        request.outcome = Some(outcome);
+        if request.is_detached {
+            peers.note_lost(request.lost);
+            requests.remove(index);
+        }
+        if let Some(sending) = done {
+            requests.note_done(&sending);
+        }
+        true
+    }
+
+    /// The same with a request that may be gone.
+    pub(super) fn advance_id(&self, state: &mut State, id: RequestId, hope: Hope) {
+        if state.requests.get(id).is_some() {
+            self.advance(state, parts(id).0, hope);
+        }
+    }
+
+    /// Goes on with what somebody or nobody waits for, another part of it each time when it is much, and hears of who has finished.
+    pub(crate) fn progress(&self) {
+        self.progress_with(LOOKS, ADVANCED);
+    }
+
+    /// The same with all of it.
+    pub(super) fn progress_all(&self) {
+        self.progress_with(usize::MAX, usize::MAX);
+    }
+
+    fn progress_with(&self, looks: usize, advanced: usize) {
+        self.spill();
+        self.tend_answers();
+        let mut state = self.state();
+        self.hear(&mut state.peers);
+        self.pump_all(&mut state);
+        let mut looks = looks.min(state.requests.entries.len());
+        for _ in 0..advanced {
+            let Some(index) = state.requests.next_undone(&mut looks) else { break };
+            self.advance(&mut state, index, Hope::Any);
+        }
+        drop(state);
+        let abandoned = std::mem::take(&mut *super::lock(&self.abandoned));
+        let mut left = Vec::new();
+        for mut receive in abandoned {
+            if let (Ok(None), false) = (receive.advance(), matches!(receive.stage, Stage::Over)) {
+                left.push(receive);
+            }
+        }
+        if !left.is_empty() {
+            super::lock(&self.abandoned).append(&mut left);
+        }
+        self.tend_freed(VISITS);
+    }
+
+    pub(super) fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
+        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        if request.outcome.is_some() {
+            return Ok(true);
+        }
+        if let Some(Work::Send(sending)) = &request.work {
+            let (dest, is_held, is_answered) =
+                (sending.dest, sending.held.is_some(), sending.answer().is_some());
+            if is_held {
+                self.pump(state, dest);
+            }
+            if is_answered {
+                self.hear(&mut state.peers);
+            }
+        }
+        Ok(self.advance(state, parts(id).0, Hope::Asked))
+    }
+
+    /// The outcome of a request if it is done; the request is gone then.
+    pub(crate) fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
+        let outcome = {
+            let mut state = self.state();
+            self.look_at(&mut state, id)?;
+            state.requests.take_outcome(id)?
+        };
+        if outcome.is_none() {
+            self.note_fruitless();
+        }
+        outcome.transpose()
+    }
+
+    /// Whether a request is done, which it stays.
+    pub(crate) fn is_done(&self, id: RequestId) -> bool {
+        let is_done = self.look_at(&mut self.state(), id).unwrap_or(true);
+        if !is_done {
+            self.note_fruitless();
+        }
+        is_done
+    }
+
+    /// Waits for a request, until the deadline if there is one.
+    pub(crate) fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        self.block(deadline, Backoff::new(&self.config), patience, || {
+            let mut state = self.state();
+            self.look_at(&mut state, id)?;
+            state.requests.take_outcome(id)
+        })?
+    }
+
+    /// Waits until one of the requests is done and gives its place.
+    pub(crate) fn wait_any(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<usize, DeviceError> {
+        self.block_for(ids.len(), deadline, Backoff::new(&self.config), patience, || {
+            let mut state = self.state();
+            Ok(ids.iter().position(|id| self.look_at(&mut state, *id).unwrap_or(true)))
+        })
+    }
+
+    /// Cancels a request: true when it will never be matched, which is certain for a receive that has no message yet. A send
+    /// is never cancelled.
+    pub(crate) fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
+        let mut state = self.state();
+        if self.look_at(&mut state, id)? {
+            return Ok(false);
+        }
+        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let Some(Work::Receive(receive)) = &mut request.work else { return Ok(false) };
+        let Some(outcome) = receive.withdraw() else { return Ok(false) };
+        let is_cancelled = matches!(outcome, Err(DeviceError::Cancelled));
+        request.work = None;
+        request.outcome = Some(outcome);
+        Ok(is_cancelled)
+    }
+
+    /// Nobody will wait for this request: it goes on, and its outcome is dropped.
+    pub(crate) fn detach(&self, id: RequestId) {
+        let mut state = self.state();
+        let Some(request) = state.requests.get(id) else { return };
+        request.is_detached = true;
+        if request.outcome.is_some() {
+            state.requests.remove(parts(id).0);
+        }
+    }
+
+    /// Ends all receives that are not done with an error.
+    pub(super) fn end_receives(&self, error: &DeviceError) {
+        let mut state = self.state();
+        for index in 0..state.requests.entries.len() {
+            let Some(request) = &mut state.requests.entries[index].request else { continue };
+            let Some(Work::Receive(receive)) = &mut request.work else { continue };
+            let Some(outcome) = end(receive, error.clone()) else { continue };
+            request.work = None;
+            request.outcome = Some(outcome);
+            if request.is_detached {
+                state.requests.remove(index as u32);
+            }
+        }
+    }
+
+    /// As a receive goes on that its thread waits for.
+    pub(super) fn advance_asked(&self, receive: &mut Receive) -> Result<Option<Completed>, DeviceError> {
+        match receive.advance()? {
+            None if self.has_ended() || self.check_unfinished().is_err() => {
+                let error = match self.check_unfinished() {
+                    Err(error) if self.state().peers.is_over() => Some(error),
+                    _ => self.hopeless(&self.state().peers, receive, Hope::Asked),
+                };
+                error.and_then(|error| end(receive, error)).transpose()
+            }
+            completed => Ok(completed),
+        }
+    }
+}
+
+/// Ends a receive with this error, unless its message is there; none when it is announced.
+fn end(receive: &mut Receive, error: DeviceError) -> Option<Result<Completed, DeviceError>> {
+    match receive.withdraw()? {
+        Err(DeviceError::Cancelled) => Some(Err(error)),
+        outcome => Some(outcome),
+    }
+}

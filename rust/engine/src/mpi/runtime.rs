@@ -1,0 +1,399 @@
+//! The library's life in this process: initialised once, used in rounds from init to finish, finalised once.
+//!
+//! MPI wants the thread that has initialised it to finalise it (MPI 4.1, 11.2.2), and both block. So a thread of ours does both,
+//! and sleeps in between.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
+use mpjdev_transport::config::Config;
+use mpjdev_transport::waiting::Patience;
+
+use super::group::Group;
+use super::retiring::empty;
+use super::{Rank, lock, processors, waiting};
+use crate::comm::Comm;
+
+/// The variable by which a user chooses how ranks reach each other.
+pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
+/// How long `MPI_Finalize` may take when all processes have come to it.
+const FINALIZE: Duration = Duration::from_secs(10);
+/// How long the launcher is given to forward what has been said before the job is aborted.
+const FORWARD: Duration = Duration::from_millis(300);
+/// How often a thread that waits for the library's looks up.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Why this process cannot be a rank over a C MPI.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unfit {
+    /// There is none.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The library refuses something.
+    #[error("{library}: {error}")]
+    Library {
+        /// Its name and version.
+        library: String,
+        /// What it says.
+        error: MpiError,
+    },
+    /// The library belongs to another launcher.
+    #[error(
+        "{library} sees a job of {size} where {launcher} has started {started}: it belongs to another launcher; start the \
+         ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one, by its path or name"
+    )]
+    OtherLauncher {
+        /// Its name and version.
+        library: String,
+        /// Who has started the process.
+        launcher: String,
+        /// Processes that the library sees.
+        size: u32,
+        /// Processes that the launcher has started.
+        started: u32,
+    },
+    /// The library does not let threads call it as they like.
+    #[error(
+        "{library} grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: enable that as the library's \
+         documentation says (Cray MPICH: MPICH_MAX_THREAD_SAFETY=multiple), or let MPJDEV_MPI_LIBRARY name one of the same launcher \
+         that was built with it; `mpjdev mpi-info` under the launcher says what is granted"
+    )]
+    Threads {
+        /// Its name and version.
+        library: String,
+        /// What it grants.
+        granted: ThreadLevel,
+    },
+    /// It was finalised.
+    #[error("{library} was finalised before: MPI can be used once in a process")]
+    Over {
+        /// Its name and version.
+        library: String,
+    },
+    /// The system has no thread left.
+    #[error("a thread for the C MPI: {0}")]
+    Thread(String),
+    /// The waiting thread was interrupted; it may try again.
+    #[error("interrupted while waiting for the other processes")]
+    Interrupted,
+}
+
+/// Name and version of a library, for texts.
+fn named(mpi: &Mpi) -> String {
+    format!("{} ({})", mpi.path(), mpi.version())
+}
+
+/// Whether ranks can use a library that has been initialised.
+///
+/// # Errors
+/// It belongs to another launcher, or does not let threads call it as they like.
+pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32) -> Result<(), Unfit> {
+    let library = named(mpi);
+    if let (Some(launcher), Some(started)) = (candidates.launcher, candidates.size)
+        && started != size
+    {
+        return Err(Unfit::OtherLauncher { library, launcher: launcher.to_string(), size, started });
+    }
+    match granted {
+        ThreadLevel::Multiple => Ok(()),
+        granted => Err(Unfit::Threads { library, granted }),
+    }
+}
+
+/// Whether this process has used an MPI, whose life is to be [ended](end) before its own is.
+#[must_use]
+pub fn is_used() -> bool {
+    lock(&RUNTIME).is_some()
+}
+
+/// Whether the environment says that this process is a rank over a C MPI: the user does, or a launcher of one has started it.
+///
+/// # Errors
+/// The user says something that is no transport: that.
+pub fn is_asked_for() -> Result<bool, String> {
+    let chosen = std::env::var(TRANSPORT).unwrap_or_default();
+    match chosen.as_str() {
+        "mpi" => Ok(true),
+        "" | "auto" => Ok(Candidates::from_environment().launcher.is_some()),
+        "local" | "shm" | "tcp" | "udp" => Ok(false),
+        _ => Err(chosen),
+    }
+}
+
+/// Communicators of ranks that have finished. They go with the round's.
+static KEPT: Mutex<Vec<mpi::Comm>> = Mutex::new(Vec::new());
+
+/// Keeps communicators of a rank that has finished until the next round, or the process's end.
+pub(super) fn keep(comms: [mpi::Comm; 2]) {
+    lock(&KEPT).extend(comms);
+}
+
+/// One time from init to finish: communicators of all processes, apart from those of other times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    pub(super) number: u64,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    pub(super) tag_max: i32,
+    /// The world's, for the program's messages and for collective operations.
+    world: [mpi::Comm; 2],
+    /// First and second physical messages of announced messages.
+    pub(super) firsts: mpi::Comm,
+    pub(super) seconds: mpi::Comm,
+    /// What is told to all.
+    pub(super) all: mpi::Comm,
+    /// What communicators are made of. Open MPI sends messages of its own there meanwhile, with the tag that it was given: nobody else
+    /// may look for any.
+    pub(super) origin: mpi::Comm,
+}
+
+enum Command {
+    Open(mpsc::Sender<Result<Round, Unfit>>),
+    Close(mpsc::Sender<Closing>),
+}
+
+enum Closing {
+    /// All processes have come to their end.
+    AllHere,
+    Over(Result<(), MpiError>),
+}
+
+/// What this process has of the library.
+#[derive(Debug)]
+struct Runtime {
+    mpi: &'static Mpi,
+    /// Ranks on this machine, if the launcher says.
+    here: Option<u32>,
+    commands: mpsc::Sender<Command>,
+    /// The round that is asked for.
+    opening: Option<mpsc::Receiver<Result<Round, Unfit>>>,
+    /// The round that has not finished, and its rank.
+    open: Option<(u64, u32)>,
+    is_closed: bool,
+}
+
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+
+/// Makes this process a rank of the job that its MPI runs; blocks until all processes do so. After a finish it may be called
+/// again: then all must.
+///
+/// # Errors
+/// There is no MPI that can be used; interrupted: then it may be tried again.
+pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Patience) -> Result<Comm, Unfit> {
+    let mut runtime = lock(&RUNTIME);
+    let runtime = match &mut *runtime {
+        Some(runtime) => runtime,
+        empty => empty.insert(Runtime::start()?),
+    };
+    let round = runtime.open_round(patience)?;
+    runtime.open = Some((round.number, round.rank));
+    let here = runtime.here.unwrap_or(round.size) as usize;
+    let config = Config { spins: waiting::SPINS, ..config };
+    let config = config.for_ranks_on(here, processors::shared()).bounded();
+    let rank = Arc::new(Rank::new(runtime.mpi, round, config, source));
+    let members = (0..round.size).collect();
+    Ok(Comm::of_group(Group::world(rank, members, round.world)))
+}
+
+impl Runtime {
+    fn start() -> Result<Runtime, Unfit> {
+        let candidates = Candidates::from_environment();
+        let mpi: &'static Mpi = Box::leak(Box::new(Mpi::open(&candidates)?));
+        let here = candidates.here;
+        let (commands, received) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("mpjdev-mpi".into());
+        let spawned =
+            thread.spawn(move || Main { mpi, candidates, begun: None, rounds: Vec::new() }.run(&received));
+        spawned.map_err(|error| Unfit::Thread(error.to_string()))?;
+        Ok(Runtime { mpi, here, commands, opening: None, open: None, is_closed: false })
+    }
+
+    fn open_round(&mut self, patience: &mut dyn Patience) -> Result<Round, Unfit> {
+        let over = || Unfit::Over { library: named(self.mpi) };
+        if self.is_closed {
+            return Err(over());
+        }
+        let answer = match self.opening.take() {
+            Some(answer) => answer,
+            None => {
+                let (reply, answer) = mpsc::channel();
+                self.commands.send(Command::Open(reply)).map_err(|_| over())?;
+                answer
+            }
+        };
+        loop {
+            match answer.recv_timeout(SLICE) {
+                Ok(round) => return round,
+                Err(RecvTimeoutError::Disconnected) => return Err(over()),
+                Err(RecvTimeoutError::Timeout) if patience.goes_on() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.opening = Some(answer);
+                    return Err(Unfit::Interrupted);
+                }
+            }
+        }
+    }
+}
+
+/// A round's rank has finished.
+pub(super) fn note_finished(number: u64) {
+    if let Some(runtime) = &mut *lock(&RUNTIME)
+        && runtime.open.is_some_and(|(open, _)| open == number)
+    {
+        runtime.open = None;
+    }
+}
+
+/// Says why this rank has failed, and ends all processes of the job, this one too.
+pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
+    eprintln!("mpjdev: rank {rank} ends the job: {why}");
+    // A launcher that is told to abort forwards no more, MPICH's not even what it has read.
+    std::thread::sleep(FORWARD);
+    if let Err(error) = mpi.abort(1) {
+        eprintln!("mpjdev: {error}");
+    }
+    // An MPI that comes back from it has at least told its launcher.
+    mpi::leave(1);
+}
+
+/// Ends the library's life, for a process that is about to end. Blocks until all processes of the job do so, and then for some
+/// seconds at most. Does nothing where no MPI was used. A process whose rank has not finished ends the job, and says so: with
+/// `why`, if there is more to say. Does not return then.
+pub fn end(why: Option<&str>) {
+    let mut held = lock(&RUNTIME);
+    let Some(runtime) = &mut *held else { return };
+    if let Some((_, rank)) = runtime.open {
+        abort(runtime.mpi, rank, why.unwrap_or("its process ends without Comm.finish"));
+    }
+    if runtime.is_closed || runtime.opening.is_some() {
+        return;
+    }
+    runtime.is_closed = true;
+    let (reply, closing) = mpsc::channel();
+    if runtime.commands.send(Command::Close(reply)).is_err() {
+        return;
+    }
+    drop(held);
+    let mut all_here: Option<Instant> = None;
+    loop {
+        match closing.recv_timeout(SLICE) {
+            Ok(Closing::AllHere) => all_here = Some(Instant::now()),
+            Ok(Closing::Over(Ok(()))) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Closing::Over(Err(error))) => return eprintln!("mpjdev: {error}"),
+            Err(RecvTimeoutError::Timeout) if all_here.is_some_and(|since| since.elapsed() > FINALIZE) => {
+                return eprintln!(
+                    "mpjdev: MPI_Finalize has not come back within {FINALIZE:?}; this process ends without"
+                );
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// What the library's own thread knows.
+struct Main {
+    mpi: &'static Mpi,
+    candidates: Candidates,
+    /// The communicator for the end.
+    begun: Option<mpi::Comm>,
+    /// Communicators of rounds before.
+    rounds: Vec<mpi::Comm>,
+}
+
+impl Main {
+    fn run(mut self, commands: &mpsc::Receiver<Command>) {
+        let mut number = 0;
+        for command in commands {
+            match command {
+                Command::Open(reply) => {
+                    number += 1;
+                    let _ = reply.send(self.open(number));
+                }
+                Command::Close(reply) => {
+                    let over = self.close(&reply);
+                    let _ = reply.send(Closing::Over(over));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, number: u64) -> Result<Round, Unfit> {
+        if self.begun.is_none() {
+            self.begin()?;
+        }
+        self.open_begun(number).map_err(|error| Unfit::Library { library: named(self.mpi), error })
+    }
+
+    fn begin(&mut self) -> Result<(), Unfit> {
+        let mpi = self.mpi;
+        let of_library = |error| Unfit::Library { library: named(mpi), error };
+        let granted = mpi.init().map_err(of_library)?;
+        let world = mpi.world();
+        mpi.return_errors(world).map_err(of_library)?;
+        check(mpi, &self.candidates, granted, mpi.size(world).map_err(of_library)?)?;
+        self.begun = Some(dup(mpi, world).map_err(of_library)?);
+        Ok(())
+    }
+
+    /// The communicators of a round. Only when all processes have come here may those of the last one go: what they were sent in it
+    /// has arrived then.
+    fn open_begun(&mut self, number: u64) -> Result<Round, MpiError> {
+        let mpi = self.mpi;
+        let world = mpi.world();
+        let make = || dup(mpi, world);
+        let round = Round {
+            number,
+            rank: mpi.rank(world)?,
+            size: mpi.size(world)?,
+            tag_max: mpi.tag_max(world)?,
+            world: [make()?, make()?],
+            firsts: make()?,
+            seconds: make()?,
+            all: make()?,
+            origin: make()?,
+        };
+        self.rounds.append(&mut lock(&KEPT));
+        for comm in self.rounds.drain(..) {
+            empty(mpi, comm);
+            mpi.free(comm)?;
+        }
+        self.rounds.extend([round.firsts, round.seconds, round.all, round.origin]);
+        self.rounds.extend(round.world);
+        Ok(round)
+    }
+
+    fn close(&self, reply: &mpsc::Sender<Closing>) -> Result<(), MpiError> {
+        let Some(ends) = self.begun else { return Ok(()) };
+        // The other processes may compute for as long as they like.
+        let mut barrier = self.mpi.ibarrier(ends)?;
+        let mut nap = Duration::from_micros(50);
+        while !barrier.test()? {
+            std::thread::sleep(nap);
+            nap = (2 * nap).min(SLICE);
+        }
+        let _ = reply.send(Closing::AllHere);
+        // Libraries complain of messages that are left, and who finishes late sends notices to who has finished early.
+        self.rounds.iter().chain(&*lock(&KEPT)).for_each(|comm| empty(self.mpi, *comm));
+        self.mpi.finalize()
+    }
+}
+
+/// As the library does it, without keeping a processor that the processes may need that it waits for.
+fn dup(mpi: &'static Mpi, comm: mpi::Comm) -> Result<mpi::Comm, MpiError> {
+    let mut made = mpi.idup(comm)?;
+    let mut looks = 0_u32;
+    loop {
+        if let Some(made) = made.test()? {
+            return Ok(made);
+        }
+        looks += 1;
+        match looks {
+            0..1000 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(100)),
+        }
+    }
+}

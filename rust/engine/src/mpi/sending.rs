@@ -1,0 +1,316 @@
+//! Sends over a C MPI. A message that fits every receive travels as it is, any other one beside its announcement.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement, is_direct};
+use mpjdev_proto::send_policy::Pairs;
+use mpjdev_sys::mpi::{self, Operation, To};
+use mpjdev_transport::waiting::Patience;
+
+use super::group::{Channel, Group};
+use super::lanes::Held;
+use super::octets::{self, Octets};
+use super::{Rank, requests};
+use crate::error::DeviceError;
+use crate::packet::endpoint::Mode;
+use crate::packet::requests::RequestId;
+
+/// A send under way.
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// It waits for others to the same rank.
+    pub(super) held: Option<Held>,
+    /// Where it cannot be sent as a whole: why, once what has left is done.
+    pub(super) failed: Option<DeviceError>,
+    /// The message itself or what announces it, until that is done.
+    posted: Option<Operation<Octets>>,
+    /// What was announced and is not done yet.
+    parts: Vec<Operation<Octets>>,
+    /// All that was announced is short.
+    is_short: bool,
+    /// It counts against the bound on messages that wait to be matched.
+    pub(super) is_counted: bool,
+    /// Destination in the world.
+    pub(super) dest: u32,
+    pub(super) tag: i32,
+    /// Octets of the logical message.
+    pub(super) len: usize,
+    /// Its pairing number, if it has one.
+    pub(super) number: Option<u32>,
+    /// How the program has sent it.
+    pub(super) mode: Mode,
+    /// Octets of memory that count as on their way to this rank itself.
+    pub(super) charged: u64,
+}
+
+impl Sending {
+    /// Goes on; true when all of it is done.
+    ///
+    /// # Errors
+    /// The library's. What is still under way goes on, and its memory stays.
+    pub(super) fn advance(&mut self) -> Result<bool, DeviceError> {
+        if self.held.is_some() {
+            return Ok(false);
+        }
+        let mut error = None;
+        let mut goes_on = |part: &mut Operation<Octets>| match part.test() {
+            Ok(outcome) => outcome.is_none(),
+            Err(why) => {
+                error.get_or_insert(why);
+                false
+            }
+        };
+        self.posted.take_if(|posted| !goes_on(posted));
+        self.parts.retain_mut(goes_on);
+        match error {
+            Some(error) => Err(error.into()),
+            None if self.posted.is_some() || !self.parts.is_empty() => Ok(false),
+            None => self.failed.take().map_or(Ok(true), Err),
+        }
+    }
+
+    /// Whether the library has short messages of it, which leave without their receive.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.posted.is_some() || (self.is_short && !self.parts.is_empty())
+    }
+
+    /// The number of the answer that it waits for.
+    pub(super) fn answer(&self) -> Option<u32> {
+        self.number.filter(|_| self.mode == Mode::Synchronous)
+    }
+}
+
+/// Opens a pair: its number and the tag of what is announced.
+pub(super) fn open(pairs: &mut Pairs) -> Result<(u32, i32), DeviceError> {
+    let number = pairs.open().map_err(|_| DeviceError::NoFreePair { open: pairs.open_len() })?;
+    Ok((number, pairs.tag(number)))
+}
+
+impl Group {
+    /// Starts to send a message to a member; none when that is done already.
+    pub(crate) fn start_send(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let rank = self.owner();
+        rank.check_unfinished()?;
+        rank.check_peer(self.members()[dest as usize])?;
+        self.begin_send(Channel::Program, dest, tag, message, mode)
+    }
+
+    /// Sends a message to a member and waits until that counts as done.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let Some(id) = self.start_send(dest, tag, message, mode)? else { return Ok(()) };
+        match self.owner().wait(id, None, patience) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.owner().detach(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts to send a message of a collective operation to a member.
+    pub(crate) fn send_collective(
+        self: &Arc<Self>,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        self.owner().check_peer(self.members()[dest as usize])?;
+        self.begin_send(Channel::Collective, dest, tag, message, Mode::Standard)
+    }
+
+    #[inline]
+    fn begin_send(
+        self: &Arc<Self>,
+        channel: Channel,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let rank = self.owner();
+        let world = self.members()[dest as usize];
+        let to = To { dest, tag, comm: self.comm(channel), mode: mpi::Mode::Standard };
+        let is_held = channel == Channel::Program && rank.is_crowded(world);
+        // A message that is taken over from the library is not matched by that, so a synchronous one is answered.
+        let direct = mode == Mode::Standard
+            && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
+        let mut posted = None;
+        if direct && !is_held {
+            let slab = message.first_slab();
+            let owner = || Octets(slab.clone());
+            let sent = Operation::send_at_once(rank.mpi, slab.words(), message.first_len(), to, owner)?;
+            rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
+            match sent {
+                None => return Ok(None),
+                Some(part) => posted = Some(part),
+            }
+        }
+        let is_counted = is_held || mode == Mode::Synchronous;
+        if is_counted {
+            rank.check_unmatched(world)?;
+        }
+        let held = is_held.then(|| Held { group: self.clone(), message: message.clone(), to });
+        let mut sending = Sending {
+            held,
+            failed: None,
+            posted,
+            parts: Vec::new(),
+            is_short: false,
+            is_counted,
+            dest: world,
+            tag,
+            len: message.logical_len(),
+            number: None,
+            mode,
+            charged: 0,
+        };
+        if !direct && !is_held {
+            let announced = rank.start(message, to, &mut sending, || open(&mut rank.state().pairs));
+            if let Err(error) = announced {
+                rank.leave(sending);
+                return Err(error);
+            }
+        }
+        let is_done =
+            mode == Mode::Standard && world == rank.rank() && rank.lend_to_itself(&mut sending, message);
+        let id = {
+            let mut state = rank.state();
+            let id = state.requests.add(requests::Work::Send(sending));
+            if channel == Channel::Program {
+                rank.enter_lane(&mut state, world, id, is_held);
+            }
+            id
+        };
+        if is_done {
+            rank.detach(id);
+            return Ok(None);
+        }
+        if is_counted {
+            return Ok(Some(id));
+        }
+        match rank.test(id) {
+            Ok(Some(_)) => Ok(None),
+            Ok(None) => Ok(Some(id)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Rank {
+    #[inline]
+    fn isend(&self, slab: &Slab, len: usize, to: To) -> Result<Operation<Octets>, DeviceError> {
+        Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to)?)
+    }
+
+    /// Whether a standard send to this rank itself counts as done, as it does within the credit. A library may keep it until it is
+    /// received, which this rank does itself, perhaps behind it; and the memory is this rank's in any case.
+    fn lend_to_itself(&self, sending: &mut Sending, message: &Message) -> bool {
+        let held = message.held_len() as u64;
+        let take = || {
+            let before = self.own.fetch_add(held, Ordering::Relaxed);
+            let is_within = before == 0 || before + held <= self.config.credit;
+            if !is_within {
+                self.own.fetch_sub(held, Ordering::Relaxed);
+            }
+            is_within
+        };
+        // What was received meanwhile has not been looked at yet.
+        let is_within = take() || {
+            self.progress_all();
+            take()
+        };
+        if is_within {
+            sending.charged = held;
+        }
+        is_within
+    }
+
+    /// Gives a send up: what has left of it goes on.
+    fn leave(&self, sending: Sending) {
+        if sending.posted.is_none() && sending.parts.is_empty() {
+            self.close(&mut self.state().pairs, &sending);
+            return;
+        }
+        let id = self.state().requests.add(requests::Work::Send(sending));
+        self.detach(id);
+    }
+
+    /// A send is over: its number is free.
+    pub(super) fn close(&self, pairs: &mut Pairs, sending: &Sending) {
+        sending.number.map(|number| pairs.close(number));
+        sending.answer().into_iter().for_each(|number| self.forget_answer(number));
+    }
+
+    /// Starts to send a message: itself, or what announces it and then its physical messages.
+    pub(super) fn start(
+        &self,
+        message: &Message,
+        to: To,
+        sending: &mut Sending,
+        open: impl FnOnce() -> Result<(u32, i32), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let (first_len, second_len) =
+            (message.first_len(), message.second_slab().map_or(0, |_| message.secondary_len()));
+        let count = || self.sent[sending.dest as usize].fetch_add(1, Ordering::Relaxed);
+        if sending.mode == Mode::Standard && is_direct(first_len, message.second_slab().map_or(0, Slab::len))
+        {
+            sending.posted = Some(self.isend(message.first_slab(), first_len, to)?);
+            count();
+            return Ok(());
+        }
+        let (number, tag) = open()?;
+        sending.number = Some(number);
+        sending.is_short = is_direct(first_len, second_len);
+        let is_synchronous = sending.mode == Mode::Synchronous;
+        if is_synchronous {
+            self.await_answer(number);
+        }
+        let announcement = Announcement {
+            number,
+            first_len: first_len as u32,
+            second_len: second_len as u32,
+            is_synchronous,
+        };
+        let slab = octets::write(&announcement, &*self.source)?;
+        // First, so that the receiver has posted its memory when they come.
+        sending.posted = Some(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
+        count();
+        let first = To { dest: sending.dest, tag, comm: self.round.firsts, mode: mpi::Mode::Standard };
+        let first_sent = self.send_announced(message.first_slab(), first_len, first, &slab, sending);
+        let Some(second) = message.second_slab() else { return first_sent };
+        let beside = To { comm: self.round.seconds, ..first };
+        first_sent.and(self.send_announced(second, second_len, beside, &slab, sending))
+    }
+
+    /// Starts to send a physical message that was announced, for which somebody waits from then on: where the library refuses it,
+    /// an empty one goes instead, which is taken for a damaged one.
+    fn send_announced(
+        &self,
+        slab: &Slab,
+        len: usize,
+        to: To,
+        any: &Slab,
+        sending: &mut Sending,
+    ) -> Result<(), DeviceError> {
+        let sent = self.isend(slab, len, to).map(|part| sending.parts.push(part));
+        if sent.is_err() {
+            sending.parts.extend(self.isend(any, 0, to));
+        }
+        sent
+    }
+}

@@ -1,0 +1,266 @@
+//! Messages that were taken from the library before a receive has asked for them, with an index by source and tag.
+//!
+//! A library searches the messages that no receive has asked for in order, and some search those of all communicators. So the
+//! library keeps few of them: a rank takes them over while it waits, and now and then when it posts a receive. They are looked at
+//! first from then on, and so nothing is overtaken.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::Slab;
+use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::matching::Matcher;
+use mpjdev_proto::send_policy::LengthError;
+use mpjdev_sys::mpi::{self, Matched, MpiError, Operation};
+
+use super::group::{Channel, Group};
+use super::octets::{self, Octets};
+use super::{Rank, Wanted, lock};
+use crate::error::DeviceError;
+use crate::packet::unexpected::lengths;
+
+/// Receives of a communicator after which it takes over what the library has.
+const RECEIVES: u32 = 64;
+/// Messages that are taken over at a time: a flood keeps no thread.
+const BATCH: usize = 1024;
+/// Communicators of which a rank takes messages over each time it makes progress.
+const VISITS: usize = 4;
+/// Announcements without a receive from which on the physical messages that follow them are taken over as well.
+const ANNOUNCED: usize = 16;
+
+/// A message that was taken from the library.
+#[derive(Debug)]
+pub(super) struct Spilled {
+    /// Its sender in the group.
+    pub(super) source: u32,
+    pub(super) tag: i32,
+    /// Octets of its first physical message.
+    pub(super) len: usize,
+    pub(super) what: What,
+}
+
+/// What was taken.
+#[derive(Debug)]
+pub(super) enum What {
+    Physical(Physical),
+    /// What announces the message.
+    Announced(Announcement),
+}
+
+/// A physical message that was taken.
+#[derive(Debug)]
+pub(super) enum Physical {
+    Here(Slab),
+    Arriving(Operation<Octets>),
+    /// The library still has its octets.
+    Matched(Matched),
+}
+
+impl Physical {
+    /// That of a message that was taken, with octets that are few enough to be here.
+    fn of_short(rank: &Rank, matched: Matched, len: usize) -> Result<Physical, MpiError> {
+        let Ok(slab) = rank.source.take_arrived(len) else { return Ok(Physical::Matched(matched)) };
+        let mut operation = Operation::receive_matched(rank.mpi, Box::new(Octets(slab)), len, matched)?;
+        // Nothing waits here: a library may ask the sender for the octets.
+        match operation.test()? {
+            None => Ok(Physical::Arriving(operation)),
+            Some(_) => operation
+                .into_owner()
+                .map(|Octets(slab)| Physical::Here(slab))
+                .or_else(|operation| Ok(Physical::Arriving(operation))),
+        }
+    }
+}
+
+/// The messages of a group, or of a rank, that were taken from the library and that no receive has got.
+#[derive(Debug, Default)]
+pub(super) struct Spills {
+    matcher: Matcher<(), Spilled>,
+    receives: u32,
+}
+
+fn selector(wanted: Wanted) -> Selector {
+    Selector { context: 0, source: wanted.source, tag: wanted.tag }
+}
+
+impl Spills {
+    pub(super) fn add(&mut self, spilled: Spilled) {
+        let envelope = Envelope { context: 0, source: spilled.source, tag: spilled.tag };
+        self.matcher.add_unexpected(envelope, spilled);
+    }
+
+    /// Takes the earliest message that fits.
+    #[inline]
+    pub(super) fn take(&mut self, wanted: Wanted) -> Option<Spilled> {
+        match self.matcher.unexpected_len() {
+            0 => None,
+            _ => self.matcher.take(&selector(wanted)).map(|(_, spilled)| spilled),
+        }
+    }
+
+    pub(super) fn find(&self, wanted: Wanted) -> Option<&Spilled> {
+        self.matcher.probe(&selector(wanted)).map(|(_, spilled)| spilled)
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<Spilled> {
+        let taken = std::mem::take(&mut self.matcher).remove_unexpected(|_, _| true);
+        taken.into_iter().map(|(_, spilled)| spilled).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.matcher.unexpected_len()
+    }
+
+    /// Whether what the library has is to be taken over before this receive.
+    #[inline]
+    fn is_due(&mut self) -> bool {
+        self.receives = self.receives.wrapping_add(1);
+        self.receives.is_multiple_of(RECEIVES)
+    }
+
+    /// As many were taken over as are at a time, so there are more: the next receive takes them.
+    fn go_on(&mut self) {
+        self.receives = u32::MAX;
+    }
+}
+
+impl Group {
+    /// Takes messages over from the library; true when there may be more.
+    pub(super) fn spill(&self, spills: &mut Spills) -> Result<bool, DeviceError> {
+        let mut taken = 0;
+        while taken < BATCH
+            && let Some(next) = self.take_from_library(Wanted { source: None, tag: None })?
+        {
+            spills.add(next);
+            taken += 1;
+        }
+        if taken > 0 {
+            self.spilled_len.store(spills.len(), Ordering::Relaxed);
+        }
+        Ok(taken == BATCH)
+    }
+
+    /// The first message that fits, of those that were taken over. Now and then takes over more before.
+    #[inline]
+    pub(super) fn take_spilled(
+        &self,
+        spills: &mut Spills,
+        wanted: Wanted,
+    ) -> Result<Option<Spilled>, DeviceError> {
+        if spills.is_due() {
+            if self.spill(spills)? {
+                spills.go_on();
+            }
+            self.owner().spill_announced();
+        }
+        let taken = spills.take(wanted);
+        if let Some(taken) = &taken {
+            self.note_taken(spills, taken);
+        }
+        Ok(taken)
+    }
+
+    /// A message has left what was taken over.
+    pub(super) fn note_taken(&self, spills: &Spills, taken: &Spilled) {
+        self.spilled_len.store(spills.len(), Ordering::Relaxed);
+        if matches!(taken.what, What::Announced(_)) {
+            self.owner().announced.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Everything that was taken over.
+    pub(super) fn take_all_spilled(&self) -> Vec<Spilled> {
+        let mut spills = lock(&self.spilled);
+        let taken = spills.take_all();
+        taken.iter().for_each(|taken| self.note_taken(&spills, taken));
+        taken
+    }
+
+    /// Takes the first message of the library's that fits.
+    fn take_from_library(&self, wanted: Wanted) -> Result<Option<Spilled>, DeviceError> {
+        let rank = self.owner();
+        // What is taken is received, so the memory for it comes first.
+        let memory = rank.scratch.take(&*rank.source)?;
+        let taken = rank.mpi.improbe(wanted.from(), self.comm(Channel::Program))?;
+        let Some((matched, mpi::Envelope { source, tag, len })) = taken else {
+            rank.scratch.give_back(memory);
+            return Ok(None);
+        };
+        rank.note_received(self.members()[source as usize]);
+        if len != ANNOUNCEMENT_LEN {
+            rank.scratch.give_back(memory);
+            let what = What::Physical(Physical::of_short(rank, matched, len)?);
+            return Ok(Some(Spilled { source, tag, len, what }));
+        }
+        // It is here: it is shorter than any message that the library announces itself.
+        let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
+        let announcement = octets::read(&memory.0);
+        rank.scratch.give_back(memory);
+        let no_headers = LengthError::NoHeaders { first_len: len };
+        let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
+        rank.announced.fetch_add(1, Ordering::Relaxed);
+        let len = announcement.first_len as usize;
+        Ok(Some(Spilled { source, tag, len, what: What::Announced(announcement) }))
+    }
+}
+
+impl Rank {
+    /// Takes over what the library has for some communicators, other ones each time. Does not block.
+    pub(super) fn spill(&self) {
+        let groups: Vec<Arc<Group>> = {
+            let groups = lock(&self.groups);
+            let first = self.spilling.fetch_add(VISITS, Ordering::Relaxed);
+            let visited = (first..first + VISITS.min(groups.len())).map(|at| at % groups.len());
+            visited.filter_map(|at| groups[at].upgrade()).collect()
+        };
+        for group in groups {
+            // What the library refuses it says where somebody waits for it.
+            if group.check_kept().is_ok()
+                && let Ok(mut spills) = group.spilled.try_lock()
+            {
+                let _ = group.spill(&mut spills);
+            }
+        }
+        self.spill_announced();
+    }
+
+    /// Takes over the first physical messages of announced messages, when there are many.
+    fn spill_announced(&self) {
+        if self.announced.load(Ordering::Relaxed) >= ANNOUNCED
+            && let Ok(mut firsts) = self.firsts.try_lock()
+        {
+            self.spill_firsts(&mut firsts);
+        }
+    }
+
+    fn spill_firsts(&self, firsts: &mut Spills) {
+        let any = mpi::From { source: None, tag: None };
+        for _ in 0..BATCH {
+            let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.firsts) else {
+                return;
+            };
+            let mpi::Envelope { source, tag, len } = envelope;
+            let physical = match mpjdev_proto::announcement::is_direct(len, 0) {
+                true => Physical::of_short(self, matched, len),
+                // Its receive has the memory for it.
+                false => Ok(Physical::Matched(matched)),
+            };
+            let Ok(physical) = physical else { return };
+            firsts.add(Spilled { source, tag, len, what: What::Physical(physical) });
+        }
+    }
+
+    /// Drops the physical messages that no receive has asked for.
+    pub(super) fn drop_firsts(&self) {
+        let mut firsts = lock(&self.firsts);
+        for Spilled { len, what, .. } in firsts.take_all() {
+            if let What::Physical(Physical::Matched(matched)) = what {
+                // Without memory the library keeps it. What the library is not done with keeps its memory.
+                let Some(memory) = octets::words(len) else { continue };
+                let received = Operation::receive_matched(self.mpi, Box::new(memory), len, matched);
+                let _ = received.and_then(|mut operation| operation.test().map(drop));
+            }
+        }
+    }
+}

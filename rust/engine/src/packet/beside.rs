@@ -1,0 +1,184 @@
+//! The threads beside a rank, which go on for it while its program computes, and what is left of a rank that has finished.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::packet::endpoint::Endpoint;
+
+/// The threads beside a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    threads: Mutex<Vec<Thread>>,
+    /// They are to end, since the rank has finished.
+    has_ended: AtomicBool,
+}
+
+struct Thread {
+    handle: JoinHandle<()>,
+    wake: Box<dyn Fn() + Send>,
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.thread().fmt(f)
+    }
+}
+
+impl Endpoint {
+    /// Ends the threads beside this rank, and waits for their ends: nobody needs them behind its finish. Blocks for a moment.
+    pub fn end_beside(&self) {
+        self.beside.has_ended.store(true, Ordering::SeqCst);
+        let threads =
+            std::mem::take(&mut *self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        threads.iter().for_each(|thread| (thread.wake)());
+        for thread in threads {
+            // One that has panicked has ended as well.
+            let _ = thread.handle.join();
+        }
+    }
+
+    /// Whether this rank has come to the end of its finish.
+    pub fn has_ended(&self) -> bool {
+        self.beside.has_ended.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(not(loom))]
+impl mpjdev_transport::Progress for Endpoint {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn help(&self) {
+        Endpoint::help(self);
+    }
+
+    fn has_pending(&self) -> bool {
+        Endpoint::has_pending(self)
+    }
+
+    fn has_ended(&self) -> bool {
+        Endpoint::has_ended(self)
+    }
+
+    fn start_beside(
+        &self,
+        name: String,
+        run: Box<dyn FnOnce() + Send>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<()> {
+        let handle = std::thread::Builder::new().name(name).spawn(run)?;
+        let thread = Thread { handle, wake };
+        self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+}
+
+#[cfg(not(loom))]
+mod remains {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use mpjdev_buffer::SlabSource;
+
+    use super::*;
+    use crate::comm::Comm;
+    use mpjdev_transport::{Each, Header, Inbox, Outgoing, PeerState, Unacked, Wire};
+
+    /// The wire of a rank that has gone: it answers what can still be asked.
+    #[derive(Debug)]
+    struct Gone {
+        abort: Option<(u32, String)>,
+    }
+
+    impl Wire for Gone {
+        fn try_send(&self, _: u32, _: Header, _: Outgoing<'_>) -> bool {
+            true
+        }
+
+        fn is_ready(&self) -> bool {
+            false
+        }
+
+        fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+            if !ready() {
+                std::thread::sleep(most);
+            }
+        }
+
+        fn ring(&self) {}
+
+        fn epoch(&self) -> u32 {
+            1
+        }
+
+        fn peer(&self, _: u32) -> PeerState {
+            PeerState::Finished
+        }
+
+        fn abort(&self) -> Option<(u32, String)> {
+            self.abort.clone()
+        }
+
+        fn finish(&self) -> Vec<Unacked> {
+            Vec::new()
+        }
+
+        fn fail(&self, _: &str) {}
+
+        fn matched_by(&self, _: u32) -> u64 {
+            0
+        }
+
+        fn tell_matched(&self, _: u32, _: u64) {}
+
+        fn show_life(&self) {}
+
+        fn life(&self, _: u32) -> u64 {
+            0
+        }
+
+        fn name(&self) -> &'static str {
+            "none"
+        }
+    }
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Inbox for Nothing {
+        fn receive(&mut self, _: usize, _: &mut Each<'_>) -> usize {
+            0
+        }
+    }
+
+    impl Endpoint {
+        /// What is left of a rank that nobody communicates through any more: it has no transport and no threads, answers as the
+        /// rank itself would, and knows the outcomes of its requests.
+        pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<Endpoint> {
+            let wire = Arc::new(Gone { abort: self.wire.abort() });
+            let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(Nothing));
+            let remains = Endpoint::new(self.rank, self.size, self.config.clone(), ends, source.clone());
+            let outcomes = self.lock().state.requests.outcomes(self.rank);
+            let has_finished = self.wire.abort().is_none() || self.lock().state.finished;
+            {
+                let state = &mut remains.lock().state;
+                state.requests = outcomes;
+                state.finished = has_finished;
+            }
+            remains.finishing.store(has_finished, Ordering::Relaxed);
+            remains.beside.has_ended.store(true, Ordering::Relaxed);
+            remains.has_told.store(true, Ordering::Relaxed);
+            Arc::new(remains)
+        }
+    }
+
+    impl Comm {
+        /// Whether this is a communicator of that rank.
+        pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
+            self.endpoint().is_some_and(|own| Arc::ptr_eq(own, endpoint))
+        }
+    }
+}

@@ -1,0 +1,550 @@
+//! One rank: its operations, its progress, its sleep.
+//!
+//! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
+//! never while another rank's lock is taken by force. Whoever waits drives the progress.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+use std::sync::atomic::{self as plain, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_proto::context::ContextAllocator;
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::matching::Matcher;
+use mpjdev_proto::send_policy::Pairs;
+use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
+use mpjdev_transport::config::{Config, QUEUE_PACKETS};
+use mpjdev_transport::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
+use mpjdev_transport::{Inbox, Wire};
+
+use crate::clients::Clients;
+use crate::collective::Abandonment;
+use crate::error::DeviceError;
+use crate::packet::accounts::Account;
+use crate::packet::beside::Beside;
+use crate::packet::direct::Direct;
+use crate::packet::ending::Lost;
+use crate::packet::freed::Freed;
+use crate::packet::outbox::Outbox;
+use crate::packet::progress::BATCH;
+use crate::packet::requests::{Completed, Receive, RequestId, Requests, Work};
+use crate::packet::unexpected::Unexpected;
+use crate::packet::unreceived::Unreceived;
+
+/// How long a receive that is interrupted between its halves still waits for the second one.
+const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How a send counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// When the message has left, or credit has run out and it is matched (MPI standard mode).
+    Standard,
+    /// When the message is matched (MPI synchronous mode).
+    Synchronous,
+}
+
+/// A receive to be posted.
+#[derive(Clone, Debug)]
+pub struct ReceiveArgs {
+    /// What is asked for; the source is numbered in the world.
+    pub selector: Selector,
+    /// Octets of primary payload that there is room for.
+    pub capacity: usize,
+    /// Memory that nobody else refers to and a small message may be copied to.
+    pub spare: Option<Slab>,
+    /// World ranks of the communicator when any source will do: one of the others has to be left.
+    pub members: Option<Arc<[u32]>>,
+}
+
+/// Everything under the lock.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) inbox: Box<dyn Inbox>,
+    pub(crate) state: State,
+}
+
+/// Everything under the lock but the inbox, which is read while this changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
+    /// Receives whose first half is there: the envelope their second half must have.
+    pub(crate) halves: Vec<crate::packet::pairing::Half>,
+    /// What is matched and has only begun to arrive.
+    pub(crate) begun: Vec<crate::packet::begun::Begun>,
+    /// Messages of foreign ranks that wait until it is known what they are.
+    pub(crate) lanes: Vec<crate::packet::undecided::Lane>,
+    /// Communicators that were freed: their messages are dropped.
+    pub(crate) freed: Freed,
+    pub(crate) requests: Requests,
+    pub(crate) outbox: Outbox,
+    pub(crate) pairs: Pairs,
+    /// What the others have sent, by source.
+    pub(crate) accounts: Vec<CachePadded<Account>>,
+    /// Messages by destination that have left and whose matching somebody waits for.
+    pub(crate) unanswered: Vec<u32>,
+    /// The thread that sleeps on the transport, and those that sleep on their own.
+    pub(crate) driver: Option<Arc<Waiter>>,
+    pub(crate) parked: Vec<Arc<Waiter>>,
+    /// Those of them that wait for a message that no receive has been posted for, or for the rank's sends to be done.
+    pub(crate) observers: Vec<Arc<Waiter>>,
+    pub(crate) seen_epoch: u32,
+    pub(crate) finished: bool,
+    pub(crate) lost: Lost,
+    /// Messages that were dropped with their communicators; when this rank has finished, all that no receive took.
+    pub(crate) unreceived: Unreceived,
+}
+
+/// Octets that were sent to one rank against the credit, and those of them that it had matched when it was asked last.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) sent: plain::AtomicU64,
+    pub(crate) matched: plain::AtomicU64,
+}
+
+/// One rank of a job.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    pub(crate) config: Config,
+    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) source: Arc<dyn SlabSource>,
+    pub(crate) core: Mutex<Core>,
+    /// Requests done and unexpected messages come so far: what a polling thread looks at without the lock.
+    pub(crate) changes: AtomicU64,
+    /// Packets in the outbox.
+    pub(crate) queued_count: AtomicUsize,
+    /// What counts against the credit, by destination.
+    pub(crate) sent: Box<[CachePadded<Sent>]>,
+    pub(crate) contexts: Mutex<ContextAllocator>,
+    /// This rank has begun to finish: what a send looks at without the lock.
+    pub(crate) finishing: plain::AtomicBool,
+    /// Tests and probes that found nothing.
+    pub(crate) fruitless: plain::AtomicU32,
+    /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
+    pub(crate) missed_help: AtomicBool,
+    pub(crate) crowd: Crowd,
+    /// Ranks whose messages are copied, by rank; empty where there are none.
+    pub(crate) remote: Box<[bool]>,
+    /// Batches of packets that are taken in at a time: more packets than all queues hold.
+    pub(crate) batches: usize,
+    /// The other ranks of this process, whose progress this one may drive while it waits.
+    pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
+    /// Who runs under which client, where there are foreign ranks that have a barrier with ours.
+    pub(crate) clients: OnceLock<Clients>,
+    /// The threads that go on for this rank while its program computes.
+    pub(crate) beside: Beside,
+    /// What this rank has counted was told.
+    pub(crate) has_told: plain::AtomicBool,
+    /// Of the world, whose communicator may be made more than once.
+    pub(crate) abandonment: Arc<Abandonment>,
+}
+
+impl Endpoint {
+    /// A rank on this transport. Its messages take memory from `source`.
+    ///
+    /// # Panics
+    /// When the rank is above 2³⁰−1.
+    pub fn new(
+        rank: u32,
+        size: u32,
+        config: Config,
+        (wire, inbox): (Arc<dyn Wire>, Box<dyn Inbox>),
+        source: Arc<dyn SlabSource>,
+    ) -> Self {
+        let state = State {
+            matcher: Matcher::new(),
+            halves: Vec::new(),
+            begun: Vec::new(),
+            lanes: Vec::new(),
+            freed: Freed::default(),
+            requests: Requests::default(),
+            outbox: Outbox::new(size),
+            pairs: Pairs::new(config.tag_ub),
+            accounts: vec![CachePadded::default(); size as usize],
+            unanswered: vec![0; size as usize],
+            driver: None,
+            parked: Vec::new(),
+            observers: Vec::new(),
+            seen_epoch: wire.epoch(),
+            finished: false,
+            lost: Lost::default(),
+            unreceived: Unreceived::of(rank),
+        };
+        Endpoint {
+            rank,
+            size,
+            remote: match (0..size).any(|peer| wire.is_remote(peer)) {
+                true => (0..size).map(|peer| wire.is_remote(peer)).collect(),
+                false => Box::default(),
+            },
+            wire,
+            source,
+            core: Mutex::new(Core { inbox, state }),
+            changes: AtomicU64::new(0),
+            queued_count: AtomicUsize::new(0),
+            sent: (0..size).map(|_| CachePadded::default()).collect(),
+            contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            finishing: plain::AtomicBool::new(false),
+            fruitless: plain::AtomicU32::new(0),
+            missed_help: AtomicBool::new(false),
+            crowd: Crowd::new(),
+            batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
+            neighbours: OnceLock::new(),
+            clients: OnceLock::new(),
+            beside: Beside::default(),
+            has_told: plain::AtomicBool::new(false),
+            abandonment: Arc::default(),
+            config,
+        }
+    }
+
+    /// The other ranks of this process, whose progress this one may drive while it waits.
+    pub fn set_neighbours(&self, neighbours: Vec<Weak<Endpoint>>) {
+        let _ = self.neighbours.set(neighbours);
+    }
+
+    /// Number of this rank in the world.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of ranks of the world.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Where this rank's messages take memory from.
+    pub fn source(&self) -> &Arc<dyn SlabSource> {
+        &self.source
+    }
+
+    /// The tunables.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether messages to and from a rank are copied, so that they use its memory before they are matched.
+    #[inline(always)]
+    pub(crate) fn is_remote(&self, peer: u32) -> bool {
+        !self.remote.is_empty() && self.remote[peer as usize]
+    }
+
+    /// Whether messages to and from a rank are physical ones, a split one two of them.
+    #[inline(always)]
+    pub(crate) fn is_physical(&self, peer: u32) -> bool {
+        self.config.message_oriented || self.is_remote(peer)
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- Receiving
+
+    /// Posts a receive.
+    ///
+    /// # Errors
+    /// This rank has finished, or has freed the communicator, or the job has failed.
+    pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+        let source = args.selector.source;
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        self.call_for_rest(&mut core, id, source);
+        Ok(id)
+    }
+
+    /// Has somebody go on for a receive that is not done, should the program go on computing. Ranks that share memory need nobody
+    /// for that.
+    #[inline]
+    pub(crate) fn call_for_rest(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
+        if !self.remote.is_empty()
+            && source.is_none_or(|source| self.is_remote(source))
+            && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
+        {
+            self.wire.call(self.rank);
+        }
+    }
+
+    /// Whether requests are not done, or packets wait; also when a thread of the program is at it.
+    #[cfg(not(loom))]
+    pub(crate) fn has_pending(&self) -> bool {
+        self.queued_count.load(Ordering::Acquire) > 0
+            || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())
+    }
+
+    fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+        self.check_self(&core.state)?;
+        self.check_kept(&core.state, args.selector.context)?;
+        Ok(self.begin_receive_locked(core, args))
+    }
+
+    /// As [`start_receive`](Self::start_receive), of a rank that may have begun to finish.
+    pub(crate) fn begin_receive(&self, args: ReceiveArgs) -> RequestId {
+        self.begin_receive_locked(&mut self.lock(), args)
+    }
+
+    fn begin_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> RequestId {
+        self.progress(core);
+        let selector = args.selector;
+        let id = self.post(&mut core.state, args);
+        self.give_up_receive(core, id, Some(selector));
+        id
+    }
+
+    /// Fails a receive whose source was gone before it was posted: that of its message or, when it has its first half, that
+    /// of the second.
+    pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
+        if self.wire.epoch() == 0 {
+            return;
+        }
+        let halves = core.state.halves.iter().map(|half| half.waits_for());
+        let begun = core.state.begun.iter().map(|begun| begun.waits_for());
+        let half = halves.chain(begun).find(|(request, _)| *request == id);
+        if let Some(selector) = half.map(|(_, second)| second).or(selector)
+            && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
+            && let Some(error) = self.hopeless_receive(&selector, receive.members())
+        {
+            self.give_up(core, vec![(id, error)]);
+        }
+    }
+
+    fn post(&self, state: &mut State, args: ReceiveArgs) -> RequestId {
+        let ReceiveArgs { selector, capacity, spare, members } = args;
+        let receive = Receive { capacity, post: None, spare, members };
+        let id = state.requests.add(Work::Receive(receive));
+        match state.matcher.post(selector, id) {
+            mpjdev_proto::matching::Posted::Matched { envelope, message, .. } => {
+                self.deliver_unexpected(state, id, envelope, *message);
+            }
+            mpjdev_proto::matching::Posted::Waiting(post) => {
+                if let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &mut r.work) {
+                    receive.post = Some(post);
+                }
+            }
+        }
+        id
+    }
+
+    /// Receives a message that has [not been taken](Self::receive_directly).
+    ///
+    /// # Errors
+    /// The receive failed; interrupted: then it is withdrawn, unless its message is there, which is then given.
+    pub fn receive_after(
+        &self,
+        direct: &Direct,
+        args: ReceiveArgs,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let backoff = match direct {
+            Direct::Nothing => Backoff::after_pauses(&self.config),
+            _ => Backoff::new(&self.config),
+        };
+        self.receive_posted(args, backoff, patience)
+    }
+
+    fn receive_posted(
+        &self,
+        args: ReceiveArgs,
+        backoff: Backoff,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let (id, there) = self.post_and_look(args)?;
+        let completed = match there {
+            Some(outcome) => outcome?,
+            None => self.await_receive(id, backoff, patience)?,
+        };
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => Ok((envelope, message)),
+            _ => Err(DeviceError::NoSuchRequest),
+        }
+    }
+
+    /// Posts a receive and takes its outcome at once if its message is there.
+    fn post_and_look(
+        &self,
+        args: ReceiveArgs,
+    ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        let there = core.state.requests.take_outcome(id)?;
+        Ok((id, there))
+    }
+
+    fn await_receive(
+        &self,
+        id: RequestId,
+        backoff: Backoff,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        let done = self.block(&[id], None, backoff, patience, |core| core.state.requests.take_outcome(id));
+        match done.and_then(|done| done) {
+            Err(DeviceError::Interrupted) if self.cancel(id)? => {
+                let _ = self.test(id);
+                Err(DeviceError::Interrupted)
+            }
+            // Too late to withdraw: the message is there, or its second half is on its way. When that does not come it is
+            // consumed later, and the message is lost.
+            Err(DeviceError::Interrupted) => {
+                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Patient) {
+                    Err(DeviceError::TimedOut { .. }) => {
+                        self.detach(id);
+                        Err(DeviceError::Interrupted)
+                    }
+                    other => other,
+                }
+            }
+            other => other,
+        }
+    }
+
+    // ---- Requests
+
+    /// The outcome of a request if it is done; the request is gone then.
+    ///
+    /// # Errors
+    /// Those of the operation; no such request.
+    pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
+        let mut core = self.lock();
+        self.progress(&mut core);
+        self.lapse(&mut core, &[id]);
+        let outcome = core.state.requests.take_outcome(id)?;
+        drop(core);
+        if outcome.is_none() {
+            self.note_fruitless();
+        }
+        outcome.transpose()
+    }
+
+    /// Whether a request is done, which it stays.
+    pub fn is_done(&self, id: RequestId) -> bool {
+        let mut core = self.lock();
+        self.progress(&mut core);
+        self.lapse(&mut core, &[id]);
+        let done = core.state.requests.get(id).is_none_or(|r| r.outcome.is_some());
+        drop(core);
+        if !done {
+            self.note_fruitless();
+        }
+        done
+    }
+
+    /// Waits for a request, until the deadline if there is one.
+    ///
+    /// # Errors
+    /// Those of the operation; timed out or interrupted: the request is still pending then.
+    pub fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        self.block(&[id], deadline, Backoff::new(&self.config), patience, |core| {
+            core.state.requests.take_outcome(id)
+        })?
+    }
+
+    /// Waits until one of the requests is done and gives its place; its outcome is for [`test`](Self::test) to take.
+    ///
+    /// # Errors
+    /// Timed out or interrupted.
+    pub fn wait_any(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<usize, DeviceError> {
+        self.block(ids, deadline, Backoff::new(&self.config), patience, |core| {
+            let done = |id: &RequestId| core.state.requests.get(*id).is_none_or(|r| r.outcome.is_some());
+            Ok(ids.iter().position(done))
+        })
+    }
+
+    /// Cancels a request: true when it will never be matched, which is certain for a receive that has no message
+    /// yet, and for a send that has not left.
+    ///
+    /// # Errors
+    /// No such request.
+    pub fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
+        let mut core = self.lock();
+        self.progress(&mut core);
+        let state = &mut core.state;
+        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        if request.outcome.is_some() {
+            return Ok(false);
+        }
+        let withdrawn = match &mut request.work {
+            Work::Receive(receive) => {
+                receive.post.take().and_then(|post| state.matcher.withdraw(post)).is_some()
+            }
+            Work::Send { dest, .. } => {
+                let dest = *dest;
+                self.unqueue(state, id, dest)
+            }
+        };
+        if withdrawn {
+            self.complete(state, id, Err(DeviceError::Cancelled));
+        }
+        Ok(withdrawn)
+    }
+
+    /// Nobody will wait for this request (MPI_Request_free): it goes on, and its outcome is dropped.
+    pub fn detach(&self, id: RequestId) {
+        self.lock().state.requests.detach(id);
+    }
+
+    /// Notes an outcome and wakes who waits for it.
+    pub(crate) fn complete(&self, state: &mut State, id: RequestId, outcome: Result<Completed, DeviceError>) {
+        if let Some(Work::Send { dest, pair, charged, .. }) = state.requests.get(id).map(|r| &r.work) {
+            pair.map(|number| state.pairs.close(number));
+            if *charged > 0 {
+                self.sent[*dest as usize].sent.fetch_sub(*charged, Ordering::Relaxed);
+            }
+        }
+        let waiters = state.requests.complete(id, outcome);
+        self.note_change();
+        for waiter in waiters {
+            self.wake(state, &waiter);
+        }
+        self.note_left(state);
+    }
+
+    /// Tells polling threads that there is something to look at.
+    pub(crate) fn note_change(&self) {
+        // Only ever written under the lock, so no read-modify-write is needed.
+        self.changes.store(self.changes.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// Wakes a thread that sleeps, wherever it does.
+    fn wake(&self, state: &State, waiter: &Arc<Waiter>) {
+        waiter.signal();
+        if state.driver.as_ref().is_some_and(|d| Arc::ptr_eq(d, waiter)) {
+            self.wire.ring();
+        }
+    }
+
+    /// Tells threads that probe about a message that nobody has asked for.
+    pub(crate) fn note_unexpected(&self, state: &mut State) {
+        self.note_change();
+        self.wake_observers(state);
+    }
+
+    /// Tells a thread that finishes the rank, which waits for no single request, that something is done or has left.
+    pub(crate) fn note_left(&self, state: &mut State) {
+        if state.finished {
+            self.wake_observers(state);
+        }
+    }
+
+    fn wake_observers(&self, state: &mut State) {
+        for waiter in std::mem::take(&mut state.observers) {
+            self.wake(state, &waiter);
+        }
+    }
+}

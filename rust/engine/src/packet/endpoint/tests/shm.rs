@@ -1,0 +1,268 @@
+//! Ranks over shared memory, of which one sends more than it may, ends, or clears the hints of another.
+
+use std::sync::Arc;
+
+use mpjdev_buffer::{Encoding, Message, SlabError, SlabSource, Type, WriteBuffer};
+use mpjdev_proto::envelope::Selector;
+use mpjdev_transport::config::{Config, ENVELOPE_LEN};
+use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::shm::{self, Board, Death, SegmentPool, ShmInbox, ShmWire};
+use mpjdev_transport::{Header, Inbox, Incoming, Kind, Outgoing, Wire};
+
+use crate::error::DeviceError;
+use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::packet::requests::RequestId;
+
+/// A rank without its matching.
+struct Rank {
+    rank: u32,
+    wire: Arc<ShmWire>,
+    inbox: ShmInbox,
+    pool: Arc<SegmentPool>,
+}
+
+/// Octets of a segment's slabs.
+const SLABS: usize = 4 << 20;
+
+fn config() -> Config {
+    Config { credit: 1 << 16, ..Config::default() }
+}
+
+fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
+    let config = config();
+    let create = |rank| shm::create(rank, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory");
+    let pools: Vec<_> = (0..count as u32).map(create).collect();
+    let board = Board::create(count).expect("memory");
+    let connect = |(rank, pool): (u32, &Arc<SegmentPool>)| {
+        let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
+        let job = shm::Job::open(board.files(), files).expect("the pages");
+        let (wire, inbox) = shm::connect(rank, &config, pool.clone(), Arc::new(job));
+        Rank { rank, wire, inbox, pool: pool.clone() }
+    };
+    ((0..).zip(&pools).map(connect).collect(), board)
+}
+
+fn ranks(count: usize) -> Vec<Rank> {
+    ranks_and_board(count).0
+}
+
+fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
+    let mut buffer = WriteBuffer::new(source, octets as i64, Encoding::NATIVE).expect("a capacity");
+    buffer.stage(Type::Long, (octets - 8) / 8).expect("room");
+    buffer.commit();
+    buffer.finish().expect("memory").clone()
+}
+
+impl Rank {
+    fn send(&self, kind: Kind, dest: u32, octets: usize) -> bool {
+        let header = Header { kind, ..Header::default() };
+        self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
+    }
+
+    /// The rank with its matching.
+    fn into_endpoint(self, size: u32) -> Endpoint {
+        self.into_endpoint_with(size, config())
+    }
+
+    fn into_endpoint_with(self, size: u32, config: Config) -> Endpoint {
+        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (self.wire, Box::new(self.inbox));
+        Endpoint::new(self.rank, size, config, ends, self.pool)
+    }
+
+    /// Octets of the packets that have come.
+    fn receive(&mut self) -> Vec<usize> {
+        let mut lens = Vec::new();
+        self.inbox.receive(100, &mut |_, _, body| {
+            lens.push(match body {
+                Incoming::Inline(_, len) => len,
+                Incoming::Reference(payload) => payload.len(),
+                Incoming::Nothing | Incoming::Lost(_) => 0,
+            });
+            Ok(())
+        });
+        lens
+    }
+}
+
+#[test]
+fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
+    let mut ranks = ranks(2);
+    let flooder = ranks.pop().expect("two ranks");
+    let flooded = ranks.pop().expect("one rank").into_endpoint(2);
+    for _ in 0..10_000 {
+        flooder.send(Kind::Eager, 0, 64);
+        flooded.leftovers();
+    }
+    let (unexpected, _) = flooded.leftovers();
+    // 80 octets and 64 for the packet, and some more once.
+    assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
+    let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
+    assert_eq!(flooded.wire.abort(), Some((0, why)));
+}
+
+#[test]
+fn a_rank_with_more_unmatched_messages_than_may_wait_is_heard_no_more() {
+    let config = Config { envelopes: 100 * ENVELOPE_LEN, ..config() };
+    let limit = config.unmatched_limit() as usize;
+    let mut ranks = ranks(2);
+    let flooder = ranks.pop().expect("two ranks");
+    let flooded = ranks.pop().expect("one rank").into_endpoint_with(2, config);
+    for sent in 1..=limit + 50 {
+        flooder.send(Kind::Synchronous, 0, 64);
+        assert_eq!(flooded.leftovers().0, sent.min(limit));
+    }
+    let why = "the shared memory of rank 1 is damaged: more unmatched messages than may wait past its credit";
+    assert_eq!(flooded.wire.abort(), Some((0, why.to_owned())));
+}
+
+#[test]
+fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers() {
+    let mut ranks = ranks(2);
+    let pool = ranks[0].pool.clone();
+    let sender = ranks.remove(0).into_endpoint(2);
+    let foreign = message(HeapPool::new(1 << 20), 5000);
+    let send = |mode| sender.start_send(1, 0, 1, &foreign, mode);
+    let held: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        let error = send(mode).expect_err("there is no place");
+        assert!(matches!(error, DeviceError::Memory(SlabError::Shared { asked: 5016.. })), "{error}");
+    }
+    // What needs no place goes all the same.
+    assert_eq!(sender.start_send(1, 0, 1, &message(HeapPool::new(1 << 20), 64), Mode::Standard), Ok(None));
+    drop(held);
+    assert_eq!(send(Mode::Standard), Ok(None));
+    assert_eq!(ranks[0].receive(), [80, 5016]);
+}
+
+/// A rank with more messages for another one than its queue holds, of which that one has taken some.
+fn sender_that_waits_for_room() -> (Endpoint, Rank, Vec<RequestId>) {
+    let mut ranks = ranks(2);
+    let mut receiver = ranks.pop().expect("two ranks");
+    let sender = ranks.pop().expect("one rank").into_endpoint(2);
+    let letter = message(sender.source().clone(), 64);
+    let send = || sender.start_send(1, 0, 1, &letter, Mode::Standard).expect("it is alive");
+    let sends = (0..2000).filter_map(|_| send()).collect();
+    sender.leftovers();
+    assert!(!sender.wire.is_ready(), "there is no room");
+    assert_eq!(receiver.receive().len(), 100);
+    assert!(sender.wire.is_ready(), "there is room");
+    (sender, receiver, sends)
+}
+
+#[test]
+fn room_at_a_rank_that_has_finished_is_not_waited_for() {
+    let (sender, mut receiver, _) = sender_that_waits_for_room();
+    receiver.wire.finish();
+    sender.leftovers();
+    receiver.receive();
+    assert!(!sender.wire.is_ready(), "it would look for ever");
+}
+
+#[test]
+fn room_for_messages_that_are_cancelled_is_not_waited_for() {
+    let (sender, mut receiver, sends) = sender_that_waits_for_room();
+    for id in sends {
+        let _ = sender.cancel(id);
+    }
+    receiver.receive();
+    assert!(!sender.wire.is_ready(), "it would look for ever");
+}
+
+/// Three ranks, of which the last one receives and the one before keeps its doorbells cleared.
+struct ClearedBells {
+    sender: Endpoint,
+    receiver: Endpoint,
+    hostile: Rank,
+    board: Board,
+}
+
+impl ClearedBells {
+    fn new() -> ClearedBells {
+        let (mut ranks, board) = ranks_and_board(3);
+        let receiver = ranks.pop().expect("three ranks").into_endpoint(3);
+        let hostile = ranks.pop().expect("two ranks");
+        let sender = ranks.pop().expect("one rank").into_endpoint(3);
+        ClearedBells { sender, receiver, hostile, board }
+    }
+
+    fn send(&self) {
+        let letter = message(self.sender.source().clone(), 64);
+        assert_eq!(self.sender.start_send(2, 7, 1, &letter, Mode::Standard), Ok(None));
+        self.hostile.wire.clear_doorbells(2);
+    }
+
+    fn receive(&self, source: Option<u32>) -> RequestId {
+        let selector = Selector { context: 7, source, tag: None };
+        let members = source.is_none().then(|| vec![0, 1, 2].into());
+        let args = ReceiveArgs { selector, capacity: 100, spare: None, members };
+        self.receiver.start_receive(args).expect("it runs")
+    }
+
+    fn source_of(&self, id: RequestId) -> Result<Option<u32>, DeviceError> {
+        Ok(self.receiver.test(id)?.and_then(|done| done.envelope).map(|envelope| envelope.source))
+    }
+}
+
+#[test]
+fn receive_posted_before_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
+    for source in [Some(0), None] {
+        let job = ClearedBells::new();
+        let id = job.receive(source);
+        job.send();
+        assert_eq!(job.source_of(id), Ok(None), "the doorbell was cleared");
+        job.sender.wire.finish();
+        assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
+    }
+}
+
+#[test]
+fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
+    for source in [Some(0), None] {
+        let job = ClearedBells::new();
+        job.send();
+        job.sender.wire.finish();
+        let id = job.receive(source);
+        assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
+    }
+}
+
+#[test]
+fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    job.send();
+    job.board.announce(0, Death::Killed(9));
+    let id = job.receive(Some(0));
+    assert_eq!(job.source_of(id), Ok(Some(0)));
+    let id = job.receive(Some(0));
+    assert!(
+        matches!(job.source_of(id), Err(DeviceError::PeerFailed { rank: 0, .. })),
+        "only what it has sent"
+    );
+}
+
+#[test]
+fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    job.send();
+    job.sender.wire.finish();
+    // The epoch of the page that all write is a hint as well.
+    job.hostile.wire.clear_epoch();
+    let selector = Selector { context: 7, source: Some(0), tag: None };
+    let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has come");
+    assert_eq!(envelope.source, 0);
+}
+
+#[test]
+fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_doorbell_was_cleared() {
+    let job = ClearedBells::new();
+    let letter = message(job.receiver.source().clone(), 64);
+    let sent = job.receiver.start_send(0, 7, 1, &letter, Mode::Synchronous).expect("it is alive");
+    let selector = Selector { context: 7, source: Some(2), tag: None };
+    let args = ReceiveArgs { selector, capacity: 100, spare: None, members: None };
+    let got = job.sender.start_receive(args).expect("it runs");
+    assert!(job.sender.test(got).expect("no error").is_some());
+    job.hostile.wire.clear_doorbells(2);
+    job.sender.wire.finish();
+    let sent = sent.expect("it waits for the match");
+    assert!(job.receiver.test(sent).expect("it was matched").is_some());
+}

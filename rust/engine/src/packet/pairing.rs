@@ -1,0 +1,251 @@
+//! Split messages on transports that carry physical messages only: which second half belongs to which first.
+//!
+//! Our own senders put a pairing number into the first message's secondary header and send the second message on the shadow
+//! context, from the same rank, with the number as tag. A foreign sender puts zero there; its second message comes on
+//! the same context with the same tag, directly after the first (proto's PROTOCOL.md draws both).
+
+use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
+use mpjdev_buffer::message::parse_first;
+use mpjdev_buffer::octets::{copy_words, store_word};
+use mpjdev_buffer::{Message, PrimaryHeader, SecondaryHeader, Slab, SlabError};
+use mpjdev_proto::context::shadow;
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
+use mpjdev_transport::config::CREDIT_OVERHEAD;
+use mpjdev_transport::{Header, Incoming, Kind, Payload};
+
+use crate::error::DeviceError;
+use crate::packet::begun::{Begun, Then};
+use crate::packet::endpoint::{Endpoint, Mode, State};
+use crate::packet::requests::{Completed, RequestId, Work};
+use crate::packet::sending::send;
+use crate::packet::unexpected::{arrived_whole, lengths, physical, received};
+
+/// A receive whose first half is there.
+#[derive(Debug)]
+pub(crate) struct Half {
+    /// What the second half's packet must have.
+    second: Envelope,
+    second_len: usize,
+    pub(crate) request: RequestId,
+    /// The first half, or why the receive fails once the second half is consumed.
+    first: Result<(Slab, usize), DeviceError>,
+    first_envelope: Envelope,
+    pub(crate) capacity: usize,
+}
+
+impl Half {
+    /// The request, and what it still needs.
+    pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
+        (self.request, Selector::from(self.second))
+    }
+}
+
+impl Endpoint {
+    /// Starts to send a message as physical messages: one, or two that are paired by number.
+    pub(crate) fn start_physical(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        if self.is_remote(dest) {
+            return self.start_remote(dest, context, tag, message, mode);
+        }
+        let message = &self.slim(message)?;
+        let first_len = message.first_len();
+        let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        let kind = |octets: usize| match mode == Mode::Standard && self.take_credit(dest, octets as u64) {
+            true => Kind::Eager,
+            false => Kind::Synchronous,
+        };
+        let Some(second) = message.second_slab() else {
+            let slab = message.first_slab();
+            let header = Header { kind: kind(slab.len()), ..header };
+            let payload = Payload::Physical(slab.clone(), first_len);
+            let mut core = self.lock();
+            if header.kind.is_answered() {
+                self.check_unmatched(&mut core, dest, context, 1)?;
+            }
+            return Ok(self.queue_locked(
+                &mut core,
+                dest,
+                header,
+                payload,
+                send(dest, tag, Some(first_len), 0, mode),
+            ));
+        };
+        let (number, second_tag, first) = self.open_numbered(message)?;
+        if !self.wire.carries(&first) {
+            self.lock().state.pairs.close(number);
+            return Err(SlabError::Shared { asked: first.len() as u64 }.into());
+        }
+        // The receiver tells of the first half only: this rank hears of the second by the answer to it.
+        let held = first.len() + second.len();
+        let header = Header { kind: kind(held), ..header };
+        let charged = if header.kind == Kind::Eager { second.len() as u64 } else { 0 };
+        let mut core = self.lock();
+        // Both halves or none.
+        let waiting = 1 + u32::from(header.kind.is_answered());
+        if let Err(error) = self.check_unmatched(&mut core, dest, context, waiting) {
+            core.state.pairs.close(number);
+            if header.kind == Kind::Eager {
+                self.return_credit(dest, held as u64 + CREDIT_OVERHEAD);
+            }
+            return Err(error);
+        }
+        let payload = Payload::Physical(first, first_len);
+        let id = self.queue_locked(&mut core, dest, header, payload, send(dest, tag, None, 0, mode));
+        let work =
+            Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number), charged, mode };
+        let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
+        // The second half always waits to be matched: its number is free again only then.
+        let payload = Payload::Physical(second.clone(), message.secondary_len());
+        if let Some(id) = self.queue_locked(&mut core, dest, header, payload, work) {
+            core.state.requests.detach(id);
+        }
+        Ok(id)
+    }
+
+    /// A pairing number, its tag, and a copy of the first physical message with the number in it.
+    pub(crate) fn open_numbered(&self, message: &Message) -> Result<(u32, i32, Slab), DeviceError> {
+        let (number, tag) = self.open_pair()?;
+        match self.numbered(message, number) {
+            Ok(slab) => Ok((number, tag, slab)),
+            Err(error) => {
+                self.lock().state.pairs.close(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// A copy of the first physical message with the pairing number in its secondary header.
+    pub(crate) fn numbered(&self, message: &Message, pair: u32) -> Result<Slab, DeviceError> {
+        let slab = self.source.take(message.first_len())?;
+        copy_words(message.first_words(), 0, slab.words(), 0, message.first_len());
+        let header = SecondaryHeader { secondary_len: message.secondary_len(), pair };
+        let at = PRIMARY_HEADER_LEN + message.primary_len();
+        store_word(slab.words(), at, header.emit(message.encoding()));
+        Ok(slab)
+    }
+
+    fn open_pair(&self) -> Result<(u32, i32), DeviceError> {
+        let pairs = &mut self.lock().state.pairs;
+        match pairs.open() {
+            Ok(number) => Ok((number, pairs.tag(number))),
+            Err(_) => Err(DeviceError::NoFreePair { open: pairs.open_len() }),
+        }
+    }
+
+    /// Takes a packet that is the second half of a receive, and gives how many octets are wanted of it; none when it is not.
+    pub(crate) fn arrive_half(
+        &self,
+        state: &mut State,
+        envelope: &Envelope,
+        body: &Incoming<'_>,
+        token: Option<u64>,
+    ) -> Option<u64> {
+        if state.halves.is_empty() {
+            return None;
+        }
+        let at = state.halves.iter().position(|h| h.second == *envelope)?;
+        let half = state.halves.remove(at);
+        let wanted = half.second_len as u64;
+        let second = match body {
+            Incoming::Reference(payload) => Ok(payload.clone()),
+            Incoming::Inline(words, len) => self.keep(Incoming::Inline(words, *len), None),
+            Incoming::Nothing => self.keep(Incoming::Nothing, None),
+            Incoming::Lost(error) => Err(error.clone()),
+        };
+        self.join(state, half, second, token.unwrap_or(0));
+        Some(wanted)
+    }
+
+    /// Gives a first physical message to its receive, which may have to wait for the second.
+    pub(crate) fn deliver_first(
+        &self,
+        state: &mut State,
+        id: RequestId,
+        envelope: Envelope,
+        first: Payload,
+        capacity: usize,
+    ) {
+        let len = first.len();
+        let Some(headers) = headers(&first) else {
+            let outcome = arrived_whole(Ok(first), capacity, &envelope);
+            return self.complete(state, id, outcome.map(|m| received(envelope, m)));
+        };
+        let (first, expected) = match (Arrival::judge(len, headers, capacity), first) {
+            (Ok(Arrival::NeedsSecond { len: second_len, pair }), Payload::Physical(slab, len)) => {
+                (Ok((slab, len)), Some((second_len, pair)))
+            }
+            (Ok(_), first) => {
+                let outcome = arrived_whole(Ok(first), capacity, &envelope);
+                return self.complete(state, id, outcome.map(|m| received(envelope, m)));
+            }
+            (Err(error), _) => (Err(lengths(error, &envelope)), Arrival::second_of_truncated(len, headers)),
+        };
+        let Some((second_len, pair)) = expected else {
+            return self.complete(state, id, first.map(|_| -> Completed { unreachable!("errors only") }));
+        };
+        let second = match pair {
+            // A foreign rank numbers nothing: those octets are unused in the format, and may hold anything.
+            Pair::Numbered(number) if !self.wire.is_foreign(envelope.source) => Envelope {
+                context: shadow(envelope.context),
+                source: envelope.source,
+                tag: state.pairs.tag(number),
+            },
+            Pair::Numbered(_) | Pair::Foreign => envelope,
+        };
+        let half = Half { second, second_len, request: id, first, first_envelope: envelope, capacity };
+        self.await_half(state, half);
+    }
+
+    /// Takes the second half if it is here already, else waits for it.
+    fn await_half(&self, state: &mut State, half: Half) {
+        let held = state.take_held(&half.second);
+        match held.or_else(|| state.matcher.take(&Selector::from(half.second))) {
+            Some((envelope, message)) => {
+                let token = message.token().unwrap_or(0);
+                let second = self.take_unexpected(state, envelope, *message, half.second_len as u64);
+                self.join(state, half, second, token);
+            }
+            None => state.halves.push(half),
+        }
+    }
+
+    /// Joins both halves, when the second one is all here. `token` is what that was numbered with.
+    pub(crate) fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>, token: u64) {
+        if let Ok(Payload::Begun { .. }) = second {
+            let source = half.first_envelope.source;
+            return state.begun.push(Begun { source, token, then: Then::Half(Box::new(half)) });
+        }
+        let Half { second_len, request, first, first_envelope, capacity, .. } = half;
+        let outcome = first.and_then(|(slab, len)| {
+            let second = second?;
+            check_second(second_len, second.len()).map_err(|e| lengths(e, &first_envelope))?;
+            debug_assert!(len >= MESSAGE_OVERHEAD);
+            physical(slab, len, second.into_physical(), capacity, &first_envelope)
+        });
+        self.complete(state, request, outcome.map(|m| received(first_envelope, m)));
+    }
+}
+
+/// The headers of a first physical message; none when they are damaged.
+fn headers(first: &Payload) -> Option<Headers> {
+    let (primary, secondary) = match first {
+        Payload::Physical(slab, len) => parse_first(slab.words(), *len).ok()?,
+        Payload::Cut { headers: Some([primary, secondary]), .. } => {
+            let primary = PrimaryHeader::parse(*primary).ok()?;
+            (primary, SecondaryHeader::parse(*secondary, primary.encoding).ok()?)
+        }
+        _ => return None,
+    };
+    Some(Headers {
+        primary_len: primary.primary_len,
+        secondary_len: secondary.secondary_len,
+        pair_number: secondary.pair,
+    })
+}

@@ -1,0 +1,218 @@
+//! Sends to ranks that get copies. A message that leaves before it is matched is charged to the receiver's memory.
+
+use std::sync::atomic::Ordering;
+
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::context::shadow;
+use mpjdev_transport::config::{CREDIT_OVERHEAD, LARGE_PART};
+use mpjdev_transport::{Header, Kind, Outgoing, Payload};
+
+use crate::error::DeviceError;
+use crate::packet::endpoint::{Endpoint, Mode};
+use crate::packet::requests::{RequestId, Work};
+use crate::packet::sending::send;
+
+impl Endpoint {
+    /// Starts to send a message as physical messages that are copied.
+    pub(crate) fn start_remote(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        if message.logical_len() > self.wire.eager_max(dest) {
+            // Long ones before it go on meanwhile, however many are started before the first is waited for.
+            self.progress(&mut self.lock());
+        }
+        match (message.second_slab(), self.wire.is_foreign(dest)) {
+            (None, _) => self.start_single(dest, header, message, mode),
+            (Some(second), false) => self.start_paired(dest, header, message, second, mode),
+            (Some(second), true) => self.start_for_foreign(dest, header, message, second, mode),
+        }
+    }
+
+    fn start_single(
+        &self,
+        dest: u32,
+        header: Header,
+        message: &Message,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let len = message.first_len();
+        let leave = self.leave(dest, len, mode, 0);
+        // Nothing may come between the halves of a message to a foreign rank, which are queued under the lock.
+        if leave.kind == Kind::Eager
+            && self.queued_count.load(Ordering::Acquire) == 0
+            && !self.wire.is_foreign(dest)
+            && self.wire.try_send(dest, header, Outgoing::Message(message))
+        {
+            return Ok(None);
+        }
+        let payload = Payload::Physical(message.first_slab().clone(), len);
+        let work = send(dest, header.tag, Some(len), leave.charged, mode);
+        let mut core = self.lock();
+        if leave.kind.is_answered() {
+            self.check_unmatched(&mut core, dest, header.context, 1)
+                .inspect_err(|_| self.return_credit(dest, leave.charged))?;
+        }
+        let id = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
+        drop(core);
+        Ok(self.unless_done(id, &leave))
+    }
+
+    /// Both halves of a split message, paired by number.
+    fn start_paired(
+        &self,
+        dest: u32,
+        header: Header,
+        message: &Message,
+        second: &Slab,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let (number, second_tag, first) = self.open_numbered(message)?;
+        let (len, second_len) = (message.first_len(), message.secondary_len());
+        let leave = self.leave(dest, len, mode, second_len);
+        let mut core = self.lock();
+        // Both halves or none.
+        let waiting = 1 + u32::from(leave.kind.is_answered());
+        if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
+            core.state.pairs.close(number);
+            if leave.has_credit {
+                self.return_credit(
+                    dest,
+                    self.counted_remote(dest, len) + self.counted_remote(dest, second_len),
+                );
+            }
+            return Err(error);
+        }
+        let payload = Payload::Physical(first, len);
+        let work = send(dest, header.tag, None, leave.charged, mode);
+        let first = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
+        // The second half always waits to be matched: its number is free again only then.
+        let kind = match leave.has_credit && second_len <= self.wire.eager_max(dest) {
+            true => Kind::Synchronous,
+            false => Kind::Announced,
+        };
+        let charged = if leave.has_credit { self.counted_remote(dest, second_len) } else { 0 };
+        let logical_len = message.logical_len();
+        let (tag, len, pair) = (header.tag, Some(logical_len), Some(number));
+        let work = Work::Send { dest, tag, len, pair, charged, mode };
+        let header = Header { kind, context: shadow(header.context), tag: second_tag, token: 0 };
+        let payload = Payload::Physical(second.clone(), second_len);
+        let second = self.queue_locked(&mut core, dest, header, payload, work);
+        drop(core);
+        second.into_iter().for_each(|id| self.detach(id));
+        Ok(self.unless_done(first, &leave))
+    }
+
+    /// Both halves of a split message to a rank that knows no pairing numbers: the second directly behind the first, in the same
+    /// context and with the same tag (mpjdev 4.1).
+    fn start_for_foreign(
+        &self,
+        dest: u32,
+        header: Header,
+        message: &Message,
+        second: &Slab,
+        mode: Mode,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let (len, second_len) = (message.first_len(), message.secondary_len());
+        // A message that came from one of ours has a number in it.
+        let first = self.numbered(message, 0)?;
+        let mut core = self.lock();
+        self.check_unmatched(&mut core, dest, header.context, 2)?;
+        let kind = self.foreign_kind(dest, len, mode);
+        let work = send(dest, header.tag, None, 0, mode);
+        let payload = Payload::Physical(first, len);
+        let first = self.queue_locked(&mut core, dest, Header { kind, ..header }, payload, work);
+        let kind = self.foreign_kind(dest, second_len, mode);
+        let work = send(dest, header.tag, Some(message.logical_len()), 0, mode);
+        let payload = Payload::Physical(second.clone(), second_len);
+        let second = self.queue_locked(&mut core, dest, Header { kind, ..header }, payload, work);
+        drop(core);
+        // The second one is done last.
+        first.into_iter().for_each(|id| self.detach(id));
+        Ok(second)
+    }
+
+    /// How a message of so many octets leaves, and with it, where it is split, the second half.
+    pub(crate) fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
+        if self.wire.is_foreign(dest) {
+            return Leave {
+                kind: self.foreign_kind(dest, len, mode),
+                has_credit: false,
+                is_done: false,
+                charged: 0,
+            };
+        }
+        let charged = self.counted_remote(dest, len);
+        let all = charged + if second_len > 0 { self.counted_remote(dest, second_len) } else { 0 };
+        let has_credit = self.take_remote_credit(dest, all);
+        let kind = match (has_credit && len <= self.wire.eager_max(dest), mode) {
+            (true, Mode::Standard) => Kind::Eager,
+            (true, Mode::Synchronous) => Kind::Synchronous,
+            (false, _) => Kind::Announced,
+        };
+        Leave {
+            kind,
+            has_credit,
+            is_done: has_credit && mode == Mode::Standard && kind != Kind::Eager,
+            // Of what waits for no answer the receiver tells.
+            charged: if has_credit && kind != Kind::Eager { charged } else { 0 },
+        }
+    }
+
+    /// What a message counts for: its octets, which are the receiver's memory, and a part of the credit at most where they stay
+    /// the sender's until it is matched.
+    fn counted_remote(&self, dest: u32, len: usize) -> u64 {
+        let counted = match len <= self.wire.eager_max(dest) {
+            true => len as u64,
+            false => (len as u64).min(self.config.credit / LARGE_PART),
+        };
+        counted + CREDIT_OVERHEAD
+    }
+
+    /// A message that counted for so much has not left and never will.
+    pub(crate) fn return_credit(&self, dest: u32, counted: u64) {
+        self.sent[dest as usize].sent.fetch_sub(counted, Ordering::Relaxed);
+    }
+
+    fn take_remote_credit(&self, dest: u32, counted: u64) -> bool {
+        let len = counted - CREDIT_OVERHEAD;
+        if self.take_credit(dest, len) {
+            return true;
+        }
+        // What was matched meanwhile is told by a message.
+        self.progress(&mut self.lock());
+        self.take_credit(dest, len)
+    }
+
+    /// A foreign rank answers what is long, or synchronous.
+    fn foreign_kind(&self, dest: u32, len: usize, mode: Mode) -> Kind {
+        match mode == Mode::Standard && len <= self.wire.eager_max(dest) {
+            true => Kind::Eager,
+            false => Kind::Synchronous,
+        }
+    }
+
+    /// A standard send within the credit is done, though a long message is answered when it is matched.
+    fn unless_done(&self, id: Option<RequestId>, leave: &Leave) -> Option<RequestId> {
+        if leave.is_done {
+            id.into_iter().for_each(|id| self.detach(id));
+            return None;
+        }
+        id
+    }
+}
+
+/// How a message leaves.
+pub(crate) struct Leave {
+    pub(crate) kind: Kind,
+    has_credit: bool,
+    /// Whether its send is done as soon as it has begun.
+    is_done: bool,
+    /// Octets that count against the credit until it is answered.
+    pub(crate) charged: u64,
+}

@@ -1,0 +1,314 @@
+//! The request table of one rank: what is under way, and who waits for it.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use mpjdev_buffer::Message;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::matching::PostId;
+use mpjdev_transport::waiting::Waiter;
+
+use crate::error::DeviceError;
+use crate::packet::endpoint::Mode;
+
+/// Names one request of one rank; not used again before its place in the table was used 2³² times.
+///
+/// One more than the number that goes to peers, so that a result with an id, or none, fits registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(NonZeroU64);
+
+impl RequestId {
+    fn new(index: u32, generation: u32) -> RequestId {
+        RequestId::from(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    fn index(self) -> usize {
+        u64::from(self) as u32 as usize
+    }
+
+    fn generation(self) -> u32 {
+        (u64::from(self) >> 32) as u32
+    }
+}
+
+/// What a finished operation gives.
+#[derive(Clone, Debug)]
+pub struct Completed {
+    /// The message's envelope with its source numbered in the world; none for a send.
+    pub envelope: Option<Envelope>,
+    /// The message; none for a send.
+    pub message: Option<Message>,
+}
+
+impl Completed {
+    /// A finished send.
+    pub const SENT: Completed = Completed { envelope: None, message: None };
+}
+
+/// What a request is for.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A send that waits to leave or to be matched.
+    Send {
+        /// Destination, numbered in the world.
+        dest: u32,
+        /// The message's tag.
+        tag: i32,
+        /// Octets of the logical message; none for the first half of a split one, which the second one stands for.
+        len: Option<usize>,
+        /// Pairing number that is free again when this is done.
+        pair: Option<u32>,
+        /// Octets that count against the credit until this is done.
+        charged: u64,
+        /// How the program has sent it.
+        mode: Mode,
+    },
+    /// A receive.
+    Receive(Receive),
+}
+
+/// A receive under way.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    /// Octets of primary payload that the receiver has room for.
+    pub(crate) capacity: usize,
+    /// Where it is among the posted receives; none once its first message is there.
+    pub(crate) post: Option<PostId>,
+    /// Memory that an inline message may be copied to.
+    pub(crate) spare: Option<mpjdev_buffer::Slab>,
+    /// World ranks of the communicator, which decide for any source whether anybody is left; none for a given source.
+    pub(crate) members: Option<Arc<[u32]>>,
+}
+
+impl Receive {
+    /// World ranks of which one has to be left; none matter when the source is given.
+    pub(crate) fn members(&self) -> &[u32] {
+        self.members.as_deref().unwrap_or_default()
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) work: Work,
+    pub(crate) outcome: Option<Result<Completed, DeviceError>>,
+    /// The threads that sleep until it is done.
+    pub(crate) waiters: Vec<Arc<Waiter>>,
+    /// Nobody will ask for the outcome.
+    detached: bool,
+}
+
+impl Request {
+    fn dest(&self) -> Option<u32> {
+        match self.work {
+            Work::Send { dest, .. } => Some(dest),
+            Work::Receive(_) => None,
+        }
+    }
+
+    fn is_standard(&self) -> bool {
+        matches!(self.work, Work::Send { mode: Mode::Standard, .. })
+    }
+
+    /// Whether a send that fails so counts as not delivered: a receiver that finishes names what it has not received of
+    /// standard sends, while a synchronous send asks to know.
+    fn is_missed(&self, error: &DeviceError) -> bool {
+        !(self.is_standard() && matches!(error, DeviceError::PeerFinished { .. }))
+    }
+
+    /// Destination, tag and logical length of a send that stands for a message.
+    fn send(&self) -> Option<(u32, i32, usize)> {
+        match self.work {
+            Work::Send { dest, tag, len: Some(len), .. } => Some((dest, tag, len)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    generation: u32,
+    request: Option<Request>,
+}
+
+/// All requests of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Requests without an outcome.
+    pending: usize,
+}
+
+impl Requests {
+    pub(crate) fn add(&mut self, work: Work) -> RequestId {
+        let request = Request { work, outcome: None, waiters: Vec::new(), detached: false };
+        self.pending += 1;
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                entry.request = Some(request);
+                RequestId::new(index, entry.generation)
+            }
+            None => {
+                self.entries.push(Entry { generation: 0, request: Some(request) });
+                RequestId::new(self.entries.len() as u32 - 1, 0)
+            }
+        }
+    }
+
+    pub(crate) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+        let entry = self.entries.get_mut(id.index())?;
+        if entry.generation == id.generation() { entry.request.as_mut() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
+        let entry = self.entries.get_mut(id.index())?;
+        if entry.generation != id.generation() {
+            return None;
+        }
+        let request = entry.request.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(id.index() as u32);
+        self.pending -= usize::from(request.outcome.is_none());
+        Some(request)
+    }
+
+    /// Notes the outcome; gives the waiters to be woken.
+    pub(crate) fn complete(
+        &mut self,
+        id: RequestId,
+        outcome: Result<Completed, DeviceError>,
+    ) -> Vec<Arc<Waiter>> {
+        let Some(request) = self.get(id) else { return Vec::new() };
+        if request.detached {
+            self.remove(id);
+            return Vec::new();
+        }
+        let is_first = request.outcome.replace(outcome).is_none();
+        let waiters = std::mem::take(&mut request.waiters);
+        self.pending -= usize::from(is_first);
+        waiters
+    }
+
+    /// Takes the outcome of a finished request, which is gone afterwards; none while it is pending.
+    pub(crate) fn take_outcome(
+        &mut self,
+        id: RequestId,
+    ) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        if request.outcome.is_none() {
+            return Ok(None);
+        }
+        Ok(self.remove(id).and_then(|r| r.outcome))
+    }
+
+    /// Nobody will ask for the outcome: drops it now or when it comes.
+    pub(crate) fn detach(&mut self, id: RequestId) {
+        match self.get(id) {
+            Some(request) if request.outcome.is_none() => request.detached = true,
+            Some(_) => drop(self.remove(id)),
+            None => {}
+        }
+    }
+
+    /// Whether requests are still under way.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Requests that are still under way. Goes through the table, which is as long as it has ever been, unless there are none.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (RequestId, &Request)> {
+        let entries = if self.has_pending() { &self.entries[..] } else { &[] };
+        entries.iter().enumerate().filter_map(|(index, entry)| {
+            let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
+            Some((RequestId::new(index as u32, entry.generation), request))
+        })
+    }
+
+    /// Destination, tag and logical length of the sends that are under way, or have failed and nobody has waited for. Standard
+    /// sends to ranks that receive nothing more do not count.
+    pub(crate) fn unfinished_sends(
+        &self,
+        has_finished: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (u32, i32, usize)> {
+        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        requests
+            .filter(move |request| match &request.outcome {
+                Some(Ok(_) | Err(DeviceError::Cancelled)) => false,
+                Some(Err(error)) => request.is_missed(error),
+                None => !request.dest().is_some_and(&has_finished) || !request.is_standard(),
+            })
+            .filter_map(Request::send)
+    }
+
+    /// Destination, tag and logical length of a send that fails, that nobody will ask for the outcome of, and that is missed.
+    pub(crate) fn forgotten_send(&mut self, id: RequestId, error: &DeviceError) -> Option<(u32, i32, usize)> {
+        self.get(id).filter(|r| r.detached && r.is_missed(error)).and_then(|r| r.send())
+    }
+
+    /// The requests that somebody may still ask for, as they are when their rank has gone: done, or refused.
+    #[cfg(not(loom))]
+    pub(crate) fn outcomes(&self, rank: u32) -> Requests {
+        let outcome = |entry: &Entry| {
+            let request = entry.request.as_ref().filter(|request| !request.detached)?;
+            let outcome = request.outcome.clone().unwrap_or(Err(DeviceError::Finished { rank }));
+            let work =
+                Work::Send { dest: rank, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard };
+            Some(Request { work, outcome: Some(outcome), waiters: Vec::new(), detached: false })
+        };
+        let entry = |entry: &Entry| Entry { generation: entry.generation, request: outcome(entry) };
+        let entries: Vec<Entry> = self.entries.iter().map(entry).collect();
+        let free = (0..).zip(&entries).filter(|(_, entry)| entry.request.is_none());
+        Requests { free: free.map(|(index, _)| index).collect(), entries, pending: 0 }
+    }
+
+    /// Number of requests whose outcome nobody has taken.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
+/// A request's id as a number, for the header of a packet.
+impl From<RequestId> for u64 {
+    fn from(id: RequestId) -> u64 {
+        id.0.get() - 1
+    }
+}
+
+impl From<u64> for RequestId {
+    fn from(token: u64) -> RequestId {
+        // A table never has as many places as the last number would need.
+        RequestId(NonZeroU64::new(token.wrapping_add(1)).unwrap_or(NonZeroU64::MAX))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn send() -> Work {
+        Work::Send { dest: 0, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard }
+    }
+
+    #[test]
+    fn pending_are_counted_however_they_end() {
+        let mut requests = Requests::default();
+        let ids: Vec<RequestId> = (0..5).map(|_| requests.add(send())).collect();
+        requests.complete(ids[0], Ok(Completed::SENT));
+        requests.complete(ids[0], Err(DeviceError::Cancelled));
+        requests.detach(ids[1]);
+        requests.complete(ids[1], Ok(Completed::SENT));
+        requests.detach(ids[0]);
+        requests.remove(ids[2]);
+        requests.complete(ids[2], Ok(Completed::SENT));
+        assert!(requests.has_pending() && requests.pending().count() == 2);
+        requests.complete(ids[3], Ok(Completed::SENT));
+        assert!(requests.take_outcome(ids[3]).is_ok_and(|outcome| outcome.is_some()));
+        assert!(requests.take_outcome(ids[4]).is_ok_and(|outcome| outcome.is_none()));
+        assert!(requests.has_pending() && requests.pending().count() == 1);
+        requests.complete(ids[4], Ok(Completed::SENT));
+        assert!(!requests.has_pending() && requests.pending().next().is_none());
+        assert!(!requests.outcomes(0).has_pending());
+    }
+}

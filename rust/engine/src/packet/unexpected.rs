@@ -1,0 +1,401 @@
+//! Messages that arrived before their receive, and how an arriving packet finds its way.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
+
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+use mpjdev_buffer::message::parse_first;
+use mpjdev_buffer::octets::copy_words;
+use mpjdev_buffer::{BufferError, Message, SecondaryHeader, Slab, SlabError};
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::send_policy::check_first;
+use mpjdev_transport::{Header, Incoming, Kind, NotAllowed, Payload};
+
+use crate::error::DeviceError;
+use crate::packet::accounts::Charge;
+use crate::packet::begun::{Begun, Then};
+use crate::packet::direct::Direct;
+use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::requests::{Completed, RequestId, Work};
+
+/// A message whose receive has not been posted.
+#[derive(Debug)]
+pub(crate) struct Unexpected {
+    payload: Result<Payload, SlabError>,
+    pub(crate) charge: Charge,
+}
+
+impl Unexpected {
+    /// Capacity that a receiver needs: octets of the first physical message without the headers.
+    pub(crate) fn needs_capacity(&self) -> usize {
+        let first_len = match &self.payload {
+            Ok(Payload::Whole(message)) => message.first_len(),
+            Ok(Payload::Parts((_, len), _)) => *len,
+            Ok(physical) => physical.len(),
+            Err(_) => 0,
+        };
+        first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
+    }
+
+    /// Octets of both payloads, as far as the headers are here.
+    pub(crate) fn payload_len(&self) -> usize {
+        let second_len = match &self.payload {
+            Ok(Payload::Whole(message)) if message.is_split() => message.secondary_len(),
+            Ok(Payload::Parts(_, (_, len))) => *len,
+            Ok(Payload::Physical(slab, len)) if !is_all(slab.words(), *len) => {
+                parse_first(slab.words(), *len).map_or(0, |(_, secondary)| secondary.secondary_len)
+            }
+            _ => 0,
+        };
+        self.needs_capacity() + second_len
+    }
+
+    /// What its sender, which waits, has numbered it with.
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.charge.token
+    }
+
+    pub(crate) fn charge(&self) -> &Charge {
+        &self.charge
+    }
+
+    pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, Charge) {
+        (self.payload, self.charge)
+    }
+
+    /// Whether it is the first half of a message whose second one has no number, but follows.
+    pub(crate) fn is_unnumbered_half(&self) -> bool {
+        let Ok(Payload::Physical(slab, len)) = &self.payload else { return false };
+        let is_unnumbered = |(_, secondary): (_, SecondaryHeader)| secondary.pair == 0;
+        !is_all(slab.words(), *len) && parse_first(slab.words(), *len).is_ok_and(is_unnumbered)
+    }
+
+    /// Whether nothing is to come behind it, where messages are physical ones.
+    pub(crate) fn is_all(&self) -> bool {
+        match &self.payload {
+            Ok(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
+            Ok(Payload::Begun { .. } | Payload::Cut { .. }) => false,
+            Ok(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..)) | Err(_) => true,
+        }
+    }
+}
+
+/// A receive that is not posted and takes what fits as it comes.
+#[derive(Debug)]
+pub(crate) struct Taker<'a> {
+    pub(crate) selector: Selector,
+    pub(crate) capacity: usize,
+    /// Where the message goes. What is there before is memory that nobody else refers to.
+    pub(crate) place: &'a mut Option<Message>,
+    pub(crate) taken: Option<Direct>,
+    /// A message has come that is the first to fit and that only a posted receive can take.
+    pub(crate) is_passed: Cell<bool>,
+}
+
+impl Taker<'_> {
+    /// Whether it takes a message with this envelope, which may not be all here.
+    #[inline(always)]
+    fn wants(&self, envelope: &Envelope, is_all: impl FnOnce() -> bool) -> bool {
+        if self.taken.is_some() || self.is_passed.get() || !self.selector.matches(envelope) {
+            return false;
+        }
+        let is_all = is_all();
+        self.is_passed.set(!is_all);
+        is_all
+    }
+
+    /// Takes a message that is in memory of its own.
+    pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
+        let message = arrived_whole(payload, self.capacity, &envelope);
+        let taken = message.map(|message| {
+            *self.place = Some(message);
+            envelope
+        });
+        self.taken = Some(taken.into());
+    }
+
+    /// Takes a message that is inline into the memory that is there; false when there is none that it fits.
+    #[inline(always)]
+    fn take_inline(&mut self, words: &[AtomicU64], len: usize, envelope: Envelope) -> bool {
+        let Some(message) = self.place.as_mut().filter(|message| message.room() >= len) else { return false };
+        self.taken = Some(match check_first(len, self.capacity) {
+            Ok(()) => {
+                copy_words(words, 0, message.first_words(), 0, len);
+                match message.receive(len, self.capacity) {
+                    Ok(()) => Direct::Taken(envelope),
+                    Err(error) => damaged(&envelope)(error).into(),
+                }
+            }
+            Err(error) => lengths(error, &envelope).into(),
+        });
+        true
+    }
+}
+
+impl Endpoint {
+    /// Takes in one packet: for the earliest posted receive that it fits, or else for the taker.
+    ///
+    /// # Errors
+    /// Its sender should have waited; nothing has changed.
+    #[inline]
+    pub(crate) fn arrive(
+        &self,
+        state: &mut State,
+        source: u32,
+        header: Header,
+        body: Incoming<'_>,
+        taker: Option<&mut Taker<'_>>,
+    ) -> Result<(), NotAllowed> {
+        let envelope = Envelope { context: header.context, source, tag: header.tag };
+        let token = match header.kind {
+            Kind::Matched => {
+                self.arrive_answer(state, source, header.token.into());
+                return Ok(());
+            }
+            Kind::Rest => return self.arrive_rest(state, source, header.token, body),
+            Kind::Withdrawn => {
+                self.arrive_withdrawal(state, source, header.token);
+                return Ok(());
+            }
+            Kind::Synchronous | Kind::Announced => Some(header.token),
+            Kind::Eager => None,
+        };
+        let charge = self.enter(state, source, &body, header.kind, token)?;
+        if let Some(wanted) = self.arrive_half(state, &envelope, &body, token) {
+            self.matched(state, source, &charge, wanted);
+        } else if state.must_hold(&envelope) {
+            let payload = self.keep(body, None);
+            state.hold(envelope, Unexpected { payload, charge });
+        } else {
+            self.place(state, envelope, body, charge, taker);
+        }
+        Ok(())
+    }
+
+    /// Gives a message, which is no second half, to the earliest posted receive that it fits, or else to the taker.
+    #[inline]
+    pub(crate) fn place(
+        &self,
+        state: &mut State,
+        envelope: Envelope,
+        body: Incoming<'_>,
+        charge: Charge,
+        taker: Option<&mut Taker<'_>>,
+    ) {
+        let source = envelope.source;
+        let posted = match state.matcher.posted_len() {
+            0 => None,
+            _ => state.matcher.match_arrival(&envelope),
+        };
+        let wants =
+            |taker: &&mut Taker<'_>| taker.wants(&envelope, || !self.is_physical(source) || is_whole(&body));
+        let taker = taker.filter(|_| posted.is_none()).filter(wants);
+        match (posted, taker) {
+            (Some((id, _)), _) => {
+                let (spare, capacity) = match state.requests.get(id).map(|r| &mut r.work) {
+                    Some(Work::Receive(receive)) => {
+                        receive.post = None;
+                        (receive.spare.take(), receive.capacity)
+                    }
+                    _ => (None, 0),
+                };
+                let payload = self.keep(body, spare);
+                self.matched(state, source, &charge, wanted(capacity));
+                self.deliver(state, id, envelope, payload, charge.token.unwrap_or(0));
+            }
+            // Last of all: it came after those that are posted.
+            (None, Some(taker)) => {
+                let is_taken = match &body {
+                    Incoming::Inline(words, len) => taker.take_inline(words, *len, envelope),
+                    _ => false,
+                };
+                if !is_taken {
+                    taker.take(self.keep(body, None), envelope);
+                }
+                self.matched(state, source, &charge, 0);
+            }
+            (None, _) if state.is_freed(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
+            (None, _) => {
+                let payload = self.keep(body, None);
+                state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));
+                self.note_unexpected(state);
+            }
+        }
+    }
+
+    /// Takes in an answer: it completes a send that is under way to the rank that answers, and nothing else.
+    fn arrive_answer(&self, state: &mut State, source: u32, id: RequestId) {
+        let request = state.requests.get(id).filter(|r| r.outcome.is_none());
+        if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
+            self.complete(state, id, Ok(Completed::SENT));
+        }
+        let unanswered = &mut state.unanswered[source as usize];
+        *unanswered = unanswered.saturating_sub(1);
+    }
+
+    /// Gives an unexpected message to the receive that has just been posted.
+    pub(crate) fn deliver_unexpected(
+        &self,
+        state: &mut State,
+        id: RequestId,
+        envelope: Envelope,
+        message: Unexpected,
+    ) {
+        let capacity = match state.requests.get(id).map(|r| &r.work) {
+            Some(Work::Receive(receive)) => receive.capacity,
+            _ => 0,
+        };
+        let token = message.token().unwrap_or(0);
+        let payload = self.take_unexpected(state, envelope, message, wanted(capacity));
+        self.deliver(state, id, envelope, payload, token);
+    }
+
+    /// The octets of an unexpected message, whose sender is told that it is matched. No more than `wanted` are, where they are
+    /// not all here.
+    pub(crate) fn take_unexpected(
+        &self,
+        state: &mut State,
+        envelope: Envelope,
+        message: Unexpected,
+        wanted: u64,
+    ) -> Result<Payload, SlabError> {
+        self.matched(state, envelope.source, &message.charge, wanted);
+        message.payload
+    }
+
+    /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline. The rank's
+    /// lock is held, so this must not wait for whoever frees memory: they may need the lock.
+    #[inline]
+    pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
+        match body {
+            Incoming::Reference(payload) => Ok(payload),
+            Incoming::Lost(error) => Err(error),
+            Incoming::Nothing => Ok(Payload::Physical(self.source.take_arrived(0)?, 0)),
+            Incoming::Inline(words, len) => {
+                let slab = match spare {
+                    Some(slab) if slab.len() >= len => slab,
+                    _ => self.source.take_arrived(len)?,
+                };
+                copy_words(words, 0, slab.words(), 0, len);
+                Ok(Payload::Physical(slab, len))
+            }
+        }
+    }
+
+    /// Gives a message's first packet to its receive. `token` is what it was numbered with, should it only have begun.
+    pub(crate) fn deliver(
+        &self,
+        state: &mut State,
+        id: RequestId,
+        envelope: Envelope,
+        payload: Result<Payload, SlabError>,
+        token: u64,
+    ) {
+        let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
+        let capacity = receive.capacity;
+        let outcome = match payload {
+            Ok(Payload::Begun { .. }) => {
+                if self.wire.is_foreign(envelope.source) {
+                    state.note_undecided(envelope, token);
+                }
+                let then = Then::Receive(id, envelope);
+                return state.begun.push(Begun { source: envelope.source, token, then });
+            }
+            Ok(first @ (Payload::Physical(..) | Payload::Cut { .. }))
+                if self.is_physical(envelope.source) =>
+            {
+                return self.deliver_first(state, id, envelope, first, capacity);
+            }
+            payload => arrived_whole(payload, capacity, &envelope),
+        };
+        self.complete(state, id, outcome.map(|m| received(envelope, m)));
+    }
+}
+
+/// The message of a packet that is all of it.
+#[inline(always)]
+pub(crate) fn arrived_whole(
+    payload: Result<Payload, SlabError>,
+    capacity: usize,
+    envelope: &Envelope,
+) -> Result<Message, DeviceError> {
+    match payload? {
+        Payload::Whole(message) => whole(message, capacity, envelope),
+        Payload::Physical(slab, len) => physical(slab, len, None, capacity, envelope),
+        Payload::Headed(slab, len, headers) => {
+            check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
+            Message::from_headed(slab, len, headers, capacity).map_err(damaged(envelope))
+        }
+        Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
+        Payload::Begun { len, .. } | Payload::Cut { len, .. } => {
+            check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
+            Err(DeviceError::NoSuchRequest)
+        }
+    }
+}
+
+/// Octets that are wanted of a first message, where its receiver has this capacity.
+fn wanted(capacity: usize) -> u64 {
+    (capacity + mpjdev_buffer::layout::MESSAGE_OVERHEAD) as u64
+}
+
+/// Whether a physical message is all of a logical one, or damaged; else a second one belongs to it.
+fn is_all(words: &[AtomicU64], len: usize) -> bool {
+    parse_first(words, len).map_or(true, |(primary, secondary)| {
+        secondary.secondary_len == 0 || len != MESSAGE_OVERHEAD + primary.primary_len
+    })
+}
+
+/// Whether nothing is to come behind a packet, where messages are physical ones.
+fn is_whole(body: &Incoming<'_>) -> bool {
+    match body {
+        Incoming::Inline(words, len) => is_all(words, *len),
+        Incoming::Reference(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
+        Incoming::Reference(Payload::Begun { .. } | Payload::Cut { .. }) => false,
+        Incoming::Reference(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..))
+        | Incoming::Nothing
+        | Incoming::Lost(_) => true,
+    }
+}
+
+/// What a receive gives.
+pub(crate) fn received(envelope: Envelope, message: Message) -> Completed {
+    Completed { envelope: Some(envelope), message: Some(message) }
+}
+
+fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Message, DeviceError> {
+    check_first(message.first_len(), capacity).map_err(|e| lengths(e, envelope))?;
+    Ok(message.received_by(capacity))
+}
+
+/// A message of its physical messages, checked.
+#[inline]
+pub(crate) fn physical(
+    slab: Slab,
+    len: usize,
+    second: Option<(Slab, usize)>,
+    capacity: usize,
+    envelope: &Envelope,
+) -> Result<Message, DeviceError> {
+    check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
+    Message::from_physical(slab, len, second, capacity).map_err(damaged(envelope))
+}
+
+/// Damage with the sender in it.
+#[inline]
+pub(crate) fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
+    let Envelope { source, tag, .. } = *envelope;
+    move |error| DeviceError::Damaged { error, source_rank: source, tag }
+}
+
+/// A length error with the sender in it.
+#[cold]
+pub(crate) fn lengths(error: mpjdev_proto::send_policy::LengthError, envelope: &Envelope) -> DeviceError {
+    let Envelope { source, tag, .. } = *envelope;
+    match error {
+        mpjdev_proto::send_policy::LengthError::Truncated { needed, capacity } => {
+            DeviceError::Truncated { needed, capacity, source_rank: source, tag }
+        }
+        error => DeviceError::Lengths { error, source_rank: source, tag },
+    }
+}

@@ -1,0 +1,121 @@
+//! A message that waits to be matched, or whose rest is under way.
+
+use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
+use mpjdev_buffer::octets::{copy_out, copy_words};
+use mpjdev_buffer::{PrimaryHeader, Slab, SlabError, SlabSource};
+
+use crate::{Incoming, Payload};
+
+/// A numbered message. `I` is how the machine calls it.
+#[derive(Debug)]
+pub(in super::super) struct Arriving<I> {
+    pub(in super::super) id: I,
+    /// Octets of the message.
+    len: usize,
+    /// The first octets of a long one, and how many.
+    first: Option<(Slab, usize)>,
+    rest: Rest,
+}
+
+/// Where the rest of a long message goes.
+#[derive(Debug)]
+enum Rest {
+    /// It is not matched.
+    Unmatched,
+    /// Here, behind its first octets.
+    Wanted(Slab),
+    /// There is no memory for it.
+    Lost(SlabError),
+    /// It is longer than wanted: only its headers are kept.
+    Cut { primary: [u8; 8], secondary: [u8; 8], secondary_at: Option<usize> },
+}
+
+impl<I> Arriving<I> {
+    pub(in super::super) fn short(id: I, len: usize) -> Arriving<I> {
+        Arriving { id, len, first: None, rest: Rest::Unmatched }
+    }
+
+    pub(in super::super) fn long(id: I, len: usize) -> Arriving<I> {
+        Arriving { first: None, ..Arriving::short(id, len) }
+    }
+
+    /// Its first octets are here.
+    pub(in super::super) fn begin(&mut self, slab: Slab, len: usize) {
+        self.first = Some((slab, len));
+    }
+
+    /// Octets of the message.
+    pub(in super::super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(in super::super) fn is_long(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// It is matched: makes room for all of it, unless it is longer than that.
+    pub(in super::super) fn make_room(&mut self, wanted: u64, source: &dyn SlabSource) {
+        let Some((first, first_len)) = self.first.take() else { return };
+        if self.len as u64 > wanted {
+            self.rest = cut(&first, first_len);
+            return;
+        }
+        self.rest = match source.take_arrived(self.len) {
+            Ok(slab) => {
+                copy_words(first.words(), 0, slab.words(), 0, first_len);
+                Rest::Wanted(slab)
+            }
+            Err(error) => Rest::Lost(error),
+        };
+    }
+
+    /// Memory for octets of the rest; none when they are not kept there.
+    pub(in super::super) fn room(&self) -> Option<Slab> {
+        match &self.rest {
+            Rest::Wanted(slab) => Some(slab.clone()),
+            _ => None,
+        }
+    }
+
+    /// Octets that are not kept: what is to be known of them all the same.
+    pub(in super::super) fn skim(&mut self, offset: usize, octets: impl Fn(usize) -> u8, len: usize) {
+        if let Rest::Cut { secondary, secondary_at: Some(at), .. } = &mut self.rest {
+            for (i, octet) in secondary.iter_mut().enumerate() {
+                let place = *at + i;
+                if (offset..offset + len).contains(&place) {
+                    *octet = octets(place - offset);
+                }
+            }
+        }
+    }
+
+    /// The whole, when the rest is here.
+    pub(in super::super) fn into_whole(self) -> Incoming<'static> {
+        match self.rest {
+            Rest::Wanted(slab) => Incoming::Reference(Payload::Physical(slab, self.len)),
+            Rest::Lost(error) => Incoming::Lost(error),
+            Rest::Cut { primary, secondary, secondary_at } => {
+                let headers = secondary_at.map(|_| [primary, secondary]);
+                Incoming::Reference(Payload::Cut { len: self.len, headers })
+            }
+            Rest::Unmatched => Incoming::Reference(Payload::Cut { len: self.len, headers: None }),
+        }
+    }
+}
+
+fn cut(first: &Slab, first_len: usize) -> Rest {
+    let octets = |at: usize| {
+        let mut octets = [0; 8];
+        let n = first_len.saturating_sub(at).min(8);
+        copy_out(first.words(), at, &mut octets[..n]);
+        octets
+    };
+    if first_len < PRIMARY_HEADER_LEN {
+        return Rest::Cut { primary: [0; 8], secondary: [0; 8], secondary_at: None };
+    }
+    let primary = octets(0);
+    let secondary_at =
+        PrimaryHeader::parse(primary).ok().map(|header| PRIMARY_HEADER_LEN + header.primary_len);
+    let secondary = secondary_at.map_or([0; 8], octets);
+    Rest::Cut { primary, secondary, secondary_at }
+}

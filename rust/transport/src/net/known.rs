@@ -1,0 +1,156 @@
+//! What a rank knows of the others.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::extras::Extra;
+use super::teller::Teller;
+use crate::PeerState;
+
+/// Signs of life are asked for no more often.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// What a rank knows of the others, by rank.
+#[derive(Debug)]
+pub(in super::super) struct Known {
+    states: Vec<OnceLock<PeerState>>,
+    epoch: AtomicU32,
+    abort: OnceLock<(u32, String)>,
+    /// Octets matched, as they have told.
+    matched: Vec<AtomicU64>,
+    /// Signs of life.
+    lives: Vec<AtomicU64>,
+    asked: Mutex<Option<Instant>>,
+    /// Who is told of it.
+    pub(in super::super) teller: Teller,
+}
+
+/// What is to be done for whoever has said something beside messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Wanted {
+    Nothing,
+    /// It is to hear how often the program has called in.
+    Life,
+    /// What is known of the ranks has changed, and those who wait are to look.
+    Look,
+}
+
+impl Known {
+    pub(in super::super) fn new(ranks: usize) -> Known {
+        let numbers = || (0..ranks).map(|_| AtomicU64::new(0)).collect();
+        Known {
+            states: (0..ranks).map(|_| OnceLock::new()).collect(),
+            epoch: AtomicU32::new(0),
+            abort: OnceLock::new(),
+            matched: numbers(),
+            lives: numbers(),
+            asked: Mutex::new(None),
+            teller: Teller::default(),
+        }
+    }
+
+    /// What became of a rank. What is known already stays.
+    pub(in super::super) fn set(&self, rank: u32, state: PeerState) {
+        let _ = self.states[rank as usize].set(state);
+    }
+
+    /// A rank has failed, unless something else is known of it; the launcher hears of that before this rank does, which may end
+    /// because of it.
+    pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
+        if self.states[rank as usize].get().is_none() {
+            self.teller.blame(rank);
+        }
+        self.set(rank, PeerState::Failed(why.to_owned()));
+    }
+
+    /// This rank has finished, and its launcher hears of it unless it had failed.
+    pub(in super::super) fn finish(&self, own: u32) {
+        self.set(own, PeerState::Finished);
+        if self.abort().is_none_or(|(rank, _)| *rank != own) {
+            self.teller.finish();
+        }
+    }
+
+    /// Takes what one of our own ranks says beside messages; what it wants.
+    ///
+    /// # Errors
+    /// It is nothing that there is.
+    pub(in super::super) fn take(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Wanted, String> {
+        match Extra::parse(tag, octets) {
+            Some(Extra::Matched(octets)) => self.set_matched(rank, octets),
+            Some(Extra::AreYouAlive) => return Ok(Wanted::Life),
+            Some(Extra::Alive(calls)) => self.set_life(rank, calls),
+            Some(Extra::Failed(why)) => {
+                self.teller.blame(rank);
+                if self.set_abort(rank, why) {
+                    return Ok(Wanted::Look);
+                }
+            }
+            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+        }
+        Ok(Wanted::Nothing)
+    }
+
+    /// What is known of a rank is to be looked at again.
+    pub(in super::super) fn note_change(&self) {
+        self.epoch.fetch_add(1, SeqCst);
+    }
+
+    /// A number that changes with what is known.
+    pub(in super::super) fn epoch(&self) -> u32 {
+        self.epoch.load(Acquire)
+    }
+
+    pub(in super::super) fn peer(&self, rank: u32) -> PeerState {
+        match (self.abort.get(), self.states[rank as usize].get()) {
+            (Some((failed, why)), _) if *failed == rank => PeerState::Failed(why.clone()),
+            (_, Some(state)) => state.clone(),
+            (_, None) => PeerState::Alive,
+        }
+    }
+
+    /// A rank has failed, and the job with it; whether that is news.
+    pub(in super::super) fn set_abort(&self, rank: u32, why: String) -> bool {
+        self.abort.set((rank, why)).is_ok()
+    }
+
+    pub(in super::super) fn abort(&self) -> Option<&(u32, String)> {
+        self.abort.get()
+    }
+
+    pub(in super::super) fn set_matched(&self, rank: u32, octets: u64) {
+        self.matched[rank as usize].store(octets, Release);
+    }
+
+    pub(in super::super) fn matched(&self, rank: u32) -> u64 {
+        self.matched[rank as usize].load(Acquire)
+    }
+
+    /// A rank has shown that it is alive. Only ever called under the rank's lock.
+    pub(in super::super) fn note_life(&self, rank: u32) {
+        let life = &self.lives[rank as usize];
+        life.store(life.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// How often a rank's program has called in, as it says.
+    pub(in super::super) fn set_life(&self, rank: u32, calls: u64) {
+        self.lives[rank as usize].store(calls, Relaxed);
+    }
+
+    pub(in super::super) fn life(&self, rank: u32) -> u64 {
+        self.lives[rank as usize].load(Relaxed)
+    }
+
+    /// Those who are to be asked for a sign of life now.
+    pub(in super::super) fn to_ask(&self) -> impl Iterator<Item = u32> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY);
+        if is_time {
+            *asked = Some(Instant::now());
+        }
+        let ranks = if is_time { self.states.len() as u32 } else { 0 };
+        (0..ranks).filter(|peer| self.peer(*peer) == PeerState::Alive)
+    }
+}

@@ -1,0 +1,77 @@
+//! Messages of a rank to itself, which need no network.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Each, Header, Incoming, Kind, Outgoing, Payload, goes_inline};
+
+/// Messages that may wait.
+const OWN_MAX: usize = 1024;
+
+/// Messages of a rank to itself.
+#[derive(Debug, Default)]
+pub(in super::super) struct Own {
+    waiting: Mutex<VecDeque<(Header, Option<Payload>)>>,
+    count: AtomicUsize,
+}
+
+impl Own {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Header, Option<Payload>)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are any.
+    pub(in super::super) fn has_some(&self) -> bool {
+        self.count.load(Acquire) > 0
+    }
+
+    /// Takes one, if there is room.
+    pub(in super::super) fn send(&self, header: Header, body: Outgoing<'_>) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.len() >= OWN_MAX && header.kind != Kind::Matched {
+            return false;
+        }
+        let payload = match body {
+            Outgoing::Nothing => None,
+            Outgoing::Payload(payload) => Some(payload.clone()),
+            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
+        };
+        waiting.push_back((header, payload));
+        self.count.store(waiting.len(), Release);
+        true
+    }
+
+    /// Hands them over to this rank, at most so many; gives how many.
+    pub(in super::super) fn receive(
+        &self,
+        rank: u32,
+        inline_max: usize,
+        most: usize,
+        each: &mut Each<'_>,
+    ) -> usize {
+        let mut n = 0;
+        while n < most && self.count.load(Relaxed) > 0 {
+            let mut waiting = self.waiting();
+            let Some((header, payload)) = waiting.pop_front() else { break };
+            self.count.store(waiting.len(), Release);
+            drop(waiting);
+            // As over any other transport: what is small counts for its octets, and not for its buffer's.
+            let body = match &payload {
+                Some(Payload::Whole(message))
+                    if header.kind == Kind::Eager && goes_inline(message, inline_max) =>
+                {
+                    Incoming::Inline(message.first_words(), message.first_len())
+                }
+                Some(payload) => Incoming::Reference(payload.clone()),
+                None => Incoming::Nothing,
+            };
+            // A rank keeps to the rules with itself.
+            let allowed = each(rank, header, body);
+            debug_assert_eq!(allowed, Ok(()));
+            n += 1;
+        }
+        n
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the thread beside a rank waits while the program's threads sleep on another wire, since one thread cannot wait for both.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+use super::poller::Poller;
+use crate::Wire;
+
+/// What the thread beside the rank is told of.
+const CALLED: u64 = 0;
+const FOR_SLEEPER: u64 = 1;
+const FOR_ITSELF: u64 = 2;
+
+/// Where the thread beside a rank waits.
+#[derive(Debug)]
+pub(in super::super) struct Sentry {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+    /// It tells of the channels, once, for the sake of whoever sleeps.
+    is_armed: AtomicBool,
+    /// Where the program's threads sleep.
+    pub(in super::super) near: Arc<dyn Wire>,
+}
+
+impl Sentry {
+    /// For threads that sleep on `near` and their channels, and the same channels as the thread itself waits for them.
+    pub(in super::super) fn new(near: Arc<dyn Wire>, sleeper: &Poller, own: &Poller) -> io::Result<Sentry> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &bell, EventData::new_u64(CALLED), EventFlags::IN)?;
+        for (poller, data) in [(sleeper, FOR_SLEEPER), (own, FOR_ITSELF)] {
+            epoll::add(&epoll, poller.as_fd(), EventData::new_u64(data), EventFlags::ONESHOT)?;
+        }
+        Ok(Sentry { epoll, bell, is_armed: AtomicBool::new(false), near })
+    }
+
+    fn arm(&self, poller: &Poller, data: u64) {
+        let flags = EventFlags::IN | EventFlags::ONESHOT;
+        let _ = epoll::modify(&self.epoll, poller.as_fd(), EventData::new_u64(data), flags);
+    }
+
+    /// Tells of the channels once more, if they have something now or later.
+    pub(in super::super) fn arm_for_itself(&self, own: &Poller) {
+        self.arm(own, FOR_ITSELF);
+    }
+
+    /// As [`arm_for_itself`](Self::arm_for_itself), for a thread that has said that it sleeps.
+    pub(in super::super) fn arm_for_sleeper(&self, sleeper: &Poller) {
+        if !self.is_armed.swap(true, SeqCst) {
+            self.arm(sleeper, FOR_SLEEPER);
+        }
+    }
+
+    /// Ends the wait, this one or the next.
+    pub(in super::super) fn ring(&self) {
+        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
+    }
+
+    /// Wakes the thread that sleeps on the other wire.
+    pub(in super::super) fn wake(&self) {
+        self.near.ring();
+    }
+
+    /// Waits until somebody calls or the channels have something, for so long at most. Whether they have for whoever sleeps.
+    pub(in super::super) fn wait(&self, most: Duration) -> bool {
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); 3];
+        let timeout = Timespec::try_from(most).unwrap_or_default();
+        // An interrupted wait is a short one.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return false };
+        let mut is_for_sleeper = false;
+        for event in events {
+            match event.data.u64() {
+                CALLED => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+                FOR_SLEEPER => {
+                    // Whoever goes to sleep from now on arms it again; who does so before is seen as asleep.
+                    self.is_armed.store(false, SeqCst);
+                    is_for_sleeper = true;
+                }
+                _ => {}
+            }
+        }
+        is_for_sleeper
+    }
+}

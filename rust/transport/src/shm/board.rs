@@ -1,0 +1,178 @@
+//! The pages that ranks share beside their segments: one that all write, and the monitor's status board.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use mpjdev_sys::segment::{Segment, Writers, allocate};
+
+use super::SegmentPool;
+use super::layout::{
+    BELLS, BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FAILED, FINISHED, HELPER, MAGIC, RANK, STATE, WHY,
+    WHY_LEN, WHY_MAX, bell_words, board_len, common_len, tables_len,
+};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// It exited with this status.
+    Exited(u8),
+    /// This signal killed it.
+    Killed(u8),
+    /// Nobody knows how.
+    Unknown,
+}
+
+impl Death {
+    fn emit(self) -> u64 {
+        match self {
+            Death::Exited(status) => 0x100 | u64::from(status),
+            Death::Killed(signal) => 0x200 | u64::from(signal),
+            Death::Unknown => 0x300,
+        }
+    }
+}
+
+/// What the board says of a process that has ended behind its finish.
+const ENDED: u64 = 0x400;
+
+/// Both pages, as the one has them that starts a job.
+#[derive(Debug)]
+pub struct Board {
+    ranks: usize,
+    common: Segment,
+    common_file: OwnedFd,
+    board: Segment,
+    board_file: OwnedFd,
+}
+
+impl Board {
+    /// For a job of so many ranks.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn create(ranks: usize) -> io::Result<Board> {
+        let (common, common_file) = Segment::create("mpjdev-job", common_len(ranks), Writers::All)?;
+        allocate(common_file.as_fd(), 0, common_len(ranks))?;
+        let (board, board_file) = Segment::create("mpjdev-board", board_len(ranks), Writers::Owner)?;
+        allocate(board_file.as_fd(), 0, board_len(ranks))?;
+        board.words()[BOARD_RANKS].store(ranks as u64, Relaxed);
+        board.words()[0].store(MAGIC, Release);
+        Ok(Board { ranks, common, common_file, board, board_file })
+    }
+
+    /// The files that the ranks need, common page first.
+    pub fn files(&self) -> [BorrowedFd<'_>; 2] {
+        [self.common_file.as_fd(), self.board_file.as_fd()]
+    }
+
+    /// Says that the process of a rank that has finished has ended: it holds nothing of the others any more. Wakes nobody.
+    pub fn note_end(&self, rank: u32) {
+        let _ = self.board.words()[DEATHS + rank as usize].compare_exchange(0, ENDED, Release, Relaxed);
+    }
+
+    /// Says that a rank's process has ended without finishing, and wakes all ranks.
+    pub fn announce(&self, rank: u32, death: Death) {
+        let words = self.board.words();
+        words[DEATHS + rank as usize].store(death.emit(), Release);
+        words[BOARD_EPOCH].fetch_add(1, SeqCst);
+        for rank in 0..self.ranks {
+            let part = BELLS + rank * bell_words(self.ranks);
+            self.common.bell(part).ring();
+            // A rank that computes may have something for the dead one.
+            self.common.bell(part + HELPER).call();
+        }
+    }
+}
+
+/// Both pages, as a rank has them.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) common: Segment,
+    board: Segment,
+}
+
+impl Pages {
+    /// Maps them.
+    ///
+    /// # Errors
+    /// They are no such pages; the system refuses.
+    pub(super) fn open(ranks: usize, [common, board]: [BorrowedFd<'_>; 2]) -> io::Result<Pages> {
+        let common = Segment::open(common, common_len(ranks), Writers::All)?;
+        let board = Segment::open(board, board_len(ranks), Writers::Owner)?;
+        let words = board.words();
+        if words[0].load(Acquire) != MAGIC || words[BOARD_RANKS].load(Relaxed) != ranks as u64 {
+            return Err(io::Error::other("the launcher is of another version"));
+        }
+        Ok(Pages { common, board })
+    }
+
+    /// A number that changes when a rank dies.
+    #[inline(always)]
+    pub(super) fn epoch(&self) -> u32 {
+        self.board.words()[BOARD_EPOCH].load(Acquire) as u32
+    }
+
+    /// Whether a rank's process has ended, finished or not.
+    pub(super) fn has_ended(&self, rank: u32) -> bool {
+        self.board.words()[DEATHS + rank as usize].load(Acquire) != 0
+    }
+
+    /// How a rank's process has ended, when it has without finishing.
+    pub(super) fn death_of(&self, rank: u32) -> Option<String> {
+        let word = self.board.words()[DEATHS + rank as usize].load(Acquire);
+        let low = word & 0xff;
+        Some(match word >> 8 {
+            0 | 4 => return None,
+            1 => format!("its process exited with status {low}"),
+            2 => format!("its process was killed by signal {low}"),
+            _ => "its process has died".to_owned(),
+        })
+    }
+}
+
+/// Whether a rank has finished, as its segment says.
+pub fn has_finished(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> bool {
+    word(file, ranks, rank, STATE) == Some(FINISHED)
+}
+
+/// World rank of the first peer behind a connection that a rank has seen fail, as its segment says. Who ends after that may
+/// have ended because of it.
+pub fn blamed(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Option<u32> {
+    word(file, ranks, rank, BLAMED)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
+}
+
+/// A word of a rank's segment; none when it is no such segment.
+fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64> {
+    let segment = Segment::open(file, tables_len(ranks), Writers::Owner).ok()?;
+    let words = segment.words();
+    let is_its = words[0].load(Acquire) == MAGIC && words[RANK].load(Acquire) == u64::from(rank);
+    is_its.then(|| words[at].load(Acquire))
+}
+
+/// Says that this rank has seen a peer fail, by its world rank; only the first one is noted.
+pub fn blame(pool: &SegmentPool, rank: u32) {
+    let _ = pool.segment.words()[BLAMED].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
+}
+
+/// Says in a rank's segment that it has failed, and why; what does not fit is left out.
+pub(super) fn set_failed(words: &[AtomicU64], why: &str) {
+    let mut len = why.len().min(WHY_MAX);
+    while !why.is_char_boundary(len) {
+        len -= 1;
+    }
+    mpjdev_buffer::octets::copy_in(words, WHY * 8, &why.as_bytes()[..len]);
+    words[WHY_LEN].store(len as u64, Relaxed);
+    words[STATE].store(FAILED, Release);
+}
+
+/// Says that the process of this segment has failed to become a rank that others may count on.
+pub fn fail_joining(pool: &SegmentPool, why: &str) {
+    set_failed(pool.segment.words(), why);
+}
+
+/// Says that the process of this segment will not be the rank that it was announced as.
+pub fn resign(pool: &SegmentPool) {
+    pool.segment.words()[STATE].store(FINISHED, Release);
+}

@@ -1,0 +1,192 @@
+//! The receiving side of a rank: the queues of the other ranks, and its own.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
+use std::sync::{Arc, PoisonError};
+
+use super::layout::CONSUMED;
+use super::peer::Source;
+use super::ring::Damaged;
+use super::wire::ShmWire;
+use crate::{Each, Inbox, Incoming, Kind, Payload, PeerState, Wire, goes_inline};
+
+/// The receiving side of one rank.
+#[derive(Debug)]
+pub struct ShmInbox {
+    wire: Arc<ShmWire>,
+    /// Those whose queues are looked at, by rank.
+    sources: Vec<Option<Source>>,
+    /// Who is looked at first: the one behind whom something came from last, so that nobody waits for ever behind others.
+    turn: u32,
+}
+
+impl Inbox for ShmInbox {
+    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+        let mut n = self.receive_own(most, each);
+        if self.wire.has_news() {
+            self.look_at_news();
+        }
+        let words = self.wire.active.len();
+        let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
+        // The word of the turn is looked at twice: from the turn on at first, then before it.
+        for step in 0..=words {
+            let word = if first + step < words { first + step } else { first + step - words };
+            let mut bits = self.wire.active[word].load(Acquire);
+            if step == 0 {
+                bits &= from_turn;
+            } else if step == words {
+                bits &= !from_turn;
+            }
+            while bits != 0 && n < most {
+                let source = word as u32 * 64 + bits.trailing_zeros();
+                n += self.receive_in_turn(source, most - n, each);
+                bits &= bits - 1;
+            }
+        }
+        n
+    }
+
+    /// Doorbells stand where every rank may clear them.
+    fn poll_gone(&mut self) {
+        for source in 0..self.sources.len() as u32 {
+            let (word, bit) = (source as usize / 64, 1 << (source % 64));
+            let known = self.wire.active[word].load(Relaxed) | self.wire.ignored[word].load(Relaxed);
+            if known & bit != 0 || source == self.wire.rank || self.wire.peer(source) == PeerState::Alive {
+                continue;
+            }
+            // A segment that cannot be mapped is no reason to end the job: its rank is gone already.
+            if self.wire.peer_of(source).is_ok() && self.begin(source) {
+                self.wire.active[word].fetch_or(bit, Release);
+            }
+        }
+    }
+}
+
+impl ShmInbox {
+    pub(super) fn new(wire: Arc<ShmWire>, ranks: usize) -> ShmInbox {
+        ShmInbox { wire, sources: (0..ranks).map(|_| None).collect(), turn: 0 }
+    }
+
+    #[inline]
+    fn receive_in_turn(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
+        let n = self.receive_from(source, most, each);
+        if n > 0 {
+            self.turn = if source as usize + 1 < self.sources.len() { source + 1 } else { 0 };
+        }
+        n
+    }
+
+    fn receive_own(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+        let mut n = 0;
+        while n < most && self.wire.own_waits.load(Acquire) {
+            let mut own = self.wire.own.lock().unwrap_or_else(PoisonError::into_inner);
+            let packet = own.pop_front();
+            if own.is_empty() {
+                self.wire.own_waits.store(false, Release);
+            }
+            drop(own);
+            let Some((header, payload)) = packet else { break };
+            let body = match payload {
+                None => Incoming::Nothing,
+                // As from any other rank: copied, so that it holds and counts for its octets, and not for its buffer.
+                Some(Payload::Whole(ref message))
+                    if header.kind == Kind::Eager && goes_inline(message, self.wire.inline_max) =>
+                {
+                    Incoming::Inline(message.first_words(), message.first_len())
+                }
+                Some(payload) => Incoming::Reference(payload),
+            };
+            // A rank keeps to the rules.
+            let allowed = each(self.wire.rank, header, body);
+            debug_assert_eq!(allowed, Ok(()));
+            n += 1;
+        }
+        n
+    }
+
+    /// Looks from now on at the queues whose doorbells have rung.
+    #[cold]
+    fn look_at_news(&mut self) {
+        for i in 0..self.wire.active.len() {
+            let wire = self.wire.clone();
+            let doorbells = wire.doorbells(wire.rank, i as u32 * 64);
+            let known = wire.active[i].load(Relaxed) | wire.ignored[i].load(Relaxed);
+            let mut new = doorbells.load(Acquire) & !known;
+            while new != 0 {
+                let source = i as u32 * 64 + new.trailing_zeros();
+                new &= new - 1;
+                let bit = 1 << (source % 64);
+                if source as usize >= self.sources.len() || source == wire.rank {
+                    wire.ignored[i].fetch_or(bit, Release);
+                    continue;
+                }
+                if !self.begin(source) {
+                    // Rung by somebody else, or by a rank that has not come that far: it must be able to ring again.
+                    doorbells.fetch_and(!bit, SeqCst);
+                    fence(SeqCst);
+                    if !self.begin(source) {
+                        continue;
+                    }
+                }
+                wire.active[i].fetch_or(bit, Release);
+            }
+        }
+    }
+
+    /// Begins to look at a source's queue; false when it is not there.
+    fn begin(&mut self, source: u32) -> bool {
+        if self.sources[source as usize].is_some() {
+            return true;
+        }
+        let found = self.wire.peer_of(source).map(|peer| (peer.clone(), peer.queue()));
+        match found {
+            Ok((peer, Ok(true))) => {
+                self.sources[source as usize] = Some(Source::new(peer));
+                return true;
+            }
+            Ok((_, Ok(false))) => {}
+            Ok((_, Err(Damaged(what)))) => self.give_up(source, what),
+            Err(why) => self.give_up(source, &why),
+        }
+        false
+    }
+
+    /// Never looks at a source again, and ends the job because of it.
+    #[cold]
+    fn give_up(&mut self, source: u32, what: &str) {
+        let (word, bit) = (source as usize / 64, 1 << (source % 64));
+        self.sources[source as usize] = None;
+        self.wire.ignored[word].fetch_or(bit, Release);
+        self.wire.active[word].fetch_and(!bit, Release);
+        self.wire.fail_because_of(source, what);
+    }
+
+    fn receive_from(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
+        let Some(state) = self.sources.get_mut(source as usize) else { return 0 };
+        if state.is_none() {
+            return 0;
+        }
+        let mut n = 0;
+        while n < most {
+            let Some(from) = &mut self.sources[source as usize] else { break };
+            from.flush_returns();
+            let next = from.next(|header, body| each(source, header, body));
+            // Lines that were skipped count as well.
+            if let Some(position) = from.new_position() {
+                self.wire.about(source, CONSUMED).store(position, Release);
+                if from.wants_to_hear_of_room() {
+                    self.wire.tell_of_room(source);
+                }
+            }
+            match next {
+                Ok(true) => n += 1,
+                Ok(false) => break,
+                Err(Damaged(what)) => {
+                    self.give_up(source, what);
+                    break;
+                }
+            }
+        }
+        n
+    }
+}

@@ -1,0 +1,139 @@
+//! Ranks as processes of one machine: packets go through queues in shared memory, large messages by reference.
+//!
+//! Each rank has one segment that it alone writes: its queues to the others, its slabs, and how far it has come in what
+//! the others have written. Everybody else maps it for reading. So a rank that writes nonsense harms itself only: what
+//! it says is copied out once, checked, and then used. One page is written by all: hints, who should look where and who
+//! should wake up. What a hint has lost or made up is found when a sleep is over. Who has died stands on the monitor's board.
+
+mod bells;
+mod board;
+pub mod helper;
+mod inbox;
+mod layout;
+mod lending;
+mod outgoing;
+mod peer;
+mod pool;
+mod ring;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Arc, Mutex};
+
+use mpjdev_sys::segment::{Segment, Writers};
+
+use super::Kind;
+use crate::config::Config;
+use crate::pool::HeapPool;
+pub use bells::{HelperBell, HelperCaller};
+use board::Pages;
+pub use board::{Board, Death, blame, blamed, fail_joining, has_finished, resign};
+pub use inbox::ShmInbox;
+use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
+use pool::Reclaim;
+pub use pool::SegmentPool;
+pub use wire::ShmWire;
+
+/// What the ranks of a job have of each other before the first packet.
+#[derive(Debug)]
+pub struct Job {
+    pages: Pages,
+    /// The segments' files, by rank, until they are mapped.
+    files: Box<[Mutex<Option<OwnedFd>>]>,
+    /// What texts add to the number of a rank.
+    base: u32,
+}
+
+impl Job {
+    /// Of the two files of the [`Board`] and the ranks' segments.
+    ///
+    /// # Errors
+    /// They are something else; the system refuses.
+    pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
+        let pages = Pages::open(files.len(), pages)?;
+        Ok(Job { pages, files: files.into_iter().map(|file| Mutex::new(Some(file))).collect(), base: 0 })
+    }
+
+    /// People are told of its ranks by numbers that begin with this one.
+    #[must_use]
+    pub fn numbered_from(self, base: u32) -> Job {
+        Job { base, ..self }
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.files.len()
+    }
+}
+
+/// How a packet's octets travel; together with its kind this is the form of a record.
+const NOTHING: u8 = 0;
+const INLINE: u8 = 1;
+const BY_REFERENCE: u8 = 2;
+const IN_TWO: u8 = 3;
+const HEADED: u8 = 4;
+
+fn form(kind: Kind, body: u8) -> ring::Form {
+    let kind = match kind {
+        Kind::Eager => 0,
+        Kind::Synchronous => 1,
+        Kind::Matched => 2,
+        Kind::Announced | Kind::Rest | Kind::Withdrawn => unreachable!("for messages that are copied"),
+    };
+    kind << 4 | body
+}
+
+fn parse_form(form: ring::Form) -> Option<(Kind, u8)> {
+    let kind = match form >> 4 {
+        0 => Kind::Eager,
+        1 => Kind::Synchronous,
+        2 => Kind::Matched,
+        _ => return None,
+    };
+    (form & 15 <= HEADED).then_some((kind, form & 15))
+}
+
+/// Makes a rank's segment, with `len` octets of slabs, of which no page is taken yet. Its messages take memory from the pool
+/// that is given back.
+///
+/// # Errors
+/// The system refuses.
+pub fn create(
+    rank: u32,
+    ranks: usize,
+    len: usize,
+    config: &Config,
+    private: Arc<HeapPool>,
+) -> io::Result<Arc<SegmentPool>> {
+    let len = slabs_at(ranks) + len.next_multiple_of(layout::PAGE);
+    let (segment, file) = Segment::create(&format!("mpjdev-rank-{rank}"), len, Writers::Owner)?;
+    let pool = SegmentPool::new(segment, file, (slabs_at(ranks), huge_at(ranks)), private);
+    pool.claim(0, tables_len(ranks))?;
+    let words = pool.segment.words();
+    words[RANK].store(u64::from(rank), Relaxed);
+    words[RANKS].store(ranks as u64, Relaxed);
+    words[LEN].store(len as u64, Relaxed);
+    words[CREDIT].store(config.credit, Relaxed);
+    words[STATE].store(ALIVE, Relaxed);
+    words[0].store(MAGIC, Release);
+    Ok(pool)
+}
+
+/// The wire and the inbox of a rank.
+pub fn connect(
+    rank: u32,
+    config: &Config,
+    pool: Arc<SegmentPool>,
+    job: Arc<Job>,
+) -> (Arc<ShmWire>, ShmInbox) {
+    let ranks = job.ranks();
+    let wire = Arc::new(ShmWire::new(rank, config, pool, job));
+    let as_reclaim: std::sync::Weak<dyn Reclaim> = Arc::downgrade(&wire) as _;
+    wire.pool.set_reclaim(as_reclaim);
+    let inbox = ShmInbox::new(wire.clone(), ranks);
+    (wire, inbox)
+}

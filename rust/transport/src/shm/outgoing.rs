@@ -1,0 +1,199 @@
+//! How packets leave: into the queue to their destination, with what they take along.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::copy_words;
+
+use super::layout::{QUEUE_LINES, queue_at};
+use super::lending::{Lending, Part};
+use super::pool::place;
+use super::ring::{Damaged, Head, LINE, Producer};
+use super::wire::ShmWire;
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, form};
+use crate::{Header, Kind, Outgoing, Payload, goes_inline};
+
+/// A queue to one other rank.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub(super) producer: Producer,
+    pub(super) lending: Lending,
+}
+
+/// What a packet takes along.
+enum Parcel<'a> {
+    Nothing,
+    Inline(&'a [AtomicU64], usize),
+    /// With its headers, where what is lent is a whole message.
+    Lent(Part<'a>, Option<[[u8; 8]; 3]>),
+    InTwo(Part<'a>, Part<'a>),
+}
+
+/// Why a packet cannot leave.
+pub(super) enum Unsent {
+    /// What this rank's peer has written makes no sense.
+    Damaged(String),
+    /// This rank cannot go on.
+    Failed(String),
+}
+
+impl From<Damaged> for Unsent {
+    fn from(Damaged(what): Damaged) -> Unsent {
+        Unsent::Damaged(what.to_owned())
+    }
+}
+
+impl ShmWire {
+    pub(super) fn sending_to(&self, dest: u32) -> Result<MutexGuard<'_, Sending>, Unsent> {
+        let place = &self.sending[dest as usize];
+        if place.get().is_none() {
+            let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
+            let no_memory = |e| {
+                let rank = self.job.base + dest;
+                Unsent::Failed(format!("no shared memory for a queue to rank {rank}: {e}"))
+            };
+            self.pool.claim(at, len).map_err(no_memory)?;
+            self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
+        }
+        let sending = place.get_or_init(|| {
+            let producer = Producer::new(self.queue_lines);
+            Mutex::new(Sending { producer, lending: Lending::default() })
+        });
+        Ok(sending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The queue to a rank.
+    fn queue_to(&self, dest: u32) -> &[AtomicU64] {
+        &self.words()[queue_at(self.job.ranks(), dest) / 8..][..self.queue_lines * LINE]
+    }
+
+    /// Whether there is something in the queue to a rank that it has not taken out yet.
+    pub(super) fn has_unread(&self, dest: u32) -> bool {
+        let (Some(sending), Some(peer)) =
+            (self.sending[dest as usize].get(), self.peers[dest as usize].get())
+        else {
+            return false;
+        };
+        sending.try_lock().is_ok_and(|sending| sending.producer.position() != peer.consumed())
+    }
+
+    /// What a packet takes along.
+    fn parcel<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<Parcel<'a>> {
+        Some(match body {
+            Outgoing::Nothing => Parcel::Nothing,
+            Outgoing::Message(message) | Outgoing::Payload(Payload::Whole(message)) => {
+                if kind == Kind::Eager && goes_inline(message, self.inline_max) {
+                    return Some(Parcel::Inline(message.first_words(), message.first_len()));
+                }
+                let first = self.part(message.first_slab(), message.first_len())?;
+                match message.second_slab() {
+                    Some(slab) => Parcel::InTwo(first, self.part(slab, message.secondary_len())?),
+                    None => Parcel::Lent(first, Some(message.header_words())),
+                }
+            }
+            Outgoing::Payload(Payload::Physical(slab, len) | Payload::Headed(slab, len, _)) => {
+                Parcel::Lent(self.part(slab, *len)?, None)
+            }
+            Outgoing::Payload(Payload::Parts(first, second)) => {
+                Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
+            }
+            Outgoing::Payload(Payload::Begun { .. } | Payload::Cut { .. }) => {
+                unreachable!("only ever comes in")
+            }
+        })
+    }
+
+    fn part<'a>(&self, slab: &'a Slab, len: usize) -> Option<Part<'a>> {
+        Some(Part { slab, chunk: place(slab, &self.pool)?, len })
+    }
+
+    /// The short way of a small message to a rank that was sent to before; none when it is not open, and when the queue has
+    /// no room.
+    #[inline]
+    pub(super) fn send_inline(&self, dest: u32, header: &Header, body: Outgoing<'_>) -> Option<bool> {
+        let Outgoing::Message(message) = body else { return None };
+        if header.kind != Kind::Eager || !goes_inline(message, self.inline_max) {
+            return None;
+        }
+        let (peer, sending) = (self.peers[dest as usize].get()?, self.sending[dest as usize].get()?);
+        let mut sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let (words, len) = (message.first_words(), message.first_len());
+        let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
+        let consumed = || peer.consumed();
+        let sent =
+            sending.producer.push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
+        if sent != Ok(true) {
+            return None;
+        }
+        self.note_room(dest);
+        drop(sending);
+        self.notify(dest);
+        Some(true)
+    }
+
+    /// Puts a packet into the queue; false when there is no room.
+    pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
+        let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
+        let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());
+        let parcel = self.parcel(header.kind, body).ok_or_else(no_place)?;
+        let mut sending = self.sending_to(dest)?;
+        let Sending { producer, lending } = &mut *sending;
+        let ring = self.queue_to(dest);
+        let consumed = || peer.consumed();
+        let token = (header.kind != Kind::Eager).then_some(header.token);
+        let token_len = token.map_or(0, |_| 8);
+        let head = |body, len| Head {
+            form: form(header.kind, body),
+            tag: header.tag,
+            context: header.context,
+            len: token_len + len,
+        };
+        let put_token = |words: &[AtomicU64]| {
+            if let Some(token) = token {
+                words[0].store(token, Relaxed);
+            }
+        };
+        let sent = match parcel {
+            Parcel::Nothing => producer.push(ring, head(NOTHING, 0), consumed, put_token)?,
+            Parcel::Inline(words, len) => producer.push(ring, head(INLINE, len), consumed, |to| {
+                put_token(to);
+                copy_words(words, 0, &to[token_len / 8..], 0, len);
+            })?,
+            Parcel::Lent(part, headers) => {
+                lending.make_room(peer)?;
+                let slot = lending.lend(&part);
+                let (body, len) = if headers.is_some() { (HEADED, 40) } else { (BY_REFERENCE, 16) };
+                let sent = producer.push(ring, head(body, len), consumed, |to| {
+                    put_token(to);
+                    let to = &to[token_len / 8..];
+                    part.put(slot, to);
+                    for (to, header) in to[2..].iter().zip(headers.iter().flatten()) {
+                        to.store(u64::from_ne_bytes(*header), Relaxed);
+                    }
+                });
+                lending.take_unless(&sent, slot);
+                sent?
+            }
+            Parcel::InTwo(first, second) => {
+                lending.make_room(peer)?;
+                let slots = (lending.lend(&first), lending.lend(&second));
+                let sent = producer.push(ring, head(IN_TWO, 32), consumed, |to| {
+                    put_token(to);
+                    first.put(slots.0, &to[token_len / 8..]);
+                    second.put(slots.1, &to[token_len / 8 + 2..]);
+                });
+                lending.take_unless(&sent, slots.0);
+                lending.take_unless(&sent, slots.1);
+                sent?
+            }
+        };
+        if sent {
+            self.note_room(dest);
+        } else {
+            self.ask_for_room(dest, producer.consumed());
+        }
+        Ok(sent)
+    }
+}

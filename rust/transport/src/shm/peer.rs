@@ -1,0 +1,395 @@
+//! Another rank's segment, for reading: its queue to this rank, its slabs, what it says about itself.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mpjdev_buffer::{Slab, SlabMemory};
+use mpjdev_sys::memory::LINE;
+use mpjdev_sys::segment::{Segment, Writers};
+
+use super::layout::{
+    CONSUMED, CREDIT, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE_LINES, QUEUE_LINES_MAX, RANK, RANKS,
+    RELEASED, RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, huge_at,
+    peer as peer_at, queue_at, returns_at, slabs_at,
+};
+use super::pool::SegmentPool;
+use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
+use crate::pool::LEAD;
+use crate::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
+
+/// Octets of a physical message at most: lengths and capacities fit 31 bits.
+const LEN_MAX: usize = i32::MAX as usize;
+
+/// Another rank as this one sees it.
+#[derive(Debug)]
+pub(super) struct Peer {
+    rank: u32,
+    /// Number of the rank that looks.
+    me: u32,
+    ranks: usize,
+    segment: Segment,
+    /// First word and number of words of its queue to this rank, once it is there.
+    queue: OnceLock<(usize, usize)>,
+    /// Where this rank returns slabs to it.
+    returning: Mutex<Returning>,
+    /// Some slabs wait for room to be returned.
+    returns_wait: AtomicBool,
+    own: Arc<SegmentPool>,
+}
+
+/// The ring in this rank's segment by which slabs go back.
+#[derive(Debug, Default)]
+struct Returning {
+    /// Its memory is taken.
+    is_there: bool,
+    count: u64,
+    /// How many of them the owner had taken back when it was asked last.
+    taken: u64,
+    /// Those that found no room.
+    waiting: VecDeque<u32>,
+}
+
+/// Why a rank has failed, as its own words say.
+pub(super) fn why(words: &[AtomicU64]) -> String {
+    let len = (words[WHY_LEN].load(Acquire) as usize).min(WHY_MAX);
+    let mut octets = vec![0; len];
+    mpjdev_buffer::octets::copy_out(words, WHY * 8, &mut octets);
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+impl Peer {
+    /// Maps the segment of a rank for the rank `me`. Collects nothing when there is no room, since the rank's lock may be held,
+    /// which those may need that let go of something: joining has made room.
+    ///
+    /// # Errors
+    /// It is no segment of that rank; the system refuses.
+    pub(super) fn open(
+        rank: u32,
+        me: u32,
+        ranks: usize,
+        file: BorrowedFd<'_>,
+        own: Arc<SegmentPool>,
+    ) -> Result<Peer, String> {
+        let segment = Segment::open(file, slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
+        segment.advise_huge(huge_at(ranks));
+        let words = segment.words();
+        let credit = own.segment.words()[CREDIT].load(Relaxed);
+        let expected = [
+            (0, MAGIC),
+            (RANK, rank.into()),
+            (RANKS, ranks as u64),
+            (LEN, segment.len() as u64),
+            (CREDIT, credit),
+        ];
+        for (word, expected) in expected {
+            let found = words[word].load(Acquire);
+            if found != expected {
+                return Err(format!("word {word} of its segment is {found:#x}, not {expected:#x}"));
+            }
+        }
+        Ok(Peer {
+            rank,
+            me,
+            ranks,
+            segment,
+            queue: OnceLock::new(),
+            returning: Mutex::default(),
+            returns_wait: AtomicBool::new(false),
+            own,
+        })
+    }
+
+    /// What it says about this rank.
+    #[inline(always)]
+    fn about_me(&self, what: usize) -> &AtomicU64 {
+        &self.segment.words()[peer_at(self.me) + what]
+    }
+
+    pub(super) fn consumed(&self) -> u64 {
+        self.about_me(CONSUMED).load(Acquire)
+    }
+
+    pub(super) fn matched(&self) -> u64 {
+        self.about_me(MATCHED).load(Acquire)
+    }
+
+    pub(super) fn life(&self) -> u64 {
+        self.segment.words()[LIFE].load(Relaxed)
+    }
+
+    pub(super) fn state(&self) -> PeerState {
+        match self.segment.words()[STATE].load(Acquire) {
+            FAILED => PeerState::Failed(why(self.segment.words())),
+            FINISHED => PeerState::Finished,
+            _ => PeerState::Alive,
+        }
+    }
+
+    /// Whether its queue to this rank is there; looks for it the first time.
+    ///
+    /// # Errors
+    /// It cannot be so long.
+    pub(super) fn queue(&self) -> Result<bool, Damaged> {
+        if self.queue.get().is_some() {
+            return Ok(true);
+        }
+        let lines = self.about_me(QUEUE_LINES).load(Acquire);
+        if lines == 0 {
+            return Ok(false);
+        }
+        if !(2..=QUEUE_LINES_MAX as u64).contains(&lines) || !lines.is_power_of_two() {
+            return Err(Damaged("the length of its queue"));
+        }
+        let offset = queue_at(self.ranks, self.me);
+        let place = (offset / 8, lines as usize * ring::LINE);
+        self.queue.get_or_init(|| place);
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn ring(&self) -> &[AtomicU64] {
+        match self.queue.get() {
+            Some((first, words)) => &self.segment.words()[*first..][..*words],
+            None => &[],
+        }
+    }
+
+    /// Whether there is something in its queue at this position.
+    #[inline]
+    pub(super) fn is_ready_at(&self, position: u64) -> bool {
+        let ring = self.ring();
+        !ring.is_empty() && Consumer::is_ready_at(ring, position)
+    }
+
+    /// A quarter of its queue to this rank, in lines: so often it hears that there is room.
+    pub(super) fn quarter(&self) -> u64 {
+        (self.ring().len() / ring::LINE / 4) as u64
+    }
+
+    /// Whether it waits for room in its queue to this rank.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.about_me(WAITS).load(Relaxed) != 0
+    }
+
+    // ---- Slabs of this rank's that it returns
+
+    pub(super) fn returned(&self) -> u64 {
+        self.about_me(RETURNED).load(Acquire)
+    }
+
+    /// The number of the slab that was returned as the `index`th.
+    pub(super) fn returned_slot(&self, index: u64) -> u32 {
+        let at = returns_at(self.ranks, self.me) / 8 + index as usize % RETURNS_MAX;
+        self.segment.words()[at].load(Relaxed) as u32
+    }
+
+    /// Whether it reads no slab of this rank's any more, returned or not.
+    pub(super) fn has_released(&self) -> bool {
+        self.about_me(RELEASED).load(Acquire) != 0
+    }
+
+    /// Tells it how many of the slabs that it has returned are taken back.
+    pub(super) fn tell_taken_back(&self, count: u64) {
+        self.my_words_about_it(TAKEN_BACK).store(count, Release);
+    }
+
+    // ---- Its slabs that this rank returns
+
+    fn my_words_about_it(&self, what: usize) -> &AtomicU64 {
+        &self.own.segment.words()[peer_at(self.rank) + what]
+    }
+
+    /// Tells it that this rank reads one of its slabs no more.
+    fn give_back(&self, slot: u32) {
+        let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
+        returning.waiting.push_back(slot);
+        self.hand_back(&mut returning);
+    }
+
+    /// Hands back what found no room before.
+    pub(super) fn flush_returns(&self) {
+        if self.returns_wait.load(Relaxed) {
+            self.hand_back(&mut self.returning.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn hand_back(&self, returning: &mut Returning) {
+        // As many as it has lent may come back before it takes one: what finds no place waits.
+        self.returns_wait.store(true, Relaxed);
+        let ring = returns_at(self.ranks, self.rank);
+        if !returning.is_there && self.own.claim(ring, RETURNS_MAX * 8).is_err() {
+            // Without memory for this the slabs stay lent for now, and their owner does without them.
+            return;
+        }
+        returning.is_there = true;
+        if returning.count.wrapping_sub(returning.taken) + returning.waiting.len() as u64 > RETURNS_MAX as u64
+        {
+            returning.taken = self.about_me(TAKEN_BACK).load(Acquire);
+        }
+        let before = returning.count;
+        while returning.count.wrapping_sub(returning.taken) < RETURNS_MAX as u64
+            && let Some(slot) = returning.waiting.pop_front()
+        {
+            let at = ring / 8 + returning.count as usize % RETURNS_MAX;
+            self.own.segment.words()[at].store(slot.into(), Relaxed);
+            returning.count += 1;
+        }
+        if returning.count != before {
+            self.my_words_about_it(RETURNED).store(returning.count, Release);
+        }
+        self.returns_wait.store(!returning.waiting.is_empty(), Relaxed);
+    }
+
+    /// A slab of its that a packet refers to: place and slot as they were read, once.
+    fn slab(self: &Arc<Self>, place: u64, rest: u64) -> Result<(Slab, usize), Damaged> {
+        let (first, count) = (place as u32 as usize * LINE, (place >> 32) as usize * LINE);
+        let (slot, len) = (rest as u32, (rest >> 32) as usize);
+        let end = first.checked_add(count).filter(|end| *end <= self.segment.len());
+        match end {
+            Some(end)
+                if first >= slabs_at(self.ranks) && count > LEAD && len <= (count - LEAD).min(LEN_MAX) =>
+            {
+                let words = ((first + LEAD) / 8, end / 8);
+                let memory = ForeignSlab { peer: self.clone(), words, slot };
+                Ok((Slab::foreign(memory), len))
+            }
+            _ => Err(Damaged("the place of a slab")),
+        }
+    }
+}
+
+/// Nothing refers to its segment any more: no queue of it is read, no slab is held. What it lent without getting it back,
+/// unread packets among them, is its own again.
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.own.release(self.rank);
+    }
+}
+
+/// A slab in another rank's segment; dropping it tells its owner.
+#[derive(Debug)]
+struct ForeignSlab {
+    peer: Arc<Peer>,
+    /// First word, and the one behind the last.
+    words: (usize, usize),
+    slot: u32,
+}
+
+impl SlabMemory for ForeignSlab {
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        &self.peer.segment.words()[self.words.0..self.words.1]
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    /// Its owner uses the slab for other messages, in the same mapping.
+    fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.peer.clone())
+    }
+}
+
+impl Drop for ForeignSlab {
+    fn drop(&mut self) {
+        self.peer.give_back(self.slot);
+    }
+}
+
+/// A rank whose queue is looked at.
+#[derive(Debug)]
+pub(super) struct Source {
+    peer: Arc<Peer>,
+    consumer: Consumer,
+    /// Where it can see that this rank is, and where it was woken last to see it.
+    said: u64,
+    told: u64,
+}
+
+impl Source {
+    pub(super) fn new(peer: Arc<Peer>) -> Source {
+        Source { peer, consumer: Consumer::default(), said: 0, told: 0 }
+    }
+
+    /// How far this rank has come, when that is to be said.
+    #[inline]
+    pub(super) fn new_position(&mut self) -> Option<u64> {
+        let position = self.consumer.position();
+        (std::mem::replace(&mut self.said, position) != position).then_some(position)
+    }
+
+    #[inline]
+    pub(super) fn flush_returns(&self) {
+        self.peer.flush_returns();
+    }
+
+    /// Whether it waits for room, of which there is a quarter more since this was asked with success. How far this rank has
+    /// come was told before.
+    #[inline]
+    pub(super) fn wants_to_hear_of_room(&mut self) -> bool {
+        if self.consumer.position() - self.told < self.peer.quarter() {
+            return false;
+        }
+        self.told = self.consumer.position();
+        fence(SeqCst);
+        self.peer.waits_for_room()
+    }
+
+    /// Hands the next packet to `each`, which says whether it may be; false when there is none.
+    ///
+    /// # Errors
+    /// What stands there is no packet, or none that may be.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        each: impl FnOnce(Header, Incoming<'_>) -> Result<(), NotAllowed>,
+    ) -> Result<bool, Damaged> {
+        let Source { peer, consumer, .. } = self;
+        let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
+        let (kind, body) = parse_form(head.form).ok_or(Damaged("the form of a packet"))?;
+        if head.tag < 0 {
+            return Err(Damaged("the tag of a packet"));
+        }
+        let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
+        // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
+        if kind == Kind::Eager && body == INLINE {
+            each(header, Incoming::Inline(words, head.len)).map_err(|NotAllowed(why)| Damaged(why))?;
+            consumer.pass(&head);
+            return Ok(true);
+        }
+        // Copied out once; what is checked is what is used.
+        let mut octets = [0; LEAST_OCTETS / 8];
+        octets.iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Relaxed));
+        consumer.pass(&head);
+        let token_len = if kind == Kind::Eager { 0 } else { 8 };
+        let len = head.len.checked_sub(token_len).ok_or(Damaged("the length of a packet"))?;
+        if token_len > 0 {
+            header.token = octets[0];
+        }
+        let octets = &octets[token_len / 8..];
+        let incoming = match (body, len) {
+            (NOTHING, 0) => Incoming::Nothing,
+            (BY_REFERENCE, 16) => {
+                let (slab, len) = peer.slab(octets[0], octets[1])?;
+                Incoming::Reference(Payload::Physical(slab, len))
+            }
+            (HEADED, 40) => {
+                let (slab, len) = peer.slab(octets[0], octets[1])?;
+                Incoming::Reference(Payload::Headed(slab, len, [2, 3, 4].map(|i| octets[i].to_ne_bytes())))
+            }
+            (IN_TWO, 32) => {
+                let first = peer.slab(octets[0], octets[1])?;
+                Incoming::Reference(Payload::Parts(first, peer.slab(octets[2], octets[3])?))
+            }
+            _ => return Err(Damaged("the length of a packet")),
+        };
+        each(header, incoming).map_err(|NotAllowed(why)| Damaged(why))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,242 @@
+//! Two ranks, of which one writes nonsense into the memory that it may write.
+
+mod loans;
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
+
+use super::layout::queue_at;
+use super::ring::LINE;
+use super::*;
+use crate::{Header, Inbox, Incoming, Outgoing, PeerState, Wire};
+
+struct Rank {
+    wire: Arc<ShmWire>,
+    inbox: ShmInbox,
+    pool: Arc<SegmentPool>,
+}
+
+/// Octets of a segment's slabs.
+const SLABS: usize = 4 << 20;
+
+fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
+    let config = Config { credit: 1 << 16, ..Config::default() };
+    let pools: Vec<_> = (0..count)
+        .map(|rank| create(rank as u32, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory"))
+        .collect();
+    let board = Board::create(count).expect("memory");
+    let connect = |(rank, pool): (usize, &Arc<SegmentPool>)| {
+        let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
+        let job = Job::open(board.files(), files).expect("the pages");
+        let (wire, inbox) = connect(rank as u32, &config, pool.clone(), Arc::new(job));
+        Rank { wire, inbox, pool: pool.clone() }
+    };
+    (pools.iter().enumerate().map(connect).collect(), board)
+}
+
+fn ranks(count: usize) -> Vec<Rank> {
+    ranks_and_board(count).0
+}
+
+fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
+    let mut buffer = WriteBuffer::new(source, octets as i64, Encoding::NATIVE).expect("a capacity");
+    buffer.stage(Type::Long, (octets - 8) / 8).expect("room");
+    buffer.commit();
+    buffer.finish().expect("memory").clone()
+}
+
+impl Rank {
+    fn send(&self, dest: u32, octets: usize) -> bool {
+        self.send_as(Kind::Eager, dest, octets)
+    }
+
+    fn send_as(&self, kind: Kind, dest: u32, octets: usize) -> bool {
+        let header = Header { kind, ..Header::default() };
+        self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
+    }
+
+    /// Octets of the packets that have come.
+    fn receive(&mut self) -> Vec<usize> {
+        let mut lens = Vec::new();
+        self.inbox.receive(100, &mut |_, _, body| {
+            lens.push(match body {
+                Incoming::Inline(_, len) => len,
+                Incoming::Reference(payload) => payload.len(),
+                Incoming::Nothing | Incoming::Lost(_) => 0,
+            });
+            Ok(())
+        });
+        lens
+    }
+}
+
+#[test]
+fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
+    let mut ranks = ranks(3);
+    // All of them: its own, those of ranks that are not there, and those of ranks that have sent nothing yet.
+    ranks[0].wire.doorbells(0, 0).store(u64::MAX, SeqCst);
+    assert!(ranks[0].wire.is_ready());
+    assert_eq!(ranks[0].receive(), []);
+    assert!(!ranks[0].wire.is_ready(), "it would look for ever");
+    for octets in [64, 5000] {
+        assert!(ranks[1].send(0, octets));
+        assert!(ranks[0].wire.is_ready());
+        assert_eq!(ranks[0].receive(), [octets + 16]);
+    }
+    assert_eq!(ranks[0].wire.abort(), None);
+}
+
+#[test]
+fn a_rank_that_scribbles_over_its_own_segment_ends_the_job_and_nothing_else() {
+    let mut seed = 1u64;
+    for round in 0..300 {
+        let mut ranks = ranks(2);
+        assert!(ranks[1].send(0, 64) && ranks[1].send(0, 5000));
+        if round % 2 == 0 {
+            assert_eq!(ranks[0].receive(), [80, 5016]);
+            assert!(ranks[1].send(0, 64) && ranks[0].send(1, 5000));
+        }
+        let words = ranks[1].wire.words();
+        for _ in 0..1 + round {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // The tables and the queue, and small and large numbers.
+            let value = seed.rotate_left(7) >> (seed % 60);
+            words[(seed >> 33) as usize % 4096].store(value, SeqCst);
+        }
+        for _ in 0..3 {
+            // Whatever comes of it: no panic, no endless look, no memory beyond what is there.
+            ranks[0].receive();
+            ranks[0].send(1, 64);
+            ranks[0].send(1, 5000);
+            ranks[0].pool.used();
+        }
+        // And it is itself as before.
+        assert!(ranks[0].send(0, 64));
+        assert_eq!(ranks[0].receive().first(), Some(&80));
+    }
+}
+
+#[test]
+fn a_stamp_that_is_none_is_named() {
+    let mut ranks = ranks(2);
+    assert!(ranks[1].send(0, 64));
+    assert_eq!(ranks[0].receive(), [80]);
+    assert!(ranks[1].send(0, 64));
+    let queue = queue_at(2, 0) / 8;
+    // The second record follows the two lines of the first.
+    ranks[1].wire.words()[queue + 2 * LINE].store(12, SeqCst);
+    assert_eq!(ranks[0].receive(), []);
+    let why = "the shared memory of rank 1 is damaged: the stamp of a record".to_owned();
+    assert_eq!(ranks[0].wire.abort(), Some((0, why)));
+    assert!(!ranks[0].wire.is_ready(), "it would look for ever");
+}
+
+#[test]
+fn a_doorbell_that_another_rank_wipes_out_is_rung_again_by_the_sender_that_waits() {
+    let mut ranks = ranks(3);
+    assert!(ranks[1].send(0, 64));
+    ranks[2].wire.doorbells(0, 0).store(0, SeqCst);
+    assert_eq!(ranks[0].receive(), [], "nobody has rung");
+    ranks[1].wire.sleep(Duration::from_millis(1), &mut || false);
+    assert_eq!(ranks[0].receive(), [80]);
+}
+
+#[test]
+fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
+    let mut ranks = ranks(3);
+    assert!(ranks[1].send(0, 64));
+    assert_eq!(ranks[0].receive(), [80]);
+    let before = ranks[0].wire.epoch();
+    ranks[1].wire.finish();
+    ranks[2].wire.job.pages.common.words()[layout::EPOCH].store(0, SeqCst);
+    assert_eq!(ranks[0].wire.epoch(), before, "it is hidden");
+    ranks[0].wire.sleep(Duration::from_millis(1), &mut || false);
+    assert_ne!(ranks[0].wire.epoch(), before);
+    assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
+}
+
+#[test]
+fn a_helper_is_called_also_while_it_is_awake() {
+    let ranks = ranks(2);
+    let mut helper = ranks[0].wire.helper_bell();
+    assert!(!helper.sleep(Duration::from_millis(1)));
+    ranks[1].wire.call(0);
+    assert!(helper.sleep(Duration::from_secs(30)), "at once");
+    assert!(!helper.sleep(Duration::from_millis(1)), "once");
+}
+
+#[test]
+fn a_message_whose_sender_waits_stays_in_the_senders_memory_however_small() {
+    let mut ranks = ranks(2);
+    assert!(ranks[1].send_as(Kind::Synchronous, 0, 64) && ranks[1].send(0, 64));
+    let mut kinds = Vec::new();
+    ranks[0].inbox.receive(9, &mut |_, header, body| {
+        kinds.push((header.kind, matches!(body, Incoming::Reference(_))));
+        Ok(())
+    });
+    assert_eq!(kinds, [(Kind::Synchronous, true), (Kind::Eager, false)]);
+}
+
+#[test]
+fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
+    let mut ranks = ranks(3);
+    assert!(ranks[2].send(0, 128));
+    let mut octets = Vec::new();
+    for _ in 0..4 {
+        assert!(ranks[1].send(0, 64));
+        ranks[0].inbox.receive(1, &mut |_, _, body| {
+            let Incoming::Inline(_, len) = body else { panic!("it is small") };
+            octets.push(len);
+            Ok(())
+        });
+    }
+    assert_eq!(octets, [80, 144, 80, 80]);
+}
+
+#[test]
+fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
+    let mut ranks = ranks(2);
+    let header = Header { tag: -1, ..Header::default() };
+    let letter = message(ranks[1].pool.clone(), 64);
+    assert!(ranks[1].wire.try_send(0, header, Outgoing::Message(&letter)));
+    assert_eq!(ranks[0].receive(), []);
+    let why = "the shared memory of rank 1 is damaged: the tag of a packet".to_owned();
+    assert_eq!(ranks[0].wire.abort(), Some((0, why)));
+}
+
+#[test]
+fn threads_that_fail_at_once_leave_one_text_whole() {
+    let texts = ["a", "b"].map(|letter| letter.repeat(layout::WHY_MAX));
+    for _ in 0..300 {
+        let rank = ranks(1).remove(0);
+        let start = std::sync::Barrier::new(texts.len());
+        std::thread::scope(|s| {
+            for text in &texts {
+                s.spawn(|| {
+                    start.wait();
+                    rank.wire.fail(text);
+                    let (_, why) = rank.wire.abort().expect("it has failed");
+                    assert!(texts.contains(&why), "{why}");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
+    let rank = ranks(2).remove(1);
+    let file = rank.pool.share().expect("a descriptor");
+    assert_eq!(blamed(file.as_fd(), 2, 1), None);
+    blame(&rank.pool, 0);
+    blame(&rank.pool, 7);
+    assert_eq!(blamed(file.as_fd(), 2, 1), Some(0), "only the first is noted");
+    assert_eq!(blamed(file.as_fd(), 2, 0), None, "the segment of another rank");
+    // A rank may write what it likes there.
+    rank.pool.segment.words()[layout::BLAMED].store(u64::MAX, SeqCst);
+    assert_eq!(blamed(file.as_fd(), 2, 1), None, "no rank has that number");
+    assert!(!has_finished(file.as_fd(), 2, 1));
+}

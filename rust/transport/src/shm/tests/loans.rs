@@ -1,0 +1,94 @@
+//! Slabs that are lent to a rank which finishes, or ends.
+
+use super::*;
+use crate::Payload;
+
+impl Rank {
+    /// The slabs of the packets that have come.
+    fn receive_slabs(&mut self) -> Vec<Payload> {
+        let mut slabs = Vec::new();
+        self.inbox.receive(usize::MAX, &mut |_, _, body| {
+            let Incoming::Reference(payload) = body else { panic!("it goes by reference") };
+            slabs.push(payload);
+            Ok(())
+        });
+        slabs
+    }
+}
+
+#[test]
+fn slabs_that_a_dead_rank_has_come_back() {
+    let (mut ranks, board) = ranks_and_board(2);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    assert_eq!(ranks[1].receive().len(), 5);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    assert!(ranks[0].pool.used() >= 5 * 5000);
+    board.announce(1, Death::Killed(9));
+    assert_eq!(ranks[0].wire.peer(1), PeerState::Failed("its process was killed by signal 9".to_owned()));
+    assert_eq!(ranks[0].pool.used(), 0);
+}
+
+/// The ring of returned slabs is not read again behind a death: its counts no longer fit what is lent.
+#[test]
+fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() {
+    let (mut ranks, board) = ranks_and_board(2);
+    assert!((0..100).all(|_| ranks[0].send(1, 1100)));
+    assert_eq!(ranks[1].receive_slabs().len(), 100);
+    board.announce(1, Death::Killed(9));
+    assert_eq!(ranks[0].pool.used(), 0, "all loans are ended");
+    // These sends had passed their checks before the death was seen.
+    assert!((0..80).all(|_| ranks[0].send(1, 1100)));
+    assert_eq!(ranks[0].wire.abort(), None);
+    assert_eq!(ranks[0].pool.used(), 0, "as those that follow");
+}
+
+#[test]
+fn slabs_that_a_finished_rank_holds_come_back_when_its_process_ends() {
+    let (mut ranks, board) = ranks_and_board(2);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    let held = ranks[1].receive_slabs();
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    ranks[1].wire.finish();
+    let used = ranks[0].pool.used();
+    assert!(used >= 10 * 5000, "{used} octets: it may still read them");
+    board.note_end(1);
+    assert_eq!(ranks[0].pool.used(), 0);
+    assert_eq!(ranks[0].wire.peer(1), PeerState::Finished, "it has not failed");
+    assert_eq!(ranks[0].wire.abort(), None);
+    drop(held);
+}
+
+#[test]
+fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
+    let mut ranks = ranks(3);
+    assert!(ranks[0].send(1, 5000));
+    let held = ranks[1].receive_slabs();
+    // Rank 1 looks at the queue of rank 0 no more, and never looked at that of rank 2.
+    assert!((0..5).all(|_| ranks[0].send(1, 5000) && ranks[2].send(1, 5000)));
+    let gone = ranks.remove(1);
+    gone.wire.finish();
+    drop(gone);
+    assert_eq!(ranks[1].pool.used(), 0, "nothing of rank 2 is held");
+    let used = ranks[0].pool.used();
+    assert!(used >= 6 * 5000, "{used} octets: one slab is held, and its rank tells only when none is");
+    drop(held);
+    assert_eq!(ranks[0].pool.used(), 0);
+}
+
+#[test]
+fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
+    let mut ranks = ranks(2);
+    assert!((0..5).all(|_| ranks[0].send(1, 5000)));
+    let held = ranks[1].receive_slabs();
+    let slab = |payload: &Payload| payload.clone().into_physical().expect("it is all here").0;
+    let before: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
+    let pool = ranks[0].pool.clone();
+    let gone = ranks.remove(0);
+    gone.wire.finish();
+    drop(gone);
+    // Whoever still has the pool gets no memory from it that another rank reads.
+    let fresh: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
+    fresh.iter().for_each(|slab| slab.words().iter().for_each(|word| word.store(u64::MAX, SeqCst)));
+    let after: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
+    assert_eq!(before, after);
+}

@@ -1,0 +1,346 @@
+//! The sending side of a rank, what it knows of the others, and its sleep.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::time::Duration;
+
+use mpjdev_buffer::Slab;
+
+use super::Job;
+use super::bells::{Noticed, Room, bell_at};
+use super::board::set_failed;
+use super::layout::{
+    ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
+};
+use super::outgoing::{Sending, Unsent};
+use super::peer::{self, Peer};
+use super::pool::{Reclaim, SegmentPool, place};
+use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
+use crate::config::Config;
+use crate::{Header, Outgoing, Payload, PeerState, Unacked, Wire};
+
+/// The sending side of one rank.
+#[derive(Debug)]
+pub struct ShmWire {
+    pub(super) rank: u32,
+    pub(super) inline_max: usize,
+    pub(super) queue_lines: usize,
+    pub(super) pool: Arc<SegmentPool>,
+    pub(super) job: Arc<Job>,
+    pub(super) peers: Box<[OnceLock<Arc<Peer>>]>,
+    /// Queues to the others, from first contact on.
+    pub(super) sending: Box<[OnceLock<Mutex<Sending>>]>,
+    /// Queues to the others that had no room, and how many there are.
+    pub(super) room: Box<[Room]>,
+    pub(super) room_asked: AtomicU32,
+    /// Sources whose queues are looked at without a doorbell, one bit each.
+    pub(super) active: Box<[AtomicU64]>,
+    /// Doorbells that mean nothing, or belong to a rank whose queue is damaged.
+    pub(super) ignored: Box<[AtomicU64]>,
+    /// Packets of this rank to itself.
+    pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
+    pub(super) own_waits: AtomicBool,
+    /// Where its bells stand.
+    pub(super) own_bell: usize,
+    own_max: usize,
+    pub(super) noticed: Noticed,
+    abort: OnceLock<(u32, String)>,
+    /// This rank has said why it fails.
+    said_why: Once,
+    /// The epoch in which no rank had failed.
+    sound: AtomicU32,
+}
+
+/// Lines of a queue: so many that a sender that finds no room is told before the queue is empty
+/// ([`Peer::quarter`]).
+fn queue_lines(config: &Config) -> usize {
+    let largest = lines(LEAST_OCTETS.max(config.inline_max));
+    let least = (4 * largest + 4).next_power_of_two();
+    (config.queue_cells * largest.min(8)).next_power_of_two().clamp(least, QUEUE_LINES_MAX)
+}
+
+impl ShmWire {
+    pub(super) fn new(rank: u32, config: &Config, pool: Arc<SegmentPool>, job: Arc<Job>) -> ShmWire {
+        let ranks = job.ranks();
+        let bits = || (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        ShmWire {
+            rank,
+            inline_max: config.inline_max.min(OCTETS_MAX),
+            queue_lines: queue_lines(config),
+            peers: (0..ranks).map(|_| OnceLock::new()).collect(),
+            sending: (0..ranks).map(|_| OnceLock::new()).collect(),
+            room: (0..ranks).map(|_| Room::default()).collect(),
+            room_asked: AtomicU32::new(0),
+            active: bits(),
+            ignored: bits(),
+            own: Mutex::default(),
+            own_waits: AtomicBool::new(false),
+            own_bell: bell_at(ranks, rank),
+            own_max: config.queue_cells,
+            noticed: Noticed::default(),
+            abort: OnceLock::new(),
+            said_why: Once::new(),
+            sound: AtomicU32::new(0),
+            pool,
+            job,
+        }
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.pool.segment.words()
+    }
+
+    /// The words of this rank about a peer.
+    #[inline(always)]
+    pub(super) fn about(&self, peer: u32, what: usize) -> &AtomicU64 {
+        &self.words()[peer_at(peer) + what]
+    }
+
+    pub(super) fn peer_of(&self, rank: u32) -> Result<&Arc<Peer>, String> {
+        let place = &self.peers[rank as usize];
+        if let Some(peer) = place.get() {
+            return Ok(peer);
+        }
+        // One thread maps it, and nobody needs the file behind that.
+        let mut file = self.job.files[rank as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = place.get() {
+            return Ok(peer);
+        }
+        let open = file.as_ref().ok_or_else(|| "its file is closed".to_owned())?;
+        let peer = Peer::open(rank, self.rank, self.job.ranks(), open.as_fd(), self.pool.clone())?;
+        *file = None;
+        Ok(place.get_or_init(|| Arc::new(peer)))
+    }
+
+    /// Ends the job because of what another rank has written.
+    #[cold]
+    pub(super) fn fail_because_of(&self, rank: u32, what: &str) {
+        self.fail(&format!("the shared memory of rank {} is damaged: {what}", self.job.base + rank));
+    }
+
+    fn send_to_myself(&self, header: Header, body: Outgoing<'_>) -> bool {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() >= self.own_max {
+            return false;
+        }
+        let payload = match body {
+            Outgoing::Nothing => None,
+            Outgoing::Payload(payload) => Some(payload.clone()),
+            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
+        };
+        own.push_back((header, payload));
+        self.own_waits.store(true, Release);
+        drop(own);
+        self.wake(self.rank);
+        true
+    }
+
+    fn send_slowly(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        if dest == self.rank {
+            return self.send_to_myself(header, body);
+        }
+        let mut sent = self.send_to(dest, header, body);
+        if let Ok(false) = sent {
+            // There may have been room before the receiver could see that it is waited for.
+            sent = self.send_to(dest, header, body);
+        }
+        match sent {
+            Ok(true) => {
+                self.notify(dest);
+                return true;
+            }
+            Ok(false) => {}
+            Err(Unsent::Damaged(what)) => self.fail_because_of(dest, &what),
+            Err(Unsent::Failed(why)) => self.fail(&why),
+        }
+        false
+    }
+
+    /// The state of a rank as itself says it.
+    fn state_of(&self, rank: u32) -> PeerState {
+        if rank == self.rank {
+            return match self.words()[STATE].load(Acquire) {
+                FAILED => PeerState::Failed(peer::why(self.words())),
+                FINISHED => PeerState::Finished,
+                _ => PeerState::Alive,
+            };
+        }
+        match self.peer_of(rank) {
+            Ok(peer) => peer.state(),
+            Err(why) => PeerState::Failed(why),
+        }
+    }
+}
+
+impl ShmWire {
+    #[inline(always)]
+    fn is_ready_from(&self, source: u32) -> bool {
+        let position = self.about(source, CONSUMED).load(Relaxed);
+        self.peers[source as usize].get().is_some_and(|peer| peer.is_ready_at(position))
+    }
+}
+
+/// What is lent comes back to the pool with this, and is still read by others. Ranks whose segments were never mapped are
+/// told as well that nothing of theirs is held.
+impl Drop for ShmWire {
+    fn drop(&mut self) {
+        self.pool.close();
+        let unknown = (0..).zip(&self.peers).filter(|(_, peer)| peer.get().is_none());
+        unknown.for_each(|(rank, _)| self.pool.release(rank));
+    }
+}
+
+impl Reclaim for ShmWire {
+    fn take_back(&self) {
+        for (rank, place) in self.sending.iter().enumerate() {
+            let Some(peer) = self.peers[rank].get() else { continue };
+            peer.flush_returns();
+            let Some(mut sending) = place.get().and_then(|sending| sending.try_lock().ok()) else { continue };
+            let has_ended = self.job.pages.has_ended(rank as u32);
+            if let Err(Damaged(what)) = sending.lending.take_back(peer, has_ended) {
+                self.fail_because_of(rank as u32, what);
+            }
+        }
+    }
+}
+
+impl Wire for ShmWire {
+    #[inline]
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        if let Some(sent) = self.send_inline(dest, &header, body) {
+            return sent;
+        }
+        self.send_slowly(dest, header, body)
+    }
+
+    fn forget_room(&self, dest: u32) {
+        if let Some(sending) = self.sending[dest as usize].get() {
+            let _sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+            self.note_room(dest);
+        }
+    }
+
+    #[inline]
+    fn carries(&self, slab: &Slab) -> bool {
+        place(slab, &self.pool).is_some()
+    }
+
+    #[inline]
+    fn is_ready(&self) -> bool {
+        if self.own_waits.load(Relaxed) || self.has_room() {
+            return true;
+        }
+        let doorbells = self.own_doorbells();
+        for (word, (active, rung)) in self.active.iter().zip(doorbells).enumerate() {
+            let mut bits = active.load(Relaxed);
+            if rung.load(Relaxed) & !bits != 0 && self.has_news() {
+                return true;
+            }
+            while bits != 0 {
+                if self.is_ready_from(word as u32 * 64 + bits.trailing_zeros()) {
+                    return true;
+                }
+                bits &= bits - 1;
+            }
+        }
+        false
+    }
+
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.sleep_on_bell(most, ready);
+    }
+
+    fn has_helpers(&self) -> bool {
+        true
+    }
+
+    fn call(&self, rank: u32) {
+        self.ring_helper(rank);
+    }
+
+    fn ring(&self) {
+        self.wake(self.rank);
+    }
+
+    #[inline]
+    fn epoch(&self) -> u32 {
+        self.noticed.epoch(self.hints())
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        match self.job.pages.death_of(rank) {
+            Some(how) => PeerState::Failed(how),
+            None => self.state_of(rank),
+        }
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        if let Some(abort) = self.abort.get() {
+            return Some(abort.clone());
+        }
+        let epoch = self.epoch();
+        if self.sound.load(Acquire) == epoch {
+            return None;
+        }
+        let failed = (0..self.job.ranks() as u32).find_map(|rank| match self.state_of(rank) {
+            PeerState::Failed(why) => Some((rank, why)),
+            _ => None,
+        });
+        match failed {
+            Some(failed) => Some(self.abort.get_or_init(|| failed).clone()),
+            None => {
+                self.sound.store(epoch, Release);
+                None
+            }
+        }
+    }
+
+    fn finish(&self) -> Vec<Unacked> {
+        let state = &self.words()[STATE];
+        if state.compare_exchange(ALIVE, FINISHED, SeqCst, SeqCst).is_ok() {
+            self.ring_all();
+        }
+        Vec::new()
+    }
+
+    fn fail(&self, why: &str) {
+        let words = self.words();
+        // Only the first text counts; a thread that fails at the same time returns when the text is complete.
+        self.said_why.call_once(|| {
+            set_failed(words, why);
+            self.ring_all();
+        });
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        if dest == self.rank {
+            return self.about(dest, MATCHED).load(Acquire);
+        }
+        self.peers[dest as usize].get().map_or(0, |peer| peer.matched())
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        self.about(source, MATCHED).store(octets, Release);
+    }
+
+    #[inline]
+    fn show_life(&self) {
+        // Only ever called under the rank's lock, so no read-modify-write is needed.
+        let life = &self.words()[LIFE];
+        life.store(life.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        if rank == self.rank {
+            return self.words()[LIFE].load(Relaxed);
+        }
+        self.peer_of(rank).map_or(0, |peer| peer.life())
+    }
+
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+}

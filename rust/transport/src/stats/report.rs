@@ -1,0 +1,168 @@
+//! The report of a rank's statistics, written when it ends.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use super::{Datagrams, OverDatagrams, Stats, VARIABLE};
+
+/// In which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Lines for people.
+    Text,
+    /// A line of JSON.
+    Json,
+}
+
+/// What the environment asks for; none when it asks for nothing.
+///
+/// # Errors
+/// It asks for something that there is not: a sentence.
+pub fn asked() -> Result<Option<Form>, String> {
+    match std::env::var_os(VARIABLE) {
+        Some(value) => form(&value.to_string_lossy()),
+        None => Ok(None),
+    }
+}
+
+fn form(value: &str) -> Result<Option<Form>, String> {
+    match value {
+        "" | "0" => Ok(None),
+        "1" => Ok(Some(Form::Text)),
+        "json" => Ok(Some(Form::Json)),
+        _ => Err(format!("{VARIABLE} is {value:?}: 1 and json are what it may be")),
+    }
+}
+
+/// Writes what a rank has counted to standard error, in one piece.
+pub fn tell(stats: &Stats, form: Form) {
+    let report = match form {
+        Form::Text => text(stats),
+        Form::Json => json(stats) + "\n",
+    };
+    // There is nobody left to tell of a failure.
+    let _ = std::io::stderr().write_all(report.as_bytes());
+}
+
+/// Lines for people. Each says whose it is: lines of several ranks may come between one another.
+#[must_use]
+pub fn text(stats: &Stats) -> String {
+    let Stats { rank, transport, completions, datagrams } = stats;
+    let mut lines =
+        vec![format!("over {transport}: {completions} requests done and messages come unexpected")];
+    match datagrams {
+        Some(counted) => over_datagrams(counted, &mut lines),
+        None => lines.push(format!("{transport} counts nothing else")),
+    }
+    let mut text = String::new();
+    for line in lines {
+        // A text takes any of this.
+        let _ = writeln!(text, "mpjdev: rank {rank}: {line}");
+    }
+    text
+}
+
+fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
+    let sum = counted.sum();
+    let Datagrams { messages_sent, messages_received, packets_sent, packets_received, .. } = sum;
+    let Datagrams { octets_sent, octets_received, datagram_len, acks, pure_acks, kept, .. } = sum;
+    let Datagrams { acks_drained, acks_late, window_probes, .. } = sum;
+    let Datagrams { retransmitted, spurious, probes, timeouts, cuts, undone_cuts, .. } = sum;
+    let Datagrams { malformed, bad_checksums, unknown, duplicates, beyond_window, .. } = sum;
+    let Datagrams { violations, socket_drops, send_calls, receive_calls, .. } = sum;
+    let micros = |nanos: u64| nanos as f64 / 1000.0;
+    let (trip, variation) = (micros(sum.round_trip_ns), micros(sum.round_trip_variation_ns));
+    let copies = |copies: Option<f64>| copies.map_or("-".to_owned(), |copies| format!("{copies:.2}"));
+    let (out, into) = (copies(sum.copies_sent()), copies(sum.copies_received()));
+    lines.extend([
+        format!("messages     {messages_sent} sent, {messages_received} received"),
+        format!("packets      {packets_sent} sent, {packets_received} received, {kept} of them ahead of their turn"),
+        format!("octets       {octets_sent} sent, {octets_received} received, in datagrams of {datagram_len} at most"),
+        format!("acks         {acks} on packets with messages, {pure_acks} alone ({acks_drained} of them behind a drained socket, {acks_late} late, {window_probes} questions)"),
+        format!("sent again   {retransmitted}, {spurious} of them for nothing, {probes} as questions; {timeouts} timeouts"),
+        format!("congestion   {cuts} cuts, {undone_cuts} taken back"),
+        format!(
+            "dropped      {malformed} malformed, {bad_checksums} with a bad checksum, {unknown} of no connection, \
+             {duplicates} twice, {beyond_window} outside the window, {socket_drops} by the system; {violations} ignored"
+        ),
+        format!("round trip   {trip:.1} us, varies by {variation:.1} us (the longest of all peers)"),
+        format!("system calls {send_calls} to send, {receive_calls} to receive"),
+        format!("copies       {out} of user data to send, the system's among them; {into} to receive, behind the system's"),
+    ]);
+    let peers = counted.peers.iter().map(|(peer, counted)| format!("with rank {peer}: {}", counted.words()));
+    // The sum says it of the only one.
+    lines.extend(peers.filter(|_| counted.peers.len() > 1));
+}
+
+/// One object without a line break.
+#[must_use]
+pub fn json(stats: &Stats) -> String {
+    let Stats { rank, transport, completions, datagrams } = stats;
+    let mut json = format!("{{\"rank\":{rank},\"transport\":\"{transport}\",\"completions\":{completions}");
+    if let Some(counted) = datagrams {
+        let peers = counted.peers.iter();
+        let peers: Vec<_> =
+            peers.map(|(peer, counted)| format!("{{\"rank\":{peer},{}}}", numbers(counted))).collect();
+        // A text takes any of this.
+        let _ = write!(json, ",\"sum\":{{{}}},\"peers\":[{}]", numbers(&counted.sum()), peers.join(","));
+    }
+    json + "}"
+}
+
+fn numbers(counted: &Datagrams) -> String {
+    let pairs = Datagrams::NAMES.iter().zip(counted.values());
+    pairs.map(|(name, value)| format!("\"{name}\":{value}")).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats() -> Stats {
+        let peer =
+            |rank, acks| (rank, Datagrams { acks, round_trip_ns: acks * 1000, ..Datagrams::default() });
+        let socket = Datagrams { malformed: 7, ..Datagrams::default() };
+        let datagrams = Some(OverDatagrams { socket, peers: vec![peer(0, 20), peer(2, 22)] });
+        Stats { rank: 1, transport: "udp", completions: 5, datagrams }
+    }
+
+    #[test]
+    fn people_get_the_sum_and_each_peer() {
+        let text = text(&stats());
+        assert!(text.lines().all(|line| line.starts_with("mpjdev: rank 1: ")), "{text}");
+        for part in
+            ["acks         42 on", "7 malformed", "22.0 us", "with rank 0: acks=20 ", "with rank 2: acks=22 "]
+        {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn programs_get_one_line() {
+        let json = json(&stats());
+        assert!(json.starts_with(
+            "{\"rank\":1,\"transport\":\"udp\",\"completions\":5,\"sum\":{\"messages_sent\":0,"
+        ));
+        assert_eq!(json.matches("\"acks\":").count(), 3);
+        assert!(json.ends_with("}]}") && !json.contains('\n'), "{json}");
+        assert_eq!(json.matches('{').count(), json.matches('}').count());
+    }
+
+    #[test]
+    fn what_counts_nothing_says_so() {
+        let stats = Stats { rank: 3, transport: "shm", completions: 9, datagrams: None };
+        let text = text(&stats);
+        assert!(
+            text.contains("rank 3: over shm: 9 requests") && text.contains("shm counts nothing else"),
+            "{text}"
+        );
+        assert_eq!(json(&stats), "{\"rank\":3,\"transport\":\"shm\",\"completions\":9}");
+    }
+
+    #[test]
+    fn only_what_there_is_can_be_asked_for() {
+        assert_eq!([form("0"), form("")], [Ok(None), Ok(None)]);
+        assert_eq!([form("1"), form("json")], [Ok(Some(Form::Text)), Ok(Some(Form::Json))]);
+        assert!(form("yes").is_err_and(|why| why.contains("\"yes\"")));
+    }
+}

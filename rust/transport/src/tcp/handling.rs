@@ -1,0 +1,145 @@
+//! What a header means: where the octets behind it go, and what is to be done when they are here.
+
+use mpjdev_buffer::SlabSource;
+use mpjdev_proto::impi::packet::Packet;
+use mpjdev_proto::impi::pair::{Arrival, Event};
+use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
+
+use super::channel::Channel;
+use super::reading::{Body, Place, STAGED_MAX};
+use super::wire::TcpWire;
+use super::writing::Talk;
+use crate::net::arriving::Arriving;
+use crate::net::extras;
+use crate::{Header, Kind};
+
+/// What is to be done when the octets are here.
+#[derive(Debug)]
+pub(super) enum What {
+    /// Nothing.
+    Nothing,
+    /// Hand over a message of this rank, or an answer without octets.
+    Packet(u32, Header),
+    /// Hand over the beginning of a long message.
+    Beginning { rank: u32, header: Header, msglen: usize },
+    /// A part of a long message's rest; the last one makes it whole.
+    Part { rank: u32, token: u64, offset: usize, last: bool },
+    /// Something between our own ranks.
+    Extra { rank: u32, tag: i32 },
+    /// The host says nothing more.
+    Fini,
+}
+
+impl TcpWire {
+    /// Takes a header to the machine of its rank.
+    ///
+    /// # Errors
+    /// What its sender has done that it must not.
+    pub(super) fn handle(&self, channel: &Channel, octets: &[u8; 128]) -> Result<Body<What>, String> {
+        let dialect = self.terms.dialect;
+        let packet = Packet::parse(octets, dialect).map_err(|error| error.to_string())?;
+        let mut writing = channel.writing();
+        writing.ending.handle_packet(packet.kind).map_err(|error| error.to_string())?;
+        let at = match &writing.talks[..] {
+            [_] => 0,
+            talks => talks
+                .iter()
+                .position(|talk| talk.pair.settings().theirs == packet.src)
+                .filter(|_| packet.kind != mpjdev_proto::impi::packet::PacketType::Fini)
+                .unwrap_or(0),
+        };
+        let talk = &mut writing.talks[at];
+        if talk.is_foreign {
+            // It answers no question whether it is alive.
+            self.known.note_life(talk.rank);
+        }
+        let was_open = talk.pair.flow().is_open();
+        let event = talk.pair.handle_packet(&packet).map_err(|error| error.to_string())?;
+        let body = self.body_of(talk, &packet, event)?;
+        if packet.kind.is_counted() {
+            talk.note_counted();
+        }
+        let has_opened = !was_open && talk.pair.flow().is_open();
+        if has_opened {
+            self.note_room(channel);
+        }
+        if talk.pair.wants_to_send() || talk.owed.is_some() || talk.failure.is_some() {
+            self.say_owed(&mut writing);
+            writing.pump();
+            self.note_waiting(channel, &writing);
+        }
+        Ok(body)
+    }
+
+    fn body_of(&self, talk: &mut Talk, packet: &Packet, event: Event) -> Result<Body<What>, String> {
+        let len = packet.data_len() as usize;
+        let (what, place) = match event {
+            Event::Arrived(arrival) => self.arrived(talk, &arrival)?,
+            Event::Continued { arrival, offset, last, .. } => {
+                let token = arrival.drqid();
+                let room = talk.arrivals.get(&token).and_then(Arriving::room);
+                talk.note_rest(last, room.is_some());
+                let what = What::Part { rank: talk.rank, token, offset: offset as usize, last };
+                (what, room.map_or(Place::Skipped, |slab| Place::Slab(slab, offset as usize)))
+            }
+            Event::Matched { token } | Event::Cancelled { token } => {
+                let header = Header { kind: Kind::Matched, token: token - 1, ..Header::default() };
+                (What::Packet(talk.rank, header), Place::Skipped)
+            }
+            Event::Withdraw { arrival } => {
+                let token = arrival.drqid();
+                talk.arrivals.remove(&token);
+                let header = Header { kind: Kind::Withdrawn, token, ..Header::default() };
+                (What::Packet(talk.rank, header), Place::Skipped)
+            }
+            Event::Fini => (What::Fini, Place::Skipped),
+            Event::NotCancelled { .. } | Event::Nothing => (What::Nothing, Place::Skipped),
+        };
+        Ok(Body { place, len, done: 0, what })
+    }
+
+    /// A message, or its first octets.
+    fn arrived(&self, talk: &mut Talk, arrival: &Arrival) -> Result<(What, Place), String> {
+        let Arrival { id, cid, tag, msglen, len, .. } = *arrival;
+        let (rank, len) = (talk.rank, len as usize);
+        if cid == extras::CONTEXT && !talk.is_foreign {
+            if arrival.is_long() || len > STAGED_MAX || id.is_some() {
+                return Err(format!("a message of {msglen} octets in the context of our own traffic"));
+            }
+            return Ok((What::Extra { rank, tag }, Place::Staged));
+        }
+        if tag < 0 || (talk.is_foreign && !extras::is_open_to_all(cid)) {
+            return Err(format!("a message with tag {tag} in context {cid}, which it cannot have"));
+        }
+        let Ok(msglen) = usize::try_from(msglen) else {
+            return Err(format!("a message of {msglen} octets"));
+        };
+        let mut header = Header { kind: Kind::Eager, context: cid, tag, token: 0 };
+        if let Some(id) = id {
+            header.token = id.drqid();
+            header.kind = match len <= ANNOUNCED_LEN as usize && !talk.is_foreign {
+                true => Kind::Announced,
+                false => Kind::Synchronous,
+            };
+            let arriving = match arrival.is_long() {
+                true => Arriving::long(id, msglen),
+                false => Arriving::short(id, msglen),
+            };
+            talk.arrivals.insert(header.token, arriving);
+        }
+        if arrival.is_long() {
+            let place = Place::Slab(self.memory(len)?, 0);
+            return Ok((What::Beginning { rank, header, msglen }, place));
+        }
+        let place = match len <= STAGED_MAX {
+            true => Place::Staged,
+            false => Place::Slab(self.memory(len)?, 0),
+        };
+        Ok((What::Packet(rank, header), place))
+    }
+
+    fn memory(&self, len: usize) -> Result<mpjdev_buffer::Slab, String> {
+        let source: &dyn SlabSource = &*self.source;
+        source.take_arrived(len).map_err(|error| format!("{len} octets that have no place here: {error}"))
+    }
+}

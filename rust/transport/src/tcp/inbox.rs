@@ -1,0 +1,199 @@
+//! The receiving side of a rank: what was read is handed over, packet by packet.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use mpjdev_buffer::octets::copy_out;
+use mpjdev_proto::impi::ending::EndOfStream;
+
+use super::channel::Channel;
+use super::handling::What;
+use super::reading::{Place, Reading};
+use super::wire::TcpWire;
+use super::writing::Talk;
+use crate::net::copying::copy_octets;
+use crate::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire};
+
+/// The receiving side of one rank.
+#[derive(Debug)]
+pub struct TcpInbox {
+    wire: Arc<TcpWire>,
+    /// The channel whose turn is next.
+    next: usize,
+    inline_max: usize,
+}
+
+impl TcpInbox {
+    pub(super) fn new(wire: Arc<TcpWire>, inline_max: usize) -> TcpInbox {
+        TcpInbox { wire, next: 0, inline_max }
+    }
+
+    /// Hands over what a channel has; how many packets.
+    fn receive_from(&self, channel: &Channel, most: usize, each: &mut Each<'_>) -> usize {
+        channel.is_ready.store(false, SeqCst);
+        self.wire.ready_count.fetch_sub(1, SeqCst);
+        let mut reading = channel.reading();
+        let mut n = 0;
+        while n < most {
+            match self.next_packet(channel, &mut reading, each) {
+                Ok(true) => n += 1,
+                Ok(false) => break,
+                Err(why) => {
+                    reading.give_up();
+                    drop(reading);
+                    self.wire.close(
+                        channel,
+                        &mut channel.writing(),
+                        &format!("it sends what it must not: {why}"),
+                    );
+                    return n;
+                }
+            }
+        }
+        if n == most && reading.has_something() {
+            self.wire.note_ready(channel);
+        } else if reading.is_over && !channel.has_finished.load(Relaxed) {
+            let is_between_packets = reading.is_between_packets();
+            reading.give_up();
+            drop(reading);
+            let mut writing = channel.writing();
+            match writing.ending.handle_end_of_stream() {
+                EndOfStream::Died => {}
+                // Who still waits for something from there is told that it has finished, as far as anybody can tell.
+                EndOfStream::Orderly | EndOfStream::Unknown
+                    if is_between_packets
+                        && channel.fault.get().is_none()
+                        && !writing.talks.iter().any(Talk::is_under_way) =>
+                {
+                    drop(writing);
+                    self.wire.note_finished(channel);
+                    return n;
+                }
+                EndOfStream::Orderly | EndOfStream::Unknown => {}
+            }
+            let why =
+                channel.fault.get().map_or("its connection has ended before it had finished", |why| why);
+            self.wire.close(channel, &mut writing, why);
+        }
+        n
+    }
+
+    /// Takes the next packet, if it is here.
+    fn next_packet(
+        &self,
+        channel: &Channel,
+        reading: &mut Reading<What>,
+        each: &mut Each<'_>,
+    ) -> Result<bool, String> {
+        if reading.body.is_none() {
+            let Some(header) = reading.take_header() else { return Ok(false) };
+            reading.body = Some(self.wire.handle(channel, &header)?);
+        }
+        let skim = |what: &mut What, at: usize, words: &[_], from: usize, n: usize| {
+            if let What::Part { rank, token, offset, .. } = what {
+                let mut writing = channel.writing();
+                let talk = writing.talk_of(*rank);
+                if let Some(arriving) = writing.talks[talk].arrivals.get_mut(token) {
+                    let octet = |i: usize| {
+                        let mut octet = [0];
+                        copy_out(words, from + i, &mut octet);
+                        octet[0]
+                    };
+                    arriving.skim(*offset + at, octet, n);
+                }
+            }
+        };
+        if !reading.place_staged(skim) {
+            return Ok(false);
+        }
+        self.take(channel, reading, each)?;
+        reading.end_body();
+        Ok(true)
+    }
+
+    /// Does what is to be done with a body that is here.
+    fn take(
+        &self,
+        channel: &Channel,
+        reading: &mut Reading<What>,
+        each: &mut Each<'_>,
+    ) -> Result<(), String> {
+        let (words, at) = reading.staged();
+        let Some(body) = &reading.body else { return Ok(()) };
+        let len = body.len;
+        let not_allowed = |NotAllowed(why): NotAllowed| why.to_owned();
+        match body.what {
+            What::Nothing => Ok(()),
+            What::Packet(rank, header) => {
+                let incoming = match &body.place {
+                    Place::Skipped => Incoming::Nothing,
+                    Place::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
+                    Place::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
+                    Place::Staged => {
+                        let slab = self.wire.source.take_arrived(len).map_err(|error| error.to_string())?;
+                        copy_octets(words, at, slab.words(), 0, len);
+                        Incoming::Reference(Payload::Physical(slab, len))
+                    }
+                };
+                each(rank, header, incoming).map_err(not_allowed)
+            }
+            What::Beginning { rank, header, msglen } => {
+                if let Place::Slab(slab, _) = &body.place {
+                    let mut writing = channel.writing();
+                    let talk = writing.talk_of(rank);
+                    if let Some(arriving) = writing.talks[talk].arrivals.get_mut(&header.token) {
+                        arriving.begin(slab.clone(), len);
+                    }
+                }
+                let begun = Payload::Begun { len: msglen, here: len };
+                each(rank, header, Incoming::Reference(begun)).map_err(not_allowed)
+            }
+            What::Part { last: false, .. } => Ok(()),
+            What::Part { rank, token, .. } => {
+                let mut writing = channel.writing();
+                let talk = writing.talk_of(rank);
+                let Some(arriving) = writing.talks[talk].arrivals.remove(&token) else { return Ok(()) };
+                drop(writing);
+                let header = Header { kind: Kind::Rest, token, ..Header::default() };
+                each(rank, header, arriving.into_whole()).map_err(not_allowed)
+            }
+            What::Extra { rank, tag } => {
+                let mut octets = vec![0; len];
+                copy_out(words, at, &mut octets);
+                self.wire.take_extra(rank, tag, &octets)
+            }
+            What::Fini => {
+                self.wire.note_finished(channel);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Inbox for TcpInbox {
+    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+        self.wire.has_room.store(false, Relaxed);
+        let mut n = self.wire.own.receive(self.wire.rank, self.inline_max, most, each);
+        if n == 0 {
+            self.wire.look();
+        }
+        let channels = self.wire.channels.len();
+        for i in 0..channels {
+            if n >= most || self.wire.ready_count.load(Relaxed) == 0 {
+                break;
+            }
+            let at = (self.next + i) % channels;
+            if self.wire.channels[at].is_ready.load(Relaxed) {
+                n += self.receive_from(&self.wire.channels[at], most - n, each);
+                self.next = (at + 1) % channels;
+            }
+        }
+        // Answers and acknowledgements of all that was taken leave together.
+        self.wire.write_waiting();
+        if self.wire.ready_count.load(SeqCst) > 0 {
+            // Read and not taken: the system does not tell of it any more, and whoever takes goes perhaps.
+            self.wire.ring();
+        }
+        n
+    }
+}

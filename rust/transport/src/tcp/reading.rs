@@ -1,0 +1,250 @@
+//! What comes in through one channel: headers and small bodies through a stage, large bodies straight to where they belong.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::{copy_in, copy_out, copy_words};
+use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_sys::memory::Memory;
+use mpjdev_sys::stream::{self, Part};
+
+use crate::net::copying::copy_octets;
+
+/// Octets of the stage.
+const STAGE_LEN: usize = 64 << 10;
+/// A body up to so many octets waits in the stage until it is whole.
+pub(super) const STAGED_MAX: usize = 4 << 10;
+/// Octets that are read at a time where a header is expected: what is read of a large body behind it has to be copied.
+const READ_LEN: usize = 16 << 10;
+
+/// Where the octets of a body go.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// They wait in the stage.
+    Staged,
+    /// To memory, from this octet on.
+    Slab(Slab, usize),
+    /// Nowhere.
+    Skipped,
+}
+
+/// A body that is coming in.
+#[derive(Debug)]
+pub(super) struct Body<W> {
+    pub(super) place: Place,
+    /// Octets of it.
+    pub(super) len: usize,
+    /// Octets that have been placed or skipped.
+    pub(super) done: usize,
+    /// What it belongs to.
+    pub(super) what: W,
+}
+
+/// What a look at the socket gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing new.
+    Nothing,
+    /// Octets.
+    Octets,
+    /// The end of the stream.
+    End,
+}
+
+/// The way in of one channel. `W` is what bodies belong to.
+#[derive(Debug)]
+pub(super) struct Reading<W> {
+    stage: Memory,
+    start: usize,
+    end: usize,
+    /// None where a header is expected.
+    pub(super) body: Option<Body<W>>,
+    /// Nothing more comes.
+    pub(super) is_over: bool,
+}
+
+impl<W> Reading<W> {
+    pub(super) fn new() -> io::Result<Reading<W>> {
+        let stage = Memory::zeroed(STAGE_LEN).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Reading { stage, start: 0, end: 0, body: None, is_over: false })
+    }
+
+    fn staged_len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether nothing is here of a packet that is not whole.
+    pub(super) fn is_between_packets(&self) -> bool {
+        self.body.is_none() && self.staged_len() == 0
+    }
+
+    /// Nothing more is taken, what is half here neither.
+    pub(super) fn give_up(&mut self) {
+        self.body = None;
+        self.end = self.start;
+        self.is_over = true;
+    }
+
+    /// Whether there is a header or a body to be taken.
+    pub(super) fn has_something(&self) -> bool {
+        match &self.body {
+            None => self.staged_len() >= HEADER_LEN,
+            Some(body) => match body.place {
+                Place::Staged => self.staged_len() >= body.len,
+                Place::Slab(..) | Place::Skipped => body.done == body.len || self.staged_len() > 0,
+            },
+        }
+    }
+
+    /// Reads what the socket has, as much as there is room for. Anybody may look again before what is here is taken: a full stage
+    /// has something to take, and nothing is read.
+    pub(super) fn look(&mut self, socket: BorrowedFd<'_>) -> io::Result<Look> {
+        if self.is_over {
+            return Ok(Look::Nothing);
+        }
+        self.make_room();
+        if self.end == STAGE_LEN {
+            return Ok(Look::Octets);
+        }
+        let stage = Part::new(self.stage.words(), self.end, READ_LEN.min(STAGE_LEN - self.end));
+        let body = self.body.as_mut().filter(|body| self.start == self.end && body.done < body.len);
+        let received = match body {
+            Some(Body { place: Place::Slab(slab, at), len, done, .. }) => {
+                let direct = Part::new(slab.words(), *at + *done, *len - *done);
+                match stream::receive(socket, &[direct, stage]) {
+                    Ok(received) => {
+                        let placed = received.min(*len - *done);
+                        *done += placed;
+                        self.end += received - placed;
+                        Ok(received)
+                    }
+                    other => other,
+                }
+            }
+            _ => stream::receive(socket, &[stage]).inspect(|received| self.end += received),
+        };
+        match received {
+            Ok(0) => {
+                self.is_over = true;
+                Ok(Look::End)
+            }
+            Ok(_) => Ok(Look::Octets),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Look::Nothing)
+            }
+            Err(error) => {
+                self.is_over = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Room for [`READ_LEN`] octets more.
+    fn make_room(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if STAGE_LEN - self.end >= READ_LEN {
+            return;
+        }
+        let len = self.staged_len();
+        if self.start.is_multiple_of(8) {
+            copy_words(self.stage.words(), self.start, self.stage.words(), 0, len);
+        } else {
+            let mut octets = vec![0; len];
+            copy_out(self.stage.words(), self.start, &mut octets);
+            copy_in(self.stage.words(), 0, &octets);
+        }
+        (self.start, self.end) = (0, len);
+    }
+
+    /// The next header, if it is here.
+    pub(super) fn take_header(&mut self) -> Option<[u8; HEADER_LEN]> {
+        if self.staged_len() < HEADER_LEN {
+            return None;
+        }
+        let mut header = [0; HEADER_LEN];
+        copy_out(self.stage.words(), self.start, &mut header);
+        self.start += HEADER_LEN;
+        Some(header)
+    }
+
+    /// Words and offset of the octets that are staged next.
+    pub(super) fn staged(&self) -> (&[std::sync::atomic::AtomicU64], usize) {
+        (self.stage.words(), self.start)
+    }
+
+    /// Moves staged octets of the body to their place; whether it is all there. `skipped` sees octets that go nowhere: where in the
+    /// body they are, words, offset there, and how many.
+    pub(super) fn place_staged(
+        &mut self,
+        mut skipped: impl FnMut(&mut W, usize, &[std::sync::atomic::AtomicU64], usize, usize),
+    ) -> bool {
+        let staged = self.end - self.start;
+        let Some(body) = &mut self.body else { return false };
+        let n = staged.min(body.len - body.done);
+        match &mut body.place {
+            Place::Staged => return staged >= body.len,
+            Place::Slab(slab, at) => {
+                copy_octets(self.stage.words(), self.start, slab.words(), *at + body.done, n);
+            }
+            Place::Skipped => skipped(&mut body.what, body.done, self.stage.words(), self.start, n),
+        }
+        body.done += n;
+        self.start += n;
+        body.done == body.len
+    }
+
+    /// The body has been taken.
+    pub(super) fn end_body(&mut self) -> Option<Body<W>> {
+        let body = self.body.take()?;
+        if matches!(body.place, Place::Staged) {
+            self.start += body.len;
+        }
+        Some(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn connected() -> io::Result<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let sender = TcpStream::connect(listener.local_addr()?)?;
+        Ok((sender, listener.accept()?.0))
+    }
+
+    /// Several threads look while none takes: what is more than the stage holds stays in the socket.
+    #[test]
+    fn a_full_stage_is_looked_at_again_and_nothing_is_lost() {
+        let (mut sender, receiver) = connected().expect("a connection");
+        let octets: Vec<u8> = (0..2 * STAGE_LEN).map(|i| (i / HEADER_LEN) as u8).collect();
+        let writer = std::thread::spawn(move || sender.write_all(&octets));
+        let mut reading = Reading::<()>::new().expect("memory");
+        let begun = Instant::now();
+        while reading.staged_len() < STAGE_LEN {
+            reading.look(receiver.as_fd()).expect("no end");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{} octets", reading.staged_len());
+        }
+        assert_eq!(reading.look(receiver.as_fd()).expect("no end"), Look::Octets);
+        assert!(reading.has_something());
+        for i in 0..2 * STAGE_LEN / HEADER_LEN {
+            let header = loop {
+                match reading.take_header() {
+                    Some(header) => break header,
+                    None => reading.look(receiver.as_fd()).expect("no end"),
+                };
+                assert!(begun.elapsed() < Duration::from_secs(30), "header {i}");
+            };
+            assert_eq!(header, [i as u8; HEADER_LEN], "header {i}");
+        }
+        writer.join().expect("no panic").expect("written");
+    }
+}

@@ -1,0 +1,164 @@
+//! Packets on their way out: through the machine, behind those that wait, to the socket.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use mpjdev_proto::impi::sending::{Mode, Send};
+
+use super::channel::Channel;
+use super::wire::TcpWire;
+use super::writing::Writing;
+use crate::net::extras::{self, Extra};
+use crate::{Header, Kind, Outgoing, Payload, Wire};
+
+impl TcpWire {
+    /// Hands a message to the machine and its first packet to the channel; false when it would have to wait.
+    pub(super) fn send_message(
+        &self,
+        writing: &mut Writing,
+        at: usize,
+        header: Header,
+        body: Outgoing<'_>,
+    ) -> bool {
+        let (slab, len) = match body {
+            Outgoing::Message(message) => (message.first_slab(), message.first_len()),
+            Outgoing::Payload(Payload::Physical(slab, len)) => (slab, *len),
+            _ => unreachable!("ranks whose messages are copied get physical ones"),
+        };
+        let talk = &mut writing.talks[at];
+        if !talk.pair.flow().is_open() || talk.pair.wants_to_send() {
+            return false;
+        }
+        let mode = if header.kind == Kind::Eager { Mode::Standard } else { Mode::Synchronous };
+        let send = Send {
+            cid: header.context,
+            lsrank: self.rank as i32,
+            tag: header.tag,
+            msglen: len as u64,
+            mode,
+            announced: header.kind == Kind::Announced,
+            cancellable: false,
+            token: header.token + 1,
+        };
+        if let Some(packet) = talk.pair.try_send_now(&send) {
+            writing.put(at, &packet, Some((slab, 0, len)));
+            return true;
+        }
+        talk.sends.insert(send.token, slab.clone());
+        if talk.pair.send(send).is_err() {
+            talk.sends.remove(&send.token);
+            return false;
+        }
+        writing.pump();
+        true
+    }
+
+    /// Writes now, as much as the socket takes, and notes what is left.
+    pub(super) fn write(&self, channel: &Channel, writing: &mut Writing) {
+        loop {
+            if let Err(error) = writing.write(channel.socket.as_fd()) {
+                return self.break_off(channel, writing, &error);
+            }
+            // What is written makes room for more.
+            if writing.waiting_len() > 0 {
+                break;
+            }
+            self.say_owed(writing);
+            writing.pump();
+            if writing.waiting_len() == 0 {
+                break;
+            }
+        }
+        self.note_waiting(channel, writing);
+        let is_full = writing.waiting_len() > 0;
+        if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
+            // Who sleeps is to be told of room from now on.
+            self.ring();
+        }
+    }
+
+    /// Notes whether octets wait, for whoever looks next.
+    pub(super) fn note_waiting(&self, channel: &Channel, writing: &Writing) {
+        let waits = writing.waiting_len() > 0;
+        if channel.has_waiting.swap(waits, SeqCst) != waits {
+            match waits {
+                true => self.waiting_count.fetch_add(1, SeqCst),
+                false => self.waiting_count.fetch_sub(1, SeqCst),
+            };
+        }
+    }
+
+    /// Somebody who found no room on this channel may find some now.
+    pub(super) fn note_room(&self, channel: &Channel) {
+        if channel.has_refused.swap(false, SeqCst) {
+            self.has_room.store(true, SeqCst);
+        }
+    }
+
+    /// Writes what waits, and what it kept from being said.
+    pub(crate) fn write_waiting(&self) {
+        // Another thread's turn counts as well: it only makes this one's packets leave one by one again.
+        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+        if self.waiting_count.load(Relaxed) == 0 {
+            return;
+        }
+        for channel in &self.channels {
+            if !channel.has_waiting.load(Relaxed) {
+                continue;
+            }
+            let mut writing = channel.writing();
+            self.write(channel, &mut writing);
+            if writing.has_room() {
+                self.note_room(channel);
+            }
+        }
+    }
+
+    /// Says something to one of ours; false when it would have to wait.
+    pub(super) fn say(&self, writing: &mut Writing, at: usize, extra: &Extra) -> bool {
+        let octets = extra.octets_within(self.terms.maxdatalen as usize);
+        let send = Send {
+            cid: extras::CONTEXT,
+            lsrank: self.rank as i32,
+            tag: extra.tag(),
+            msglen: octets.len() as u64,
+            ..Send::default()
+        };
+        if !writing.has_room() {
+            return false;
+        }
+        let Some(packet) = writing.talks[at].pair.try_send_now(&send) else { return false };
+        writing.put(at, &packet, None);
+        writing.put_octets(&octets);
+        true
+    }
+
+    pub(super) fn say_to(&self, rank: u32, extra: &Extra) {
+        if let Some(channel) = self.channel(rank).filter(|_| !self.is_foreign[rank as usize]) {
+            let mut writing = channel.writing();
+            if !writing.is_closed {
+                let at = writing.talk_of(rank);
+                self.say(&mut writing, at, extra);
+                self.write(channel, &mut writing);
+            }
+        }
+    }
+
+    pub(super) fn say_owed(&self, writing: &mut Writing) {
+        for at in 0..writing.talks.len() {
+            if let Some(octets) = writing.talks[at].owed
+                && self.say(writing, at, &Extra::Matched(octets))
+            {
+                writing.talks[at].owed = None;
+            }
+            if let Some(why) = writing.talks[at].failure.take() {
+                let extra = Extra::Failed(why);
+                if !self.say(writing, at, &extra)
+                    && let Extra::Failed(why) = extra
+                {
+                    writing.talks[at].failure = Some(why);
+                }
+            }
+        }
+    }
+}

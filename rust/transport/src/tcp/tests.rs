@@ -1,0 +1,323 @@
+//! Two ranks with a connection between them.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Encoding, Message, Type, WriteBuffer};
+use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_proto::impi::packet::{Packet, PacketType};
+use mpjdev_proto::impi::sending::Send;
+
+use super::*;
+use crate::pool::HeapPool;
+use crate::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+fn pair() -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    pair_over(Terms::default(), one.into(), other.into())
+}
+
+fn member(rank: u32) -> Member {
+    Member {
+        proc: Proc { host_id: Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), pid: i64::from(rank) + 1 },
+        host: rank,
+        is_ours: true,
+    }
+}
+
+fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
+    let connect = |rank: u32, sockets| {
+        let job = Job { rank, members: vec![member(0), member(1)], terms, sockets };
+        connect(job, &Config::default(), HeapPool::new(1 << 30))
+    };
+    Ok([connect(0, vec![None, Some(one)])?, connect(1, vec![Some(other), None])?])
+}
+
+fn message(octets: usize) -> Message {
+    let mut buffer =
+        WriteBuffer::new(HeapPool::new(1 << 30), octets as i64, Encoding::NATIVE).expect("a capacity");
+    buffer.stage(Type::Byte, octets - 8).expect("room");
+    buffer.commit();
+    buffer.finish().expect("memory").clone()
+}
+
+/// A message whose packet has so many octets behind its header.
+fn message_of(first_len: usize) -> Message {
+    let beside = message(64).first_len() - 64;
+    let message = message(first_len - beside);
+    assert_eq!(message.first_len(), first_len);
+    message
+}
+
+/// Whether a thread that goes to sleep now is woken at once.
+fn is_woken(wire: &TcpWire) -> bool {
+    let mut is_woken = false;
+    wire.watch_room(&wire.poller, true);
+    wire.poller.look(&mut |_| is_woken = true);
+    wire.watch_room(&wire.poller, false);
+    is_woken
+}
+
+/// Over a Unix socket: a TCP socket that is full may take octets later, though nobody reads at its other end.
+#[test]
+fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, mut answers), (receiver, mut inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let message = message(100_000);
+    while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    let left = sender.leaving().expect("the socket is full");
+    assert!(!is_woken(&sender), "nobody takes the octets that wait");
+    let mut read_until = |is_over: &mut dyn FnMut() -> bool| {
+        let begun = Instant::now();
+        while !is_over() {
+            assert!(begun.elapsed() < LONG, "{:?} octets have left", sender.leaving());
+            receiver.look();
+            inbox.receive(100, &mut |_, _, _| Ok(()));
+        }
+    };
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            while sender.leaving() == Some(left) {
+                sender.sleep(LONG, &mut || false);
+                sender.look();
+            }
+        });
+        let begun = Instant::now();
+        while !sender.poller.is_watched(0) {
+            assert!(begun.elapsed() < LONG, "it does not wait for room");
+            std::thread::yield_now();
+        }
+        read_until(&mut || sleeper.is_finished());
+    });
+    read_until(&mut || {
+        answers.receive(100, &mut |_, _, _| Ok(()));
+        sender.leaving().is_none()
+    });
+    assert!(!is_woken(&sender), "nobody needs the room that is there");
+}
+
+/// The system tells nobody of what was read, and whoever takes one packet may go then.
+#[test]
+fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
+    let [(sender, _answers), (receiver, mut inbox)] = pair().expect("connections");
+    let message = message(8);
+    let sent_len = 2 * (HEADER_LEN + message.first_len()) as u64;
+    (0..2).for_each(|_| assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message))));
+    sender.look();
+    let begun = Instant::now();
+    while rustix::io::ioctl_fionread(&receiver.channels[0].socket).expect("a socket") < sent_len {
+        assert!(begun.elapsed() < LONG, "two packets do not arrive");
+    }
+    assert!(receiver.look());
+    receiver.watch.is_asleep.store(true, SeqCst);
+    assert_eq!(inbox.receive(1, &mut |_, _, _| Ok(())), 1);
+    let begun = Instant::now();
+    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
+    assert!(begun.elapsed() < LONG, "nobody has rung");
+}
+
+/// Whoever only looks must leave the bell to the one that sleeps: the system ends a sleep only if what has woken it is still there.
+#[test]
+fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
+    let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
+    receiver.watch.is_asleep.store(true, SeqCst);
+    receiver.ring();
+    assert!(!receiver.look_at_all(), "nothing was sent");
+    let begun = Instant::now();
+    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
+    assert!(begun.elapsed() < LONG, "the bell was taken");
+}
+
+/// The stage has room for less than a header when the rank finishes.
+#[test]
+fn fini_waits_for_room_behind_a_full_stage() {
+    const STAGED: usize = 31;
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, _answers), (receiver, mut inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let most = message_of(3960);
+    let send = |message: &Message| {
+        assert!(sender.try_send(1, Header::default(), Outgoing::Message(message)));
+        // What was sent does not wait for more to leave with it.
+        sender.look();
+    };
+    while sender.leaving().is_none() {
+        send(&most);
+    }
+    (1..STAGED).for_each(|_| send(&most));
+    send(&message_of(4096));
+    std::thread::scope(|scope| {
+        scope.spawn(|| sender.finish());
+        let begun = Instant::now();
+        while receiver.peer(0) != PeerState::Finished {
+            assert!(begun.elapsed() < LONG, "it does not hear of the end");
+            receiver.look();
+            inbox.receive(100, &mut |_, _, _| Ok(()));
+        }
+    });
+}
+
+/// The flow is closed when the rank finishes, and opens only then.
+#[test]
+fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { ackmark: 1, hiwater: 1, ..Terms::default() };
+    let [(ended, mut requests), (peer, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    let message = message(8);
+    let synchronous = Header { kind: Kind::Synchronous, token: 1, ..Header::default() };
+    assert!(peer.try_send(0, synchronous, Outgoing::Message(&message)));
+    let begun = Instant::now();
+    let mut token = None;
+    while token.is_none() {
+        assert!(begun.elapsed() < LONG, "the message does not arrive");
+        peer.look();
+        requests.receive(100, &mut |_, header, _| {
+            token = Some(header.token);
+            Ok(())
+        });
+    }
+    assert!(ended.try_send(1, Header::default(), Outgoing::Message(&message)), "the flow is open");
+    let matched = Header { kind: Kind::Matched, token: token.expect("a number"), ..Header::default() };
+    assert!(ended.try_send(1, matched, Outgoing::Nothing));
+    let channel = &ended.channels[0];
+    assert!(channel.writing().has_queued(), "the answer waits");
+    // As in a finish.
+    ended.say_fini();
+    let mut answers = 0;
+    while peer.peer(0) != PeerState::Finished {
+        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        peer.look();
+        inbox.receive(100, &mut |_, header, _| {
+            answers += u32::from(header.kind == Kind::Matched);
+            Ok(())
+        });
+        requests.receive(100, &mut |_, _, _| Ok(()));
+        ended.has_left(channel);
+    }
+    assert_eq!(answers, 1);
+}
+
+/// The progress thread has handled a packet while the rank finishes, and has not written the answer yet.
+#[test]
+fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { dialect: Dialect::Draft, maxdatalen: 4096, ackmark: 1, hiwater: 1 };
+    let [(ended, _answers), (peer, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    let channel = &ended.channels[0];
+    let mut packet = Packet::new(PacketType::Data, member(1).proc, member(0).proc);
+    packet.seqnum = 1;
+    let mut header = [0; HEADER_LEN];
+    packet.emit(Dialect::Draft, &mut header);
+    // The peer has sent it, as far as its own machine knows.
+    let sent = peer.channels[0].writing().talks[0].pair.try_send_now(&Send::default());
+    assert!(sent.is_some());
+    assert!(ended.handle(channel, &header).is_ok());
+    assert!(ended.leaving().is_some(), "the answer waits");
+    ended.end_stream(channel);
+    let begun = Instant::now();
+    while peer.peer(0) != PeerState::Finished {
+        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        peer.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    }
+}
+
+#[test]
+fn abort_reason_is_cut_when_packets_are_short() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let terms = Terms { maxdatalen: 16, ..Terms::default() };
+    let [(failed, _answers), (other, mut inbox)] =
+        pair_over(terms, one.into(), other.into()).expect("connections");
+    failed.fail("the file system is full");
+    let begun = Instant::now();
+    while other.abort().is_none() {
+        assert!(begun.elapsed() < LONG, "it does not hear of the failure");
+        other.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    }
+    assert_eq!(other.abort(), Some((0, "the file system ".to_owned())));
+}
+
+/// The kernel's limit would end a connection whose peer computes for longer than a dead one is waited for.
+#[test]
+fn peer_that_does_not_read_is_not_taken_for_dead() {
+    use rustix::net::sockopt::tcp_user_timeout;
+    let limit = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let one = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        rustix::net::sockopt::set_tcp_user_timeout(&one, LONG.as_millis() as u32)?;
+        pair_over(Terms::default(), one.into(), other.into())
+    };
+    let [(sender, mut answers), (receiver, mut inbox)] = limit().expect("connections");
+    let channel = &sender.channels[0];
+    let limit = || Duration::from_millis(tcp_user_timeout(&channel.socket).expect("an option").into());
+    let message = message(100_000);
+    let mut wait_for = |most: Duration, act: &mut dyn FnMut()| {
+        let begun = Instant::now();
+        while limit() != most {
+            assert!(begun.elapsed() < LONG, "the limit is {:?}", limit());
+            act();
+            answers.receive(100, &mut |_, _, _| Ok(()));
+            sender.check_channel(channel, begun);
+        }
+    };
+    // The other end's system takes more for a while.
+    wait_for(Duration::ZERO, &mut || {
+        while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    });
+    wait_for(LONG, &mut || {
+        receiver.look();
+        inbox.receive(100, &mut |_, _, _| Ok(()));
+    });
+    assert_eq!(sender.peer(1), PeerState::Alive);
+}
+
+/// The other side reads nothing, and its system takes no more than its buffer holds: what is left is said with its rank.
+#[test]
+fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let [(sender, _answers), (_receiver, _inbox)] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let message = message(100_000);
+    while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    let unacked = sender.finish();
+    assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 1.., .. }]), "{unacked:?}");
+}
+
+#[test]
+fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
+    use rustix::io::Errno;
+    let unacked_after = |error: Errno| {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let [(sender, _answers), (_receiver, _inbox)] =
+            pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+        let message = message(100_000);
+        while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+        let channel = &sender.channels[0];
+        let given = channel.writing().given();
+        sender.break_off(channel, &mut channel.writing(), &error.into());
+        assert_eq!(channel.writing().given(), given);
+        sender.finish()
+    };
+    let unacked = unacked_after(Errno::TIMEDOUT);
+    assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 100_000.., .. }]), "{unacked:?}");
+    assert_eq!(unacked_after(Errno::CONNRESET), [], "its process has ended, and its machine says so");
+}
+
+#[test]
+fn finish_gives_nothing_when_everything_is_acknowledged() {
+    let [(sender, _answers), (_receiver, _inbox)] = pair().expect("connections");
+    assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message(8))));
+    assert_eq!(sender.finish(), []);
+}

@@ -1,0 +1,505 @@
+//! The sending side of a rank, what it knows of the others, and its sleep.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::impi::Dialect;
+use mpjdev_proto::impi::pair::{Pair, Settings};
+
+use super::channel::Channel;
+use super::reading::Reading;
+use super::silence::Silence;
+use super::writing::{Talk, Writing};
+use super::{Job, Terms};
+use crate::config::UNMATCHED_MAX;
+use crate::net::extras::Extra;
+use crate::net::known::{Known, Wanted};
+use crate::net::own::Own;
+use crate::net::poller::Poller;
+use crate::net::pump::{Pumped, Watch};
+use crate::shm::SegmentPool;
+use crate::{Header, Kind, Outgoing, PeerState, Unacked, Wire};
+
+/// Octets of a message between ranks of ours that leave before it is matched.
+const EAGER_MAX: usize = 128 << 10;
+/// How long a rank that finishes waits for the others' systems to take its last octets.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The sending side of one rank.
+#[derive(Debug)]
+pub struct TcpWire {
+    pub(super) rank: u32,
+    pub(super) terms: Terms,
+    pub(super) source: Arc<dyn SlabSource>,
+    pub(super) channels: Vec<Channel>,
+    /// Channel by rank; none to this rank, and to those that are reached otherwise.
+    channel_of: Vec<Option<usize>>,
+    pub(super) is_foreign: Vec<bool>,
+    /// Messages of this rank to itself.
+    pub(super) own: Own,
+    pub(super) known: Known,
+    pub(super) poller: Poller,
+    /// Channels with something to take.
+    pub(super) ready_count: AtomicUsize,
+    /// Somebody who found no room may find some.
+    pub(super) has_room: AtomicBool,
+    /// Some channel has octets that wait.
+    pub(super) waiting_count: AtomicUsize,
+    /// The channel that had something last.
+    pub(super) hot: AtomicUsize,
+    pub(super) looks: AtomicU32,
+    /// How often the rank has looked for what waits to be written.
+    pub(super) turns: AtomicU32,
+    /// What the thread that goes on for the rank shares.
+    pub(super) watch: Arc<Watch>,
+    pub(super) silence: Silence,
+}
+
+impl TcpWire {
+    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpWire> {
+        let Job { rank, members, terms, sockets } = job;
+        let count = sockets.iter().flatten().count();
+        let (poller, watch) = (Poller::new(count)?, Arc::new(Watch::new(count)?));
+        let ours = members[rank as usize].proc;
+        let mut channels = Vec::new();
+        let mut channel_of = vec![None; members.len()];
+        for (host, socket) in sockets.into_iter().enumerate() {
+            let Some(socket) = socket else { continue };
+            let here = members.iter().enumerate().filter(|(_, member)| member.host as usize == host);
+            let talks = here.map(|(peer, member)| {
+                channel_of[peer] = Some(channels.len());
+                let settings = Settings {
+                    dialect: terms.dialect,
+                    ours,
+                    theirs: member.proc,
+                    maxdatalen: terms.maxdatalen,
+                    ackmark: terms.ackmark,
+                    hiwater: terms.hiwater,
+                    // The rank bounds them before, by name: a bound that is met here stops whatever is behind it.
+                    sends_max: 2 * UNMATCHED_MAX as usize,
+                    arrivals_max: 2 * UNMATCHED_MAX as usize + 4 * terms.hiwater as usize,
+                };
+                let pair = Pair::new(settings).map_err(io::Error::other)?;
+                Ok(Talk::new(peer as u32, !member.is_ours, pair))
+            });
+            let talks: Vec<Talk> = talks.collect::<io::Result<_>>()?;
+            poller.add(channels.len(), socket.as_fd())?;
+            watch.poller.add(channels.len(), socket.as_fd())?;
+            let ranks = talks.iter().map(|talk| talk.rank).collect();
+            channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
+        }
+        Ok(TcpWire {
+            rank,
+            terms,
+            source,
+            silence: Silence::of(channels.iter().map(|channel| channel.socket.as_fd())),
+            channels,
+            channel_of,
+            is_foreign: members.iter().map(|member| !member.is_ours).collect(),
+            own: Own::default(),
+            known: Known::new(members.len()),
+            poller,
+            ready_count: AtomicUsize::new(0),
+            has_room: AtomicBool::new(false),
+            waiting_count: AtomicUsize::new(0),
+            hot: AtomicUsize::new(0),
+            looks: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
+            watch,
+        })
+    }
+
+    /// The launcher is to see there whom this rank has seen fail first.
+    pub fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
+        self.known.teller.tell_failures(own_segment);
+    }
+
+    /// The same, and when this rank has finished.
+    pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+        self.known.teller.tell_finish(own_segment);
+    }
+
+    pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
+        self.channel_of[rank as usize].map(|at| &self.channels[at])
+    }
+
+    /// Gives a channel up: its ranks have failed, unless they had finished.
+    pub(super) fn close(&self, channel: &Channel, writing: &mut Writing, why: &str) {
+        if writing.is_closed {
+            return;
+        }
+        writing.close(untaken(channel));
+        channel.is_closed.store(true, SeqCst);
+        channel.is_full.store(false, SeqCst);
+        self.note_waiting(channel, writing);
+        self.note_room(channel);
+        self.unwatch(channel);
+        let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
+        for rank in &channel.ranks {
+            self.known.set_failed(*rank, why);
+        }
+        self.note_change();
+    }
+
+    /// Nothing leaves through a channel any more. What the other end has sent before is taken all the same: who is gone may have
+    /// finished, and left answers unread. Reading comes to an end, and that decides.
+    pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
+        self.note_fault(channel, error);
+        writing.break_off(untaken(channel));
+        self.note_waiting(channel, writing);
+        self.note_room(channel);
+        let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
+    }
+
+    /// The system says that a channel is broken.
+    pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
+        let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+        if !is_reset {
+            channel.is_cut.store(true, SeqCst);
+        }
+        // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
+        if self.terms.dialect == Dialect::Final || !is_reset {
+            let _ = channel.fault.set(format!("its connection is broken: {error}"));
+        }
+    }
+
+    /// All that the ranks behind a channel have sent is here, and nothing more comes.
+    pub(super) fn note_finished(&self, channel: &Channel) {
+        channel.has_finished.store(true, SeqCst);
+        for rank in &channel.ranks {
+            self.known.set(*rank, PeerState::Finished);
+        }
+        self.note_change();
+    }
+
+    pub(super) fn unwatch(&self, channel: &Channel) {
+        self.poller.remove(channel.socket.as_fd());
+        self.watch.poller.remove(channel.socket.as_fd());
+    }
+
+    /// Whether to be told of room for what waits.
+    pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
+        let room = |channel: &'_ Channel| watch && channel.is_full.load(SeqCst);
+        poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
+    }
+
+    fn note_change(&self) {
+        self.known.note_change();
+        self.ring();
+    }
+
+    /// Something between our own ranks has come.
+    pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+        match self.known.take(rank, tag, octets)? {
+            Wanted::Nothing => {}
+            Wanted::Life => self.say_to(rank, &Extra::Alive(self.watch.calls.load(Relaxed))),
+            Wanted::Look => self.note_change(),
+        }
+        Ok(())
+    }
+
+    /// Says that nothing follows, where there are words for that.
+    pub(super) fn say_fini(&self) {
+        for channel in &self.channels {
+            let mut writing = channel.writing();
+            if !writing.is_closed && !writing.is_broken {
+                self.write_fini(channel, &mut writing);
+            }
+        }
+    }
+
+    /// Writes what waits, and the Fini behind it when it is time and there is room. An answer that waits for the flow keeps it
+    /// back: a peer that has not got everything is not told that everything has come.
+    fn write_fini(&self, channel: &Channel, writing: &mut Writing) {
+        self.write(channel, writing);
+        if writing.has_queued() {
+            return;
+        }
+        writing.ending.finish();
+        if writing.has_room()
+            && let Some(fini) = writing.ending.poll_transmit()
+        {
+            writing.put(0, &fini, None);
+            self.write(channel, writing);
+        }
+    }
+
+    /// Ends the stream behind all that was put. The progress thread may have put an answer since the last write: it must not keep
+    /// the peer from learning of the end.
+    pub(super) fn end_stream(&self, channel: &Channel) {
+        let mut writing = channel.writing();
+        if !writing.is_closed && !writing.is_broken {
+            self.write(channel, &mut writing);
+        }
+        if writing.leaving().is_none() {
+            let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
+        }
+    }
+
+    /// What the other side's system has not acknowledged of the octets that a channel was given. Ranks that have finished take
+    /// nothing more, and neither do those whose end has closed the channel.
+    fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
+        let has_left = self.has_left(channel) && !channel.is_cut.load(SeqCst);
+        if has_left || channel.has_finished.load(Relaxed) {
+            return None;
+        }
+        let writing = channel.writing();
+        // That this rank has finished is no message.
+        let octets = given.saturating_sub(writing.acked(untaken(channel)));
+        (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
+    }
+
+    /// Whether a channel's octets have all been taken by the other side's system.
+    pub(super) fn has_left(&self, channel: &Channel) -> bool {
+        let mut writing = channel.writing();
+        if writing.is_closed || writing.is_broken {
+            return true;
+        }
+        // Whoever has ended its own direction takes nothing more.
+        if channel.try_reading().is_some_and(|reading| reading.is_over) {
+            return true;
+        }
+        writing.pump();
+        self.write_fini(channel, &mut writing);
+        !writing.has_queued() && writing.waiting_len() == 0 && untaken(channel) == 0
+    }
+}
+
+/// Octets that the other side's system has not taken of those that were written.
+fn untaken(channel: &Channel) -> u64 {
+    mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
+}
+
+impl Pumped for TcpWire {
+    fn watch(&self) -> &Arc<Watch> {
+        &self.watch
+    }
+
+    fn tick(&self) {
+        self.check_silence();
+    }
+
+    fn begin_watch(&self) -> bool {
+        self.check_silence();
+        self.watch_room(&self.watch.poller, true);
+        !self.look()
+    }
+
+    fn end_watch(&self) {
+        self.watch_room(&self.watch.poller, false);
+    }
+
+    fn has_open(&self) -> bool {
+        self.waiting_count.load(SeqCst) > 0
+            || self.channels.iter().any(|channel| {
+                let writing = channel.writing();
+                writing.leaving().is_some() || writing.talks.iter().any(Talk::has_rest)
+            })
+    }
+
+    fn go_on_for_sleeper(&self, help: &dyn Fn()) {
+        self.go_on_elsewhere(help);
+    }
+}
+
+impl Drop for TcpWire {
+    fn drop(&mut self) {
+        self.watch.call();
+    }
+}
+
+impl Wire for TcpWire {
+    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
+        if dest == self.rank {
+            return self.own.send(header, body);
+        }
+        let Some(channel) = self.channel(dest) else { return true };
+        let mut writing = channel.writing();
+        if writing.is_closed || writing.is_broken {
+            // Who is gone gets nothing.
+            return true;
+        }
+        let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };
+        let sent = match header.kind {
+            Kind::Matched => {
+                writing.matched(at, header.token, header.context, &self.source);
+                writing.pump();
+                true
+            }
+            _ => writing.has_room() && self.send_message(&mut writing, at, header, body),
+        };
+        if sent {
+            // A rank that waits, looks or receives writes what waits.
+            if header.kind == Kind::Eager && writing.may_wait(self.turns.load(Relaxed)) {
+                self.note_waiting(channel, &writing);
+                self.watch.call();
+            } else {
+                self.write(channel, &mut writing);
+                if writing.leaving().is_some() || writing.talks[at].has_rest() {
+                    // It leaves when the other end answers or takes octets, whatever the program does until then.
+                    self.watch.call();
+                }
+            }
+        } else {
+            channel.has_refused.store(true, SeqCst);
+            writing.pump();
+            self.note_waiting(channel, &writing);
+        }
+        sent
+    }
+
+    fn is_remote(&self, rank: u32) -> bool {
+        self.channel_of[rank as usize].is_some()
+    }
+
+    fn is_foreign(&self, rank: u32) -> bool {
+        self.is_foreign[rank as usize]
+    }
+
+    fn eager_max(&self, dest: u32) -> usize {
+        let packet = self.terms.maxdatalen as usize;
+        // What is to be kept by a receiver that does not want it yet costs it memory, caches and, in the end, a copy.
+        if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
+    }
+
+    fn hold_back(&self, source: u32, full: bool) {
+        if let Some(channel) = self.channel(source) {
+            let mut writing = channel.writing();
+            let at = writing.talk_of(source);
+            writing.talks[at].hold_back(full);
+            writing.pump();
+            self.note_waiting(channel, &writing);
+        }
+    }
+
+    fn carries(&self, _: &Slab) -> bool {
+        true
+    }
+
+    fn is_ready(&self) -> bool {
+        self.look()
+    }
+
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.watch.begin_sleep();
+        if !ready() && !self.look() {
+            self.watch_room(&self.poller, true);
+            self.wait_for_all(most);
+            self.watch_room(&self.poller, false);
+        }
+        self.watch.end_sleep(false);
+    }
+
+    fn has_helpers(&self) -> bool {
+        true
+    }
+
+    fn call(&self, rank: u32) {
+        // The others are called by what is sent to them.
+        if rank == self.rank {
+            self.watch.call();
+        }
+    }
+
+    fn ring(&self) {
+        if self.watch.is_asleep.load(SeqCst) {
+            match self.watch.sentry.get() {
+                Some(sentry) => sentry.wake(),
+                None => self.poller.ring(),
+            }
+        }
+    }
+
+    fn epoch(&self) -> u32 {
+        self.known.epoch()
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        self.known.peer(rank)
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.known.abort().cloned()
+    }
+
+    fn leaving(&self) -> Option<u64> {
+        // Who has finished takes nothing more.
+        let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
+        let left = live.filter_map(|channel| channel.writing().leaving());
+        left.reduce(u64::wrapping_add)
+    }
+
+    fn finish(&self) -> Vec<Unacked> {
+        let deadline = Instant::now() + LINGER;
+        let given: Vec<u64> = self.channels.iter().map(|channel| channel.writing().given()).collect();
+        self.say_fini();
+        // An octet that the other side's system has not taken is lost when this process ends.
+        while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
+            self.wait_for_all(Duration::from_millis(1));
+        }
+        let channels = self.channels.iter().zip(given);
+        let unacked = channels.filter_map(|(channel, given)| self.unacked(channel, given)).collect();
+        if self.terms.dialect == Dialect::Draft {
+            // The end of the stream is all that says so.
+            self.channels.iter().for_each(|channel| self.end_stream(channel));
+        }
+        self.known.finish(self.rank);
+        self.note_change();
+        unacked
+    }
+
+    fn fail(&self, why: &str) {
+        if self.known.set_abort(self.rank, why.to_owned()) {
+            for channel in &self.channels {
+                let mut writing = channel.writing();
+                if !writing.is_closed {
+                    let ours = writing.talks.iter_mut().filter(|talk| !talk.is_foreign);
+                    ours.for_each(|talk| talk.failure = Some(why.to_owned()));
+                    self.write(channel, &mut writing);
+                }
+            }
+            self.note_change();
+        }
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.known.matched(dest)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        let Some(channel) = self.channel(source) else {
+            return self.known.set_matched(source, octets);
+        };
+        if self.is_foreign[source as usize] {
+            return;
+        }
+        let mut writing = channel.writing();
+        if !writing.is_closed {
+            let at = writing.talk_of(source);
+            writing.talks[at].owed = Some(octets);
+            self.say_owed(&mut writing);
+            self.write(channel, &mut writing);
+            if writing.leaving().is_some() || writing.talks[at].has_rest() {
+                self.watch.call();
+            }
+        }
+    }
+
+    fn show_life(&self) {
+        self.watch.show_life();
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        self.known.to_ask().for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
+        self.known.life(rank)
+    }
+
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+}

@@ -1,0 +1,419 @@
+//! Arriving datagrams: the peer that sent each, the place of its octets, and the messages that it completes.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+
+use mpjdev_buffer::octets::copy_out;
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::error::PacketError;
+use mpjdev_proto::datagram::extension::Extension;
+use mpjdev_proto::datagram::header::Header as Fixed;
+use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, SACK_WORD_LEN, SACK_WORDS_MAX, TRAILER_LEN};
+use mpjdev_proto::datagram::modern::connection::Verdict;
+use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::modern::resets::Resets;
+use mpjdev_proto::datagram::modern::settings::ANNOUNCED_LEN;
+use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::packet::{Packet, checksum_on};
+use mpjdev_sys::datagram::{self, Address, Run, Train};
+
+use super::expected::Expected;
+use super::peer::{Coming, Eager, Peer, Side};
+use super::probe::is_probe;
+use super::stage::{Stage, Staged};
+use super::wire::UdpWire;
+use crate::net::arriving::Arriving;
+use crate::net::copying::copy_octets;
+use crate::net::extras;
+use crate::{Each, Header, Incoming, Kind, NotAllowed, Payload};
+
+/// Where the user data of a packet are.
+#[derive(Clone, Copy, Debug)]
+struct Data<'a> {
+    words: &'a [AtomicU64],
+    at: usize,
+    len: usize,
+}
+
+/// What is to be handed over.
+#[derive(Debug)]
+enum What {
+    /// Nothing.
+    Nothing,
+    /// The user data, which are a message.
+    Message(Header),
+    /// A message, or the beginning of one, that is elsewhere.
+    Elsewhere(Header, Incoming<'static>),
+    /// The user data, which are between our own ranks.
+    Extra(i32),
+}
+
+/// Takes datagrams.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    resets: Resets<SocketAddr>,
+}
+
+impl Reader {
+    /// Takes a datagram of the stage to the machine of its peer, and hands over what it brings.
+    pub(super) fn take(
+        &mut self,
+        wire: &UdpWire,
+        stage: &mut Stage,
+        staged: &Staged,
+        now: Nanos,
+        each: &mut Each<'_>,
+    ) {
+        let (packet, head_len) = match parse(stage.words(), staged) {
+            Ok(parsed) if staged.len <= wire.terms.datagram_len_max => parsed,
+            Err(PacketError::Checksum { .. }) => return stage.seen.bad_checksums += 1,
+            _ if is_late_probe(stage.words(), staged) => return,
+            _ => return stage.seen.malformed += 1,
+        };
+        let Some(peer) = wire.peer_by(&packet, staged) else {
+            stage.seen.unknown += 1;
+            return self.answer(wire, staged, now, &packet);
+        };
+        if packet.extension.checked != peer.is_checked {
+            return stage.seen.malformed += 1;
+        }
+        stage.touch(peer.rank as usize);
+        match take_packet(wire, peer, stage, staged, head_len, &packet, now, each) {
+            Ok(true) => {}
+            Ok(false) => self.answer(wire, staged, now, &packet),
+            Err(why) => wire.close(peer, &format!("it sends what it must not: {why}"), false),
+        }
+    }
+
+    /// Tells whoever believes in a connection that nobody here knows it.
+    #[cold]
+    fn answer(&mut self, wire: &UdpWire, staged: &Staged, now: Nanos, packet: &Packet) {
+        let Some(from) = staged.from else { return };
+        let Some(reset) = self.resets.answer(now, from, packet) else { return };
+        let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
+        let Ok(len) = reset.emit(&[], &mut head) else { return };
+        let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);
+        // It is no matter whether it arrives.
+        let _ = datagram::send(wire.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
+    }
+}
+
+impl UdpWire {
+    /// Whose packet it is: its number and its address must be the peer's.
+    fn peer_by(&self, packet: &Packet, staged: &Staged) -> Option<&Peer> {
+        let connection = packet.extension.connection;
+        let is_from = |peer: &&Peer| staged.from == Some(peer.address);
+        if packet.extension.rst {
+            // It has the number that this rank's packets have.
+            return self.peers().find(is_from);
+        }
+        self.peer_of(self.ids.rank(connection)?).filter(is_from)
+    }
+}
+
+/// The packet of a datagram, and the octets in front of its user data.
+fn parse(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
+    match parse_head::<HEAD_LEN_USUAL>(words, staged) {
+        // Only a long bitmap makes a head longer than that.
+        Err(PacketError::Cut { .. }) if staged.len > HEAD_LEN_USUAL => {
+            parse_head::<HEAD_LEN_MAX>(words, staged)
+        }
+        parsed => parsed,
+    }
+}
+
+/// Whether it is a probe of a peer that had been heard already.
+#[cold]
+fn is_late_probe(words: &[AtomicU64], staged: &Staged) -> bool {
+    let mut begin = [0; 4];
+    if staged.len >= begin.len() {
+        copy_out(words, staged.at, &mut begin);
+    }
+    is_probe(begin, staged.len)
+}
+
+/// Octets in front of the user data with all blocks, and one word of SACK.
+const HEAD_LEN_USUAL: usize = HEAD_LEN_MAX - (SACK_WORDS_MAX - 1) * SACK_WORD_LEN;
+
+/// The same, where no more than `N` octets are in front of the user data.
+fn parse_head<const N: usize>(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
+    let mut octets = [0; N];
+    let head = &mut octets[..staged.len.min(N)];
+    copy_out(words, staged.at, head);
+    let Some((fixed, rest)) = head.split_first_chunk::<HEADER_LEN>() else {
+        return Err(PacketError::Cut { field: "header", end: HEADER_LEN, len: staged.len });
+    };
+    let (extension, _) = Extension::parse(rest)?;
+    let packet = Packet { header: Fixed::parse(fixed)?, extension };
+    let ends = packet.head_len() + packet.trailer_len();
+    let found = staged.len.saturating_sub(ends);
+    if packet.header.len as usize != found || staged.len < ends {
+        return Err(PacketError::Len { len: packet.header.len, found });
+    }
+    if packet.extension.checked {
+        check_sum(words, staged)?;
+    }
+    packet.check()?;
+    Ok((packet, packet.head_len()))
+}
+
+/// Compares the checksum at the end of a datagram with that of its other octets.
+#[cold]
+fn check_sum(words: &[AtomicU64], staged: &Staged) -> Result<(), PacketError> {
+    let (mut chunk, mut trailer) = ([0; SUMMED_LEN], [0; TRAILER_LEN]);
+    let summed_len = staged.len - TRAILER_LEN;
+    let (mut computed, mut done) = (0, 0);
+    while done < summed_len {
+        let chunk = &mut chunk[..SUMMED_LEN.min(summed_len - done)];
+        copy_out(words, staged.at + done, chunk);
+        computed = checksum_on(computed, chunk);
+        done += chunk.len();
+    }
+    copy_out(words, staged.at + summed_len, &mut trailer);
+    let found = u32::from_be_bytes(trailer);
+    if found == computed { Ok(()) } else { Err(PacketError::Checksum { found, computed }) }
+}
+
+/// Octets that are summed at a time.
+const SUMMED_LEN: usize = 4 << 10;
+
+/// Takes a packet to the machine of its peer, and hands over what it brings, and what it was missing; false when the connection is
+/// over.
+#[allow(clippy::too_many_arguments, reason = "what a packet is, where it is, and where it goes")]
+fn take_packet(
+    wire: &UdpWire,
+    peer: &Peer,
+    stage: &mut Stage,
+    staged: &Staged,
+    head_len: usize,
+    packet: &Packet,
+    now: Nanos,
+    each: &mut Each<'_>,
+) -> Result<bool, String> {
+    let (at, len) = (staged.at + head_len, packet.header.len as usize);
+    let rank = peer.rank as usize;
+    let landed = stage.take_landed(staged.at);
+    let mut side = peer.side();
+    if side.connection.is_over() {
+        return Ok(false);
+    }
+    match side.connection.handle_datagram(now, packet) {
+        Verdict::Drop => {}
+        Verdict::Deliver(delivery) => {
+            let data = match &landed {
+                Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
+                None => Data { words: stage.words(), at, len },
+            };
+            let what = side.resolve(peer, &*wire.source, delivery, data)?;
+            // A checksum is looked at before octets go where they belong.
+            let expected = side.expected.take().filter(|_| !peer.is_checked);
+            drop(side);
+            let was_expected = landed.is_some();
+            // Whoever takes the message may want to be the only one who holds its memory.
+            drop(landed);
+            stage.go_on(rank, &delivery, was_expected, expected);
+            let data = match what {
+                What::Message(_) => Data { words: stage.aligned(at, len), at: 0, len },
+                _ => Data { words: stage.words(), at, len },
+            };
+            hand_over(wire, peer, what, data, each)?;
+            side = peer.side();
+        }
+        Verdict::Keep { slot } => {
+            if !stage.keep(rank, slot, landed.as_ref(), at, len) {
+                return Err(format!("{len} octets that have no place here"));
+            }
+            side.tally.copied += len as u64;
+        }
+    }
+    // Who is closed meanwhile has nothing more to say.
+    while !side.is_gone
+        && let Some((slot, delivery)) = side.connection.poll_kept(now)
+    {
+        let words = stage.kept(rank, slot).unwrap_or_default();
+        let data = Data { words, at: 0, len: len_of(&delivery) };
+        let what = side.resolve(peer, &*wire.source, delivery, data)?;
+        let expected = side.expected.take().filter(|_| !peer.is_checked);
+        drop(side);
+        hand_over(wire, peer, what, data, each)?;
+        stage.go_on(rank, &delivery, false, expected);
+        side = peer.side();
+    }
+    Ok(true)
+}
+
+fn hand_over(
+    wire: &UdpWire,
+    peer: &Peer,
+    what: What,
+    data: Data<'_>,
+    each: &mut Each<'_>,
+) -> Result<(), String> {
+    let not_allowed = |NotAllowed(why): NotAllowed| why.to_owned();
+    match what {
+        What::Nothing => Ok(()),
+        What::Message(header) => {
+            each(peer.rank, header, Incoming::Inline(data.words, data.len)).map_err(not_allowed)
+        }
+        What::Elsewhere(header, incoming) => each(peer.rank, header, incoming).map_err(not_allowed),
+        What::Extra(tag) => {
+            let mut octets = vec![0; data.len];
+            copy_out(data.words, data.at, &mut octets);
+            wire.take_extra(peer.rank, tag, &octets)
+        }
+    }
+}
+
+impl Side {
+    /// Puts user data where they belong; what is to be handed over.
+    fn resolve(
+        &mut self,
+        peer: &Peer,
+        source: &dyn SlabSource,
+        delivery: Delivery,
+        data: Data<'_>,
+    ) -> Result<What, String> {
+        self.tally.data_received += data.len as u64;
+        self.expected = None;
+        match delivery {
+            Delivery::Arrived(arrival) => {
+                // Where the message is found, or where it is matched, its octets are copied once.
+                self.tally.copied += data.len as u64;
+                self.arrived(peer, source, &arrival, data)
+            }
+            Delivery::Continued { arrival, offset, is_last, .. } => {
+                Ok(self.continued(arrival, offset as usize, is_last, data))
+            }
+        }
+    }
+
+    /// A message, or its first octets.
+    fn arrived(
+        &mut self,
+        peer: &Peer,
+        source: &dyn SlabSource,
+        arrival: &Arrival,
+        data: Data<'_>,
+    ) -> Result<What, String> {
+        let Arrival { id, context, tag, total, .. } = *arrival;
+        if context == extras::CONTEXT {
+            self.tally.data_received -= data.len as u64;
+            self.tally.copied -= data.len as u64;
+            return match id {
+                None => Ok(What::Extra(tag)),
+                Some(_) => Err(format!("a message of {total} octets in the context of our own traffic")),
+            };
+        }
+        if tag < 0 {
+            return Err(format!("a message with tag {tag} in context {context}, which it cannot have"));
+        }
+        let Ok(total) = usize::try_from(total) else {
+            return Err(format!("a message of {total} octets"));
+        };
+        self.tally.received += 1;
+        let mut header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        let Some(id) = id else { return Ok(What::Message(header)) };
+        if !arrival.is_synchronous && !arrival.is_announced {
+            return self.begin_eager(peer, source, id, header, total, data);
+        }
+        header.token = id.destination_id().into();
+        header.kind = match arrival.is_announced || total <= ANNOUNCED_LEN as usize {
+            true => Kind::Announced,
+            false => Kind::Synchronous,
+        };
+        if data.len == total {
+            self.arrivals.insert(header.token, Coming { arriving: Arriving::short(id, total), end: total });
+            return Ok(What::Message(header));
+        }
+        let mut arriving = Arriving::long(id, total);
+        arriving.begin(taken(source, data.len, data)?, data.len);
+        self.arrivals.insert(header.token, Coming { arriving, end: data.len });
+        let begun = Payload::Begun { len: total, here: data.len };
+        Ok(What::Elsewhere(header, Incoming::Reference(begun)))
+    }
+
+    /// A message that comes in parts without being asked for: its memory is there from the start, and it is handed over when it is whole.
+    fn begin_eager(
+        &mut self,
+        peer: &Peer,
+        source: &dyn SlabSource,
+        id: ArrivalId,
+        header: Header,
+        total: usize,
+        data: Data<'_>,
+    ) -> Result<What, String> {
+        if total > peer.eager_max {
+            return Err(format!("{total} octets that it was not asked for"));
+        }
+        let slab = taken(source, total, data)?;
+        // Its sender waits for nothing, and counts it until the rank tells.
+        self.connection.matched(id).map_err(|error| error.to_string())?;
+        self.eager = Some(Eager { id, header, slab, len: total, end: data.len });
+        Ok(What::Nothing)
+    }
+
+    /// A message goes on.
+    fn continued(&mut self, id: ArrivalId, offset: usize, is_last: bool, data: Data<'_>) -> What {
+        let connection = self.connection.settings().ours;
+        if let Some(eager) = self.eager.as_mut().filter(|eager| eager.id == id) {
+            self.tally.copied += place(data, &eager.slab, offset);
+            if !is_last {
+                eager.end = eager.end.max(offset + data.len);
+                let Eager { slab, end, len, .. } = eager;
+                self.expected = Expected::new((connection, 0), slab.clone(), *end, *len, data.len);
+                return What::Nothing;
+            }
+            let Some(Eager { header, slab, len, .. }) = self.eager.take() else { return What::Nothing };
+            return What::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
+        }
+        let token = u64::from(id.destination_id());
+        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return What::Nothing };
+        *end = (*end).max(offset + data.len);
+        match arriving.room() {
+            Some(slab) => {
+                self.tally.copied += place(data, &slab, offset);
+                let ids = (connection, id.destination_id());
+                self.expected = Expected::new(ids, slab, *end, arriving.len(), data.len);
+            }
+            None => arriving.skim(offset, |i| octet(&data, i), data.len),
+        }
+        if !is_last {
+            return What::Nothing;
+        }
+        self.expected = None;
+        let Some(Coming { arriving, .. }) = self.arrivals.remove(&token) else { return What::Nothing };
+        let header = Header { kind: Kind::Rest, token, ..Header::default() };
+        What::Elsewhere(header, arriving.into_whole())
+    }
+}
+
+/// Octets of the packet.
+fn len_of(delivery: &Delivery) -> usize {
+    match delivery {
+        Delivery::Arrived(arrival) => arrival.len as usize,
+        Delivery::Continued { len, .. } => *len as usize,
+    }
+}
+
+/// Puts octets where they belong, unless they are there; how many were copied.
+fn place(data: Data<'_>, slab: &Slab, at: usize) -> u64 {
+    if std::ptr::eq(data.words, slab.words()) && data.at == at {
+        return 0;
+    }
+    copy_octets(data.words, data.at, slab.words(), at, data.len);
+    data.len as u64
+}
+
+/// Memory for `len` octets that begins with these.
+fn taken(source: &dyn SlabSource, len: usize, data: Data<'_>) -> Result<Slab, String> {
+    let slab =
+        source.take_arrived(len).map_err(|error| format!("{len} octets that have no place here: {error}"))?;
+    copy_octets(data.words, data.at, slab.words(), 0, data.len);
+    Ok(slab)
+}
+
+fn octet(data: &Data<'_>, at: usize) -> u8 {
+    let mut octet = [0];
+    copy_out(data.words, data.at + at, &mut octet);
+    octet[0]
+}

@@ -1,0 +1,181 @@
+//! Polling: a rank reads its socket, and expires timers when time has passed.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use mpjdev_proto::datagram::modern::connection::Event;
+use mpjdev_proto::datagram::modern::error::{Cause, Failure};
+use mpjdev_proto::datagram::modern::time::Nanos;
+
+use super::peer::{Peer, Side};
+use super::shortening::LEN_SAFE;
+use super::stage::Stage;
+use super::wire::UdpWire;
+use crate::{Each, Header, Incoming, Kind, PeerState};
+
+/// What the machine of a peer has told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Requests that are answered.
+    matched: Vec<u64>,
+    /// Messages that were taken back.
+    withdrawn: Vec<u64>,
+    has_finished: bool,
+    /// Why its connection has failed, and whether that is because its machine was given up.
+    failure: Option<(String, bool)>,
+}
+
+impl UdpWire {
+    /// Looks whether there is something to do.
+    pub(super) fn look(&self) -> bool {
+        if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
+            return true;
+        }
+        if self.lines.have_ended() || self.has_line_told() && self.lines.look() {
+            return true;
+        }
+        self.send_waiting();
+        // Whoever has the stage does what is to be done.
+        let Ok(mut stage) = self.stage.try_lock() else { return false };
+        let now = self.timers.now();
+        if self.fill(&mut stage, now) {
+            self.is_staged.store(true, Release);
+            return true;
+        }
+        self.timers.is_due(now)
+    }
+
+    /// Whether somebody was woken because of a line.
+    fn has_line_told(&self) -> bool {
+        self.poller.take_aside() | self.watch.poller.take_aside()
+    }
+
+    /// Reads what has come; whether there is something.
+    pub(super) fn fill(&self, stage: &mut Stage, now: Nanos) -> bool {
+        if self.expecting.load(Relaxed) != 0 {
+            let peer = self.peer_of(self.expecting.swap(0, Relaxed) - 1);
+            stage.expect(peer.and_then(|peer| peer.side().expected.take()));
+        }
+        stage.look(self.socket(), now).unwrap_or_else(|error| {
+            // Nothing comes any more from anybody.
+            if self.fault.set(error.to_string()).is_ok() {
+                let why = format!("this rank's socket is broken: {error}");
+                self.peers().for_each(|peer| self.close(peer, &why, true));
+            }
+            false
+        })
+    }
+
+    /// Does what time, and what has come, ask for; gives how many packets were handed over.
+    pub(super) fn settle(
+        &self,
+        stage: &mut Stage,
+        told: &mut Told,
+        now: Nanos,
+        each: &mut Each<'_>,
+    ) -> usize {
+        let mut n = 0;
+        if self.timers.is_due(now) {
+            let later = self.peers().filter_map(|peer| {
+                let at = peer.next_timeout.load(SeqCst);
+                let is_later = at > now && !stage.is_touched(peer.rank as usize);
+                if !is_later {
+                    stage.touch(peer.rank as usize);
+                }
+                is_later.then_some(at)
+            });
+            self.wake(self.timers.rearm(later));
+        }
+        while let Some(rank) = stage.take_touched() {
+            if let Some(peer) = &self.peers[rank] {
+                n += self.settle_peer(peer, told, now, each);
+            }
+        }
+        n
+    }
+
+    fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut Each<'_>) -> usize {
+        let mut side = peer.side();
+        if peer.next_timeout.load(Relaxed) <= now {
+            side.connection.handle_timeout(now);
+        }
+        side.connection.handle_drained(now);
+        side.take_events(told);
+        if !side.is_gone {
+            self.note_room(peer, &side);
+        }
+        self.transmit(peer, &mut side, now);
+        drop(side);
+        self.tell(peer, told, each)
+    }
+
+    /// Hands over what a machine has told.
+    fn tell(&self, peer: &Peer, told: &mut Told, each: &mut Each<'_>) -> usize {
+        let n = told.matched.len() + told.withdrawn.len();
+        let matched = told.matched.drain(..).map(|token| (Kind::Matched, token));
+        let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Withdrawn, token));
+        for (kind, token) in matched.chain(withdrawn) {
+            let header = Header { kind, token, ..Header::default() };
+            // An answer, or what takes something back, is always allowed.
+            let _ = each(peer.rank, header, Incoming::Nothing);
+        }
+        if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
+            self.known.set(peer.rank, PeerState::Finished);
+            self.note_change();
+        }
+        if let Some((why, is_cut)) = told.failure.take()
+            && !peer.has_finished.load(Relaxed)
+        {
+            self.close(peer, &why, is_cut);
+        }
+        n
+    }
+}
+
+impl Side {
+    /// How a connection has failed, and what its user may look at.
+    #[cold]
+    fn words(&self, failure: &Failure) -> String {
+        if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
+            return format!("{failure}; no datagram of it has ever come: a firewall may let none through");
+        }
+        let len_max = self.connection.settings().datagram_len_max;
+        if failure.cause == Cause::Silence && failure.unacknowledged > 0 && len_max > LEN_SAFE {
+            return format!(
+                "{failure}; if short messages arrive, a router on the way drops datagrams of {len_max} octets without a word: \
+                 --datagram-len {LEN_SAFE} makes them shorter"
+            );
+        }
+        failure.to_string()
+    }
+
+    /// Takes what the machine has to tell.
+    fn take_events(&mut self, told: &mut Told) {
+        told.failure = self.fault.take().map(|why| (why, true));
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Released { token } => {
+                    self.outgoing.forget(token);
+                    self.store.release(token);
+                }
+                Event::Matched { token } => told.matched.extend(self.store.answer(token)),
+                Event::Withdraw { arrival } => {
+                    let token = u64::from(arrival.destination_id());
+                    self.arrivals.remove(&token);
+                    told.withdrawn.push(token);
+                }
+                Event::PeerFinished => told.has_finished = true,
+                Event::Failed(failure) if !self.is_gone => {
+                    let is_cut = matches!(failure.cause, Cause::Silence | Cause::Deadline);
+                    told.failure = Some((self.words(&failure), is_cut));
+                }
+                Event::Failed(_) | Event::Closed => {}
+                Event::Cancelled { token } => {
+                    self.outgoing.forget(token);
+                    self.store.answer(token);
+                    self.store.release(token);
+                }
+                Event::NotCancelled { .. } => {}
+            }
+        }
+    }
+}

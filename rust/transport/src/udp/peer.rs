@@ -1,0 +1,226 @@
+//! One peer: its machine, and what belongs to it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::modern::connection::Connection;
+use mpjdev_proto::datagram::modern::receiving::ArrivalId;
+use mpjdev_proto::datagram::modern::sending::Cancel;
+use mpjdev_proto::datagram::modern::time::Nanos;
+
+use super::expected::{Expected, HEAD_LEN};
+use super::outgoing::Outgoing;
+use super::store::Store;
+use super::timers::NEVER;
+use crate::Header;
+use crate::net::arriving::Arriving;
+
+/// Messages that leave one by one, as long as the rank does nothing but send.
+const BURST: u32 = 1;
+/// Octets that leave at once, whatever may come.
+const TOGETHER_LEN: usize = 4 << 10;
+/// Messages that do: their receiver is to take them while the next ones are sent.
+const TOGETHER: u32 = 16;
+
+/// One peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) rank: u32,
+    pub(super) address: SocketAddr,
+    /// Whether its packets have a checksum.
+    pub(super) is_checked: bool,
+    /// Octets of a message to it that leave before it is matched.
+    pub(super) eager_len: usize,
+    /// Octets of a message of its that come before it is matched, at most.
+    pub(super) eager_max: usize,
+    side: Mutex<Side>,
+    /// When something is to be done for it.
+    pub(super) next_timeout: AtomicU64,
+    /// Somebody found no room.
+    pub(super) has_refused: AtomicBool,
+    /// Messages wait for more that leave with them, or for whoever looks next.
+    pub(super) has_waiting: AtomicBool,
+    /// It has said that nothing more comes.
+    pub(super) has_finished: AtomicBool,
+}
+
+/// A peer's machine, and the octets that belong to it.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) connection: Connection,
+    pub(super) store: Store,
+    pub(super) outgoing: Outgoing,
+    /// What arrives and is not done, by destination id.
+    pub(super) arrivals: HashMap<u64, Coming>,
+    /// The message that comes now in parts, without having been matched.
+    pub(super) eager: Option<Eager>,
+    /// What is expected next.
+    pub(super) expected: Option<Expected>,
+    /// Octets matched that the peer is to hear of.
+    pub(super) owed: Option<u64>,
+    /// Why the job has failed, if the peer is to hear of it.
+    pub(super) failure: Option<String>,
+    /// How often the program has called in, if the peer has asked.
+    pub(super) alive: Option<u64>,
+    /// Octets of the messages that wait for more to leave with them, and how many messages.
+    pub(super) waiting: (usize, u32),
+    /// The rank's turn in which messages were sent last, and how many.
+    burst: (u32, u32),
+    /// That nothing more comes has left.
+    pub(super) has_fin_left: bool,
+    /// Why nothing can be sent to it, if that has turned out.
+    pub(super) fault: Option<String>,
+    /// Nothing leaves to it any more, whatever is sent.
+    pub(super) is_gone: bool,
+    /// Messages, and their octets, that its machine had not acknowledged when it was given up.
+    pub(super) lost: (usize, u64),
+    pub(super) tally: Tally,
+}
+
+/// What is counted of messages; the machine counts packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// Messages of the program that were given to be sent, and that came.
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// Their octets.
+    pub(super) data_sent: u64,
+    pub(super) data_received: u64,
+    /// Octets that were copied behind the system's copy.
+    pub(super) copied: u64,
+}
+
+/// A message that comes in parts before it is matched.
+#[derive(Debug)]
+pub(super) struct Eager {
+    pub(super) id: ArrivalId,
+    pub(super) header: Header,
+    pub(super) slab: Slab,
+    pub(super) len: usize,
+    /// Nothing has come from there on.
+    pub(super) end: usize,
+}
+
+/// A message that is numbered, or whose octets are asked for.
+#[derive(Debug)]
+pub(super) struct Coming {
+    pub(super) arriving: Arriving<ArrivalId>,
+    /// Nothing has come from there on.
+    pub(super) end: usize,
+}
+
+impl Peer {
+    pub(super) fn new(
+        rank: u32,
+        address: SocketAddr,
+        [eager_len, eager_max]: [usize; 2],
+        connection: Connection,
+        outgoing: Outgoing,
+    ) -> Peer {
+        let is_checked = connection.settings().checked;
+        let side = Side {
+            connection,
+            store: Store::default(),
+            outgoing,
+            arrivals: HashMap::new(),
+            eager: None,
+            expected: None,
+            owed: None,
+            failure: None,
+            alive: None,
+            waiting: (0, 0),
+            burst: (0, 0),
+            has_fin_left: false,
+            fault: None,
+            is_gone: false,
+            lost: (0, 0),
+            tally: Tally::default(),
+        };
+        Peer {
+            rank,
+            address,
+            is_checked,
+            eager_len,
+            eager_max,
+            side: Mutex::new(side),
+            next_timeout: AtomicU64::new(NEVER),
+            has_refused: AtomicBool::new(false),
+            has_waiting: AtomicBool::new(false),
+            has_finished: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn side(&self) -> MutexGuard<'_, Side> {
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Side {
+    /// Whether the message that was sent in this turn of the rank may wait for more to leave with: a few have left one by one.
+    pub(super) fn may_wait(&mut self, turn: u32) -> bool {
+        let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
+        self.burst = (turn, before.saturating_add(1));
+        before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
+    }
+
+    /// Whether something of what was sent leaves only when the peer has answered.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.is_gone && (self.store.unanswered() > 0 || self.connection.has_queued())
+    }
+
+    /// A receive has matched a message that was numbered; of a long one so many octets are wanted. Datagrams have `len_max` octets
+    /// at most.
+    pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
+        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return };
+        if self.connection.matched(arriving.id).is_err() {
+            return;
+        }
+        if !arriving.is_long() {
+            self.arrivals.remove(&token);
+            return;
+        }
+        arriving.make_room(wanted, source);
+        let settings = self.connection.settings();
+        if settings.checked {
+            return;
+        }
+        let ids = (settings.ours, token as u32);
+        let (at, len_max) = (*end, len_max.saturating_sub(HEAD_LEN));
+        self.expected = arriving
+            .room()
+            .filter(|_| !self.connection.settings().checked)
+            .and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
+    }
+
+    /// Takes no more messages, and takes those back that nobody has matched: nobody waits for them any more.
+    pub(super) fn finish(&mut self, deadline: Nanos) {
+        for token in self.store.unanswered_tokens() {
+            if self.connection.cancel(token) == Cancel::Done {
+                self.store.answer(token);
+                self.store.release(token);
+            }
+        }
+        self.connection.close(deadline);
+    }
+
+    /// Nothing leaves any more, and nothing is kept. `is_cut`: the peer's machine was given up, so what it has not acknowledged is
+    /// lost; else the peer itself has ended, and takes nothing more.
+    pub(super) fn close(&mut self, is_cut: bool) {
+        if is_cut && !self.is_gone {
+            self.lost = self.store.held_messages();
+        }
+        self.is_gone = true;
+        self.connection.abort();
+        self.store.clear();
+        self.outgoing.clear();
+        self.arrivals.clear();
+        self.eager = None;
+        self.expected = None;
+        self.owed = None;
+        self.failure = None;
+        self.alive = None;
+    }
+}

@@ -1,0 +1,198 @@
+//! Messages on their way out: through the machine, to the socket.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use mpjdev_buffer::octets::copy_in;
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
+use mpjdev_proto::datagram::modern::sending::{Completion, Send};
+use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
+
+use super::peer::{Peer, Side};
+use super::store::Whose;
+use super::timers::{NEVER, Sleeper};
+use super::wire::UdpWire;
+use crate::net::extras::{self, Extra};
+use crate::{Header, Kind, Outgoing, Payload, Wire};
+
+/// When a socket that takes nothing is tried again.
+const BLOCKED: Nanos = MILLISECOND;
+/// What leaves that soon waits for nothing but a look at what has come.
+const SOON: Nanos = MILLISECOND / 10;
+/// Messages between our own ranks that may wait beside the others.
+const EXTRAS_MAX: usize = 16;
+
+impl UdpWire {
+    /// Hands a message to the machine; false when it would have to wait.
+    pub(super) fn send_message(&self, side: &mut Side, header: Header, body: Outgoing<'_>) -> bool {
+        let (slab, len) = match body {
+            Outgoing::Message(message) => (message.first_slab(), message.first_len()),
+            Outgoing::Payload(Payload::Physical(slab, len)) => (slab, *len),
+            _ => unreachable!("ranks whose messages are copied get physical ones"),
+        };
+        let waits = header.kind != Kind::Eager;
+        // Those of the others end when their octets have come. Those that wait to be matched may do so for ever.
+        if !waits && side.store.held() >= self.terms.sends_max {
+            return false;
+        }
+        let whose = if waits { Whose::Request(header.token) } else { Whose::Program };
+        let send = Send {
+            context: header.context,
+            lrank: self.lrank(),
+            tag: header.tag,
+            len: len as u64,
+            completion: if waits { Completion::Synchronous } else { Completion::Standard },
+            announced: header.kind == Kind::Announced,
+            cancellable: false,
+            token: 0,
+        };
+        let is_put = self.put(side, &send, slab, whose);
+        if is_put {
+            side.tally.sent += 1;
+            side.tally.data_sent += send.len;
+        }
+        is_put
+    }
+
+    /// False when there is no room; a connection that is closing takes everything, and nothing leaves.
+    fn put(&self, side: &mut Side, send: &Send, slab: &Slab, whose: Whose) -> bool {
+        let token = side.store.put(slab, send.len as usize, whose, &*self.source);
+        match side.connection.send(Send { token, ..*send }) {
+            Ok(()) => true,
+            Err(error) => {
+                side.store.release(token);
+                side.store.answer(token);
+                !matches!(error, mpjdev_proto::datagram::modern::error::SendError::Full { .. })
+            }
+        }
+    }
+
+    /// The header has room for a rank in a communicator only; who has sent a packet is known by its connection.
+    fn lrank(&self) -> u16 {
+        u16::try_from(self.rank).map_or(0, |rank| if rank <= LRANK_MAX { rank } else { 0 })
+    }
+
+    /// Says something to one of ours; false when it would have to wait.
+    pub(super) fn say(&self, side: &mut Side, extra: &Extra) -> bool {
+        if side.store.held() >= self.terms.sends_max + EXTRAS_MAX {
+            return false;
+        }
+        let mut octets = extra.octets();
+        // A reason that does not fit a datagram is cut.
+        let mut fits = octets.len().min(side.connection.settings().room() - CONTEXT_LEN);
+        while fits < octets.len() && octets[fits] & 0xc0 == 0x80 {
+            fits -= 1;
+        }
+        octets.truncate(fits);
+        let source: &dyn SlabSource = &*self.source;
+        let Ok(slab) = source.take_arrived(octets.len()) else { return false };
+        copy_in(slab.words(), 0, &octets);
+        let send = Send {
+            context: extras::CONTEXT,
+            lrank: self.lrank(),
+            tag: extra.tag(),
+            len: octets.len() as u64,
+            ..Send::default()
+        };
+        self.put(side, &send, &slab, Whose::Extra)
+    }
+
+    fn say_owed(&self, side: &mut Side) {
+        if let Some(octets) = side.owed
+            && self.say(side, &Extra::Matched(octets))
+        {
+            side.owed = None;
+        }
+        if let Some(calls) = side.alive
+            && self.say(side, &Extra::Alive(calls))
+        {
+            side.alive = None;
+        }
+        if let Some(why) = side.failure.take() {
+            let extra = Extra::Failed(why);
+            if !self.say(side, &extra)
+                && let Extra::Failed(why) = extra
+            {
+                side.failure = Some(why);
+            }
+        }
+    }
+
+    /// Sends what may leave now, and notes when something is to be done; whether more leaves as soon as somebody has looked what has come.
+    pub(super) fn transmit(&self, peer: &Peer, side: &mut Side, now: Nanos) -> bool {
+        side.waiting = (0, 0);
+        if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
+            self.waiting_count.fetch_sub(1, SeqCst);
+        }
+        self.say_owed(side);
+        loop {
+            while !side.outgoing.is_full()
+                && let Some(transmit) = side.connection.poll_transmit(now)
+            {
+                side.has_fin_left |= transmit.packet.extension.fin;
+                side.outgoing.push(&transmit.packet, transmit.body, &side.store);
+            }
+            let was_full = side.outgoing.is_full();
+            side.outgoing.flush(now, self.socket(), &side.store);
+            if side.outgoing.is_too_long() {
+                self.send_in_fragments(peer, side, now);
+            }
+            if !was_full || side.outgoing.is_blocked() {
+                break;
+            }
+        }
+        self.note_timeout(peer, side, now)
+    }
+
+    /// Messages to a peer wait for more. Only ever called under the peer's lock.
+    pub(super) fn note_waiting(&self, peer: &Peer) {
+        if !peer.has_waiting.swap(true, SeqCst) {
+            self.waiting_count.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Sends what waits for more.
+    pub(super) fn send_waiting(&self) {
+        // Another thread's turn counts as well: it only makes this one's messages leave one by one again.
+        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+        if self.waiting_count.load(SeqCst) == 0 {
+            return;
+        }
+        let now = self.timers.now();
+        for peer in self.peers().filter(|peer| peer.has_waiting.load(Relaxed)) {
+            self.transmit(peer, &mut peer.side(), now);
+        }
+    }
+
+    /// Notes when something is to be done for a peer; whether that is very soon.
+    fn note_timeout(&self, peer: &Peer, side: &Side, now: Nanos) -> bool {
+        let machine = side.connection.next_timeout().unwrap_or(NEVER);
+        let network = side.outgoing.next_time().unwrap_or(NEVER);
+        let blocked = if side.outgoing.is_blocked() { now + BLOCKED } else { NEVER };
+        let fault = if side.fault.is_some() { now } else { NEVER };
+        let at = machine.min(network).min(blocked).min(fault);
+        peer.next_timeout.store(at, SeqCst);
+        self.wake(self.timers.arm(at));
+        at <= now + SOON
+    }
+
+    /// Wakes those who would sleep past a timer.
+    pub(super) fn wake(&self, sleepers: impl Iterator<Item = Sleeper>) {
+        for sleeper in sleepers {
+            match sleeper {
+                Sleeper::Program => self.ring(),
+                Sleeper::Pump => self.watch.call(),
+            }
+        }
+    }
+
+    /// Somebody who found no room at a peer may find some now.
+    pub(super) fn note_room(&self, peer: &Peer, side: &Side) {
+        if peer.has_refused.load(Relaxed)
+            && side.store.held() < self.terms.sends_max
+            && peer.has_refused.swap(false, SeqCst)
+        {
+            self.has_room.store(true, SeqCst);
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The sending side of a rank, what it knows of the others, and its sleep.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::modern::connection::Connection;
+use mpjdev_proto::datagram::modern::counters::Counters;
+use mpjdev_proto::datagram::modern::settings::Settings;
+use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::network::Network;
+use mpjdev_sys::datagram::offload::Offload;
+use mpjdev_sys::datagram::options;
+
+use super::ids::Ids;
+use super::lines::{Ended, Lines};
+use super::outgoing::Outgoing;
+use super::peer::Peer;
+use super::stage::Stage;
+use super::timers::{Sleeper, Timers};
+use super::{Job, Terms};
+use crate::net::extras::Extra;
+use crate::net::known::{Known, Wanted};
+use crate::net::own::Own;
+use crate::net::poller::Poller;
+use crate::net::pump::{Pumped, Watch};
+use crate::shm::SegmentPool;
+use crate::stats::OverDatagrams;
+use crate::{Header, Kind, Outgoing as Body, PeerState, Unacked, Wire};
+
+/// How long a rank that finishes waits for the others to have got its last packets. Tests tell a finish that waits until
+/// then from one on a busy machine.
+const LINGER: Duration = Duration::from_secs(if cfg!(test) { 15 } else { 5 });
+/// How long it answers those who have finished as well.
+const ANSWERING: Duration = Duration::from_millis(300);
+/// How often it looks whether they have.
+const LINGER_STEP: Duration = Duration::from_micros(200);
+
+/// The sending side of one rank.
+#[derive(Debug)]
+pub struct UdpWire {
+    pub(super) rank: u32,
+    pub(super) terms: Terms,
+    pub(super) source: Arc<dyn SlabSource>,
+    pub(super) socket: UdpSocket,
+    /// By rank; none of this rank, and of those that are reached otherwise.
+    pub(super) peers: Vec<Option<Peer>>,
+    /// What stands in their packets.
+    pub(super) ids: Ids,
+    pub(super) own: Own,
+    pub(super) known: Known,
+    pub(super) timers: Timers,
+    pub(super) stage: Mutex<Stage>,
+    /// The stage has something.
+    pub(super) is_staged: AtomicBool,
+    /// Somebody who found no room may find some.
+    pub(super) has_room: AtomicBool,
+    /// The peer of which octets are expected now, and 1; 0 when the stage knows.
+    pub(super) expecting: AtomicU32,
+    /// Peers with messages that wait for more.
+    pub(super) waiting_count: AtomicUsize,
+    /// How often the rank has looked for them.
+    pub(super) turns: AtomicU32,
+    pub(super) poller: Poller,
+    /// What the thread that goes on for the rank shares.
+    pub(super) watch: Arc<Watch>,
+    pub(super) lines: Lines,
+    /// Whether this rank has said to all that nothing more comes.
+    has_finished: AtomicBool,
+    /// What the system has said of the socket.
+    pub(super) fault: OnceLock<String>,
+}
+
+/// What the kernel takes off this process's hands: found out once.
+fn cuts() -> bool {
+    static CUTS: OnceLock<bool> = OnceLock::new();
+    *CUTS.get_or_init(|| Offload::probe(false).is_ok_and(|offload| offload.cuts))
+}
+
+impl UdpWire {
+    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpWire> {
+        let Job { rank, members, terms, socket, receive_window, early, lines } = job;
+        let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
+        socket.set_nonblocking(true)?;
+        let has_line: Vec<bool> = lines.iter().map(Option::is_some).collect();
+        let lines = Lines::new(lines)?;
+        poller.add_aside(lines.as_fd())?;
+        watch.poller.add_aside(lines.as_fd())?;
+        let cuts = cuts();
+        let mut others = members.iter().flatten();
+        let only = others.next().filter(|_| others.next().is_none());
+        if let Some(member) = only {
+            // The system need not look for the way each time.
+            socket.connect(member.address)?;
+        }
+        let is_connected = only.is_some();
+        let peer = |(peer, member): (usize, Option<super::Member>)| {
+            let Some(member) = member else { return Ok(None) };
+            let has_line = has_line.get(peer).is_some_and(|has_line| *has_line);
+            // The end of the line is the truth, and nobody else can end it.
+            let settings = Settings { trusts_resets: !has_line, ..terms.settings(&member, receive_window) };
+            let connection = Connection::new(settings, timers.now()).map_err(io::Error::other)?;
+            let network = terms.impairment.map(|(impairment, seed)| {
+                Network::new(impairment, seed.wrapping_add(u64::from(rank) << 32 | peer as u64))
+            });
+            let outgoing = Outgoing::new((!is_connected).then_some(member.address), cuts, network);
+            let limits = [terms.eager_len(&member), terms.eager_max as usize];
+            Ok(Some(Peer::new(peer as u32, member.address, limits, connection, outgoing)))
+        };
+        let ids: Vec<_> =
+            (0..).zip(&members).filter_map(|(rank, member)| Some((member.as_ref()?.ours, rank))).collect();
+        let peers: Vec<_> = members.into_iter().enumerate().map(peer).collect::<io::Result<_>>()?;
+        Ok(UdpWire {
+            rank,
+            terms,
+            source,
+            socket,
+            own: Own::default(),
+            known: Known::new(peers.len()),
+            stage: Mutex::new(Stage::new(peers.len(), early)?),
+            peers,
+            ids: Ids::new(&ids),
+            timers,
+            is_staged: AtomicBool::new(false),
+            has_room: AtomicBool::new(false),
+            expecting: AtomicU32::new(0),
+            waiting_count: AtomicUsize::new(0),
+            turns: AtomicU32::new(0),
+            poller,
+            watch,
+            lines,
+            has_finished: AtomicBool::new(false),
+            fault: OnceLock::new(),
+        })
+    }
+
+    /// The launcher is to see there whom this rank has seen fail first, and when this rank has finished.
+    pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
+        self.known.teller.tell_finish(own_segment);
+    }
+
+    /// What has been counted of a peer's connection; none of this rank itself.
+    pub fn counters(&self, rank: u32) -> Option<Counters> {
+        Some(self.peer_of(rank)?.side().connection.counters())
+    }
+
+    /// Datagrams that the system has dropped because this rank's socket was full.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn drops(&self) -> io::Result<u32> {
+        Ok(options::memory(self.socket())?.drops)
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn peer_of(&self, rank: u32) -> Option<&Peer> {
+        self.peers.get(rank as usize)?.as_ref()
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().flatten()
+    }
+
+    /// Gives a peer up.
+    pub(super) fn close(&self, peer: &Peer, why: &str, is_cut: bool) {
+        let mut side = peer.side();
+        let now = self.timers.now();
+        side.close(is_cut);
+        self.transmit(peer, &mut side, now);
+        drop(side);
+        self.lines.end(peer.rank);
+        self.known.set_failed(peer.rank, why);
+        self.has_room.store(true, SeqCst);
+        // The memory of what was expected of it is held no longer.
+        self.expecting.store(peer.rank + 1, Relaxed);
+        self.note_change();
+    }
+
+    /// These lines have ended, and everything that had come before was taken.
+    pub(super) fn judge(&self, ended: Vec<Ended>) {
+        for Ended { rank, why, is_cut, .. } in ended {
+            let Some(peer) = self.peer_of(rank) else { continue };
+            if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
+                // Nothing is expected of it, and nobody is there to take anything.
+                let mut side = peer.side();
+                side.close(is_cut);
+                self.transmit(peer, &mut side, self.timers.now());
+            } else {
+                self.close(peer, &why, is_cut);
+            }
+        }
+    }
+
+    pub(super) fn note_change(&self) {
+        self.known.note_change();
+        self.ring();
+    }
+
+    /// Something between our own ranks has come.
+    pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+        match (self.known.take(rank, tag, octets)?, self.peer_of(rank)) {
+            (Wanted::Life, Some(peer)) => {
+                let mut side = peer.side();
+                side.alive = Some(self.watch.calls.load(Relaxed));
+                self.transmit(peer, &mut side, self.timers.now());
+            }
+            (Wanted::Look, _) => self.note_change(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a peer has got all that it is to get of a rank that finishes. Who has finished itself waits for nothing; but where
+    /// packets were lost, the answer to its last one may be lost, too, and for a while it is answered again.
+    fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
+        let side = peer.side();
+        if side.is_gone || side.connection.is_over() {
+            return true;
+        }
+        if !peer.has_finished.load(Relaxed) {
+            return side.has_fin_left && side.connection.is_flushed();
+        }
+        let counters = side.connection.counters();
+        is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
+    }
+
+    /// What a peer has not acknowledged. One that has finished takes nothing more.
+    fn unacked(peer: &Peer) -> Option<Unacked> {
+        let side = peer.side();
+        if peer.has_finished.load(Relaxed) {
+            return None;
+        }
+        let (messages, octets) = if side.is_gone { side.lost } else { side.store.held_messages() };
+        (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
+    }
+
+    /// Has the socket end a sleep from now on, also by what has come before. While nobody sleeps, telling of each datagram would take
+    /// its sender as long as a tenth of a send.
+    fn listen(&self, poller: &Poller) {
+        // Whom the system does not tell looks again soon, since sleeps are short.
+        let _ = poller.add(0, self.socket());
+    }
+
+    /// How long nothing is to be done.
+    fn begin_sleep(&self, sleeper: Sleeper, most: Duration) -> Duration {
+        self.timers.begin_sleep(sleeper).min(most)
+    }
+}
+
+impl Pumped for UdpWire {
+    fn watch(&self) -> &Arc<Watch> {
+        &self.watch
+    }
+
+    fn begin_watch(&self) -> bool {
+        let is_idle = !self.look();
+        if is_idle {
+            self.listen(&self.watch.poller);
+        }
+        is_idle
+    }
+
+    fn end_watch(&self) {
+        self.watch.poller.remove(self.socket());
+        self.timers.end_sleep(Sleeper::Pump);
+    }
+
+    fn tick(&self) {
+        self.lines.look();
+    }
+
+    fn idle(&self) -> Duration {
+        self.begin_sleep(Sleeper::Pump, Duration::MAX)
+    }
+
+    fn has_open(&self) -> bool {
+        self.timers.are_armed() || self.peers().any(|peer| peer.side().has_rest())
+    }
+}
+
+impl Drop for UdpWire {
+    fn drop(&mut self) {
+        if !self.has_finished.load(Relaxed) {
+            // Nobody goes on for this rank: the others are told, as the end of a stream would tell them.
+            for peer in self.peers.iter().flatten() {
+                let mut side = peer.side();
+                side.close(false);
+                self.transmit(peer, &mut side, self.timers.now());
+            }
+        }
+        self.watch.call();
+    }
+}
+
+impl Wire for UdpWire {
+    fn try_send(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
+        if dest == self.rank {
+            return self.own.send(header, body);
+        }
+        let Some(peer) = self.peer_of(dest) else { return true };
+        let mut side = peer.side();
+        if side.is_gone {
+            // Who is gone gets nothing.
+            return true;
+        }
+        let octets_len = match &body {
+            Body::Nothing => 0,
+            Body::Payload(payload) => payload.len(),
+            Body::Message(message) => message.first_len(),
+        };
+        let sent = match header.kind {
+            Kind::Matched => {
+                side.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
+                if side.expected.is_some() {
+                    self.expecting.store(dest + 1, Relaxed);
+                }
+                true
+            }
+            _ => self.send_message(&mut side, header, body),
+        };
+        if !sent {
+            peer.has_refused.store(true, SeqCst);
+        } else if header.kind == Kind::Eager && side.may_wait(self.turns.load(Relaxed)) {
+            // A rank that waits, looks or receives sends what waits.
+            side.waiting.0 += octets_len;
+            side.waiting.1 += 1;
+            self.note_waiting(peer);
+            self.watch.call();
+            return true;
+        }
+        let now = self.timers.now();
+        if self.transmit(peer, &mut side, now) || side.has_rest() {
+            // It leaves when this rank has read what has come, whatever the program does until then.
+            self.watch.call();
+        }
+        sent
+    }
+
+    fn is_remote(&self, rank: u32) -> bool {
+        self.peer_of(rank).is_some()
+    }
+
+    fn eager_max(&self, dest: u32) -> usize {
+        self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
+    }
+
+    fn carries(&self, _: &Slab) -> bool {
+        true
+    }
+
+    fn is_ready(&self) -> bool {
+        self.look()
+    }
+
+    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.watch.begin_sleep();
+        if !ready() && !self.look() {
+            self.listen(&self.poller);
+            let most = self.begin_sleep(Sleeper::Program, most);
+            self.poller.wait(most, &mut |_| ());
+            self.poller.remove(self.socket());
+            self.timers.end_sleep(Sleeper::Program);
+        }
+        // The acks that are owed wait for no call of the program.
+        self.watch.end_sleep(self.timers.are_armed());
+    }
+
+    fn has_helpers(&self) -> bool {
+        true
+    }
+
+    fn call(&self, rank: u32) {
+        // The others are called by what is sent to them.
+        if rank == self.rank {
+            self.watch.call();
+        }
+    }
+
+    fn ring(&self) {
+        if self.watch.is_asleep.load(SeqCst) {
+            self.poller.ring();
+        }
+    }
+
+    fn epoch(&self) -> u32 {
+        self.known.epoch()
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        self.known.peer(rank)
+    }
+
+    fn abort(&self) -> Option<(u32, String)> {
+        self.known.abort().cloned()
+    }
+
+    fn leaving(&self) -> Option<u64> {
+        // Who has finished takes nothing more.
+        let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
+        let left = live.filter_map(|peer| {
+            let mut side = peer.side();
+            if side.is_gone || side.connection.is_over() || !side.store.holds_messages() {
+                return None;
+            }
+            side.connection.flush();
+            self.transmit(peer, &mut side, self.timers.now());
+            Some(side.connection.counters().sent.wrapping_sub(side.connection.unacknowledged()))
+        });
+        left.reduce(u64::wrapping_add)
+    }
+
+    fn finish(&self) -> Vec<Unacked> {
+        let (late, deadline) = (Instant::now() + ANSWERING, Instant::now() + LINGER);
+        self.has_finished.store(true, SeqCst);
+        let now = self.timers.now();
+        for peer in self.peers() {
+            let mut side = peer.side();
+            if !side.is_gone {
+                side.finish(now + LINGER.as_nanos() as Nanos);
+                self.transmit(peer, &mut side, now);
+            }
+        }
+        // The thread that goes on for this rank takes the answers.
+        loop {
+            let now = Instant::now();
+            if now >= deadline || self.peers().all(|peer| self.has_got_all(peer, now >= late)) {
+                break;
+            }
+            self.watch.call();
+            std::thread::sleep(LINGER_STEP);
+        }
+        let unacked = self.peers().filter_map(Self::unacked).collect();
+        self.known.finish(self.rank);
+        self.note_change();
+        unacked
+    }
+
+    fn fail(&self, why: &str) {
+        if self.known.set_abort(self.rank, why.to_owned()) {
+            let now = self.timers.now();
+            for peer in self.peers() {
+                let mut side = peer.side();
+                if !side.is_gone {
+                    side.failure = Some(why.to_owned());
+                    self.transmit(peer, &mut side, now);
+                }
+            }
+            self.note_change();
+        }
+    }
+
+    fn matched_by(&self, dest: u32) -> u64 {
+        self.known.matched(dest)
+    }
+
+    fn tell_matched(&self, source: u32, octets: u64) {
+        let Some(peer) = self.peer_of(source) else {
+            return self.known.set_matched(source, octets);
+        };
+        let mut side = peer.side();
+        if !side.is_gone {
+            side.owed = Some(octets);
+            self.transmit(peer, &mut side, self.timers.now());
+        }
+    }
+
+    fn show_life(&self) {
+        self.watch.show_life();
+    }
+
+    fn life(&self, rank: u32) -> u64 {
+        for peer in self.known.to_ask().filter_map(|peer| self.peer_of(peer)) {
+            let mut side = peer.side();
+            if !side.is_gone && self.say(&mut side, &Extra::AreYouAlive) {
+                self.transmit(peer, &mut side, self.timers.now());
+            }
+        }
+        self.known.life(rank)
+    }
+
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn datagrams(&self) -> Option<OverDatagrams> {
+        Some(self.counted())
+    }
+}

@@ -1,0 +1,237 @@
+//! How a thread waits: it polls with pauses, then yields, then sleeps, and any waiting thread drives the rank's progress.
+//!
+//! At most one thread of a rank sleeps on the transport itself; the others sleep each on a [`Waiter`] of their own, which is
+//! rung when a request of theirs is done or when they have to take over.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mpjdev_sys::bell::Bell;
+use mpjdev_sys::sync::{AtomicBool, thread_local};
+
+use crate::config::Config;
+
+/// A sleeping thread that somebody may wake.
+#[derive(Debug, Default)]
+pub struct Waiter {
+    signalled: AtomicBool,
+    bell: Bell,
+}
+
+impl Waiter {
+    /// Wakes the thread, now or when it goes to sleep.
+    pub fn signal(&self) {
+        self.signalled.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+
+    /// Whether it was woken since the last reset.
+    pub fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::SeqCst)
+    }
+
+    /// From now on it was not woken.
+    pub fn reset(&self) {
+        self.signalled.store(false, Ordering::SeqCst);
+    }
+
+    /// Sleeps until signalled or the time is over.
+    pub fn sleep(&self, most: Duration) {
+        self.bell.sleep(most, || self.is_signalled());
+    }
+
+    /// The calling thread's own.
+    pub fn mine() -> Arc<Waiter> {
+        thread_local! {
+            static MINE: RefCell<Arc<Waiter>> = RefCell::default();
+        }
+        MINE.with(|mine| mine.borrow().clone())
+    }
+}
+
+/// A yield that takes longer has given the processor to a thread that used up its turn there.
+const TURN: Duration = Duration::from_micros(200);
+
+/// Whether others want the processors so much that waits had better not yield: a thread that does gets its next turn when all
+/// others had theirs, milliseconds later, where a sleeper is woken within microseconds. It holds for a while after a yield that
+/// was so long, and for longer when the next one comes soon behind that. By time and not by waits: where ranks wait for one
+/// another, waits take long as long as it holds.
+#[derive(Debug)]
+pub struct Crowd {
+    made: Instant,
+    /// Microseconds after that until which it holds; 0 when it does not.
+    until: AtomicU64,
+    /// Until when it was to hold the last time, and how long.
+    last: AtomicU64,
+    held: AtomicU64,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Crowd::new()
+    }
+}
+
+impl Crowd {
+    /// The longest is long enough for one more long yield behind it to matter little.
+    const SHORTEST_MICROS: u64 = 1000;
+    const LONGEST_MICROS: u64 = 64_000;
+    /// Somebody's whole turn.
+    const SOON_MICROS: u64 = 4000;
+
+    /// Nobody wants the processors yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Crowd { made: Instant::now(), until: zero(), last: zero(), held: zero() }
+    }
+
+    /// Whether it holds now.
+    #[inline(always)]
+    pub fn is_here(&self) -> bool {
+        self.until.load(Ordering::Relaxed) != 0 && self.still_holds(self.micros())
+    }
+
+    #[cold]
+    fn still_holds(&self, now: u64) -> bool {
+        let holds = now < self.until.load(Ordering::Relaxed);
+        if !holds {
+            self.until.store(0, Ordering::Relaxed);
+        }
+        holds
+    }
+
+    /// A yield has cost somebody else's whole turn.
+    fn note_turn(&self, now: u64) {
+        let held = self.held.load(Ordering::Relaxed);
+        let is_soon = held > 0 && now < self.last.load(Ordering::Relaxed) + held + Self::SOON_MICROS;
+        let holds = if is_soon { (2 * held).min(Self::LONGEST_MICROS) } else { Self::SHORTEST_MICROS };
+        self.held.store(holds, Ordering::Relaxed);
+        self.last.store(now + holds, Ordering::Relaxed);
+        self.until.store(now + holds, Ordering::Relaxed);
+    }
+
+    fn micros(&self) -> u64 {
+        self.made.elapsed().as_micros() as u64
+    }
+}
+
+/// What to do before looking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Pause the processor for a moment.
+    Pause,
+    /// Let other threads run.
+    Yield,
+    /// Sleep until something happens.
+    Sleep,
+}
+
+/// Counts the steps of one wait.
+#[derive(Debug)]
+pub struct Backoff {
+    pauses: u32,
+    yields: u32,
+    yield_max: Duration,
+}
+
+impl Backoff {
+    /// For a wait that begins.
+    #[inline]
+    pub fn new(config: &Config) -> Self {
+        Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
+    }
+
+    /// For a wait that has polled in vain already.
+    pub fn after_pauses(config: &Config) -> Self {
+        Backoff { pauses: 0, ..Backoff::new(config) }
+    }
+
+    /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
+    /// is woken at once, while one that yields gets its turn when all others had theirs.
+    pub fn yield_now(&mut self, crowd: &Crowd) {
+        let begun = Instant::now();
+        std::thread::yield_now();
+        let took = begun.elapsed();
+        if took > self.yield_max {
+            self.yields = 0;
+        }
+        if took > TURN {
+            crowd.note_turn(crowd.micros());
+        }
+    }
+
+    /// Goes to sleep after a few pauses: the processors are wanted by others.
+    pub fn hurry(&mut self) {
+        self.pauses = self.pauses.min(60);
+        self.yields = 0;
+    }
+
+    /// What to do before the next poll.
+    #[inline(always)]
+    pub fn step(&mut self) -> Step {
+        if self.pauses > 0 {
+            self.pauses -= 1;
+            Step::Pause
+        } else if self.yields > 0 {
+            self.yields -= 1;
+            Step::Yield
+        } else {
+            Step::Sleep
+        }
+    }
+}
+
+/// Asked before each sleep whether to go on waiting; false gives up.
+pub trait Patience {
+    /// Whether to go on waiting.
+    fn goes_on(&mut self) -> bool;
+}
+
+/// Waits until the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patient;
+
+impl Patience for Patient {
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut() -> bool> Patience for F {
+    fn goes_on(&mut self) -> bool {
+        self()
+    }
+}
+
+/// The end of a wait that may take so long from now on; none when that is further than clocks count.
+pub fn deadline_after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_holds_for_longer_only_when_the_next_long_yield_comes_soon() {
+        let crowd = Crowd::new();
+        assert!(!crowd.is_here());
+        let mut now = 10_000;
+        for holds in [1, 2, 4, 8, 16, 32, 64, 64] {
+            crowd.note_turn(now);
+            now += holds * 1000;
+            assert!(crowd.still_holds(now - 1), "{holds} ms");
+            assert!(!crowd.still_holds(now), "{holds} ms");
+            assert!(!crowd.is_here(), "it is over for good");
+            // The wait behind it has yielded for a whole turn once more.
+            now += 3000;
+        }
+        now += 2 * Crowd::LONGEST_MICROS;
+        crowd.note_turn(now);
+        assert!(crowd.still_holds(now + 999) && !crowd.still_holds(now + 1000), "long ago counts no more");
+    }
+}
