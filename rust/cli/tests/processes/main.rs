@@ -12,6 +12,8 @@ mod started;
 use std::process::{Command, ExitCode, Output};
 use std::time::{Duration, Instant};
 
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
 /// Exit status, standard output, standard error.
 type Ended = (i32, String, String);
 
@@ -220,35 +222,24 @@ const TESTS: [(&str, fn()); 15] = [
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
     if std::env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
-        return parts::play(args.first().map_or("", String::as_str));
+        return parts::play(&std::env::args().nth(1).unwrap_or_default());
     }
-    // Called by cargo as any test program is, with its options and names to pick.
-    let picks: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let picked = |name: &str| picks.is_empty() || picks.iter().any(|pick| name.contains(pick.as_str()));
-    let all = tests();
-    let tests: Vec<_> = all.iter().filter(|(name, _)| picked(name)).collect();
-    println!("\nrunning {} tests", tests.len());
-    let (mut failed, mut ignored) = (0, 0);
-    for (name, test) in &tests {
-        match std::panic::catch_unwind(test).map_err(|panic| panic.downcast::<Skipped>()) {
-            Ok(()) => println!("test {name} ... ok"),
-            Err(Ok(skipped)) => {
-                println!("SKIPPED {name}: {}", skipped.0);
-                println!("test {name} ... ignored");
-                ignored += 1;
-            }
-            Err(Err(_)) => {
-                println!("test {name} ... FAILED");
-                failed += 1;
-            }
+    let mut arguments = Arguments::from_args();
+    // Each test has several processes, which are busy.
+    arguments.test_threads.get_or_insert(1);
+    let trials = tests().into_iter().map(|(name, test)| Trial::ignorable_test(name, move || run(name, test)));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// Runs a test, which may say that it cannot run here.
+fn run(name: &str, test: fn()) -> Result<Completion, Failed> {
+    match std::panic::catch_unwind(test).map_err(|panic| panic.downcast::<Skipped>()) {
+        Ok(()) => Ok(Completion::Completed),
+        Err(Ok(skipped)) => {
+            println!("SKIPPED {name}: {}", skipped.0);
+            Ok(Completion::ignored_with(skipped.0))
         }
+        Err(Err(panic)) => std::panic::resume_unwind(panic),
     }
-    let result = if failed == 0 { "ok" } else { "FAILED" };
-    let (passed, left) = (tests.len() - failed - ignored, all.len() - tests.len());
-    println!(
-        "\ntest result: {result}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {left} filtered out\n"
-    );
-    ExitCode::from(u8::from(failed > 0))
 }
