@@ -9,7 +9,7 @@ use crate::job::ending::{Ending, RankEnd};
 
 /// How long is waited for the failure that explains another one: connections end before the process is gone that had them, and
 /// who is ended for the sake of the others could not say any more how it would have ended.
-const CULPRIT_WAIT: Duration = Duration::from_millis(500);
+const CULPRIT_WAIT: Duration = Duration::from_secs(2);
 /// The status when a rank's program goes on that has died.
 const LOST: u8 = 1;
 /// The signal of whoever writes for nobody.

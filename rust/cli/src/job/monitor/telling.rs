@@ -18,7 +18,7 @@ use crate::job::origin::{Failure, Origin};
 use crate::job::plan::Plan;
 
 /// How long a rank that was seen failing elsewhere is waited for, when others have ended because of it.
-const ORIGIN_WAIT: Duration = Duration::from_secs(1);
+const ORIGIN_WAIT: Duration = Duration::from_secs(5);
 /// Octets that are read at a time.
 const PIECE: usize = 4096;
 /// Octets of a line that has no end yet, at most; whoever writes more is not one of ours.
