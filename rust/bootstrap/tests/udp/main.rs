@@ -44,13 +44,15 @@ enum Pump {
     Missing,
 }
 
+/// Longer than any prompt finish takes.
+const LINGER: Duration = Duration::from_secs(15);
+
 fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
     ranks_of(job::udp_jobs(count, terms).expect("sockets"), pump)
 }
 
 fn ranks_of(jobs: Vec<Job>, pump: Pump) -> Vec<Rank> {
-    // As the time to linger: a finish that waits until its limit shows.
-    let finish_patience = Duration::from_secs(15);
+    let finish_patience = LINGER;
     ranks_with(jobs, pump, Config { finish_patience, ..Config::default() })
 }
 
@@ -58,8 +60,10 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
     let count = jobs[0].members.len();
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
     let config = config.for_ranks(count).bounded();
-    let rank = |job: Job| {
+    let rank = |mut job: Job| {
         let rank = job.rank;
+        // A finish that waits until then is told from one on a busy machine.
+        job.terms.linger = LINGER;
         let (wire, inbox) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
         let endpoint = Arc::new(Endpoint::new(rank, count as u32, config.clone(), ends, source.clone()));

@@ -34,6 +34,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::extension::Sack;
@@ -68,6 +69,8 @@ pub struct Terms {
     pub path: Path,
     /// How long nothing may come from a rank that is asked for something, in nanoseconds, before it is dead.
     pub dead_after: Nanos,
+    /// How long a rank that finishes waits until the others have acked its last packets.
+    pub linger: Duration,
     /// Whether all datagrams are to have a checksum of their own.
     pub is_checked: bool,
     /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
@@ -95,6 +98,7 @@ impl Default for Terms {
             sends_max: 4096,
             path: LOOPBACK,
             dead_after: DEAD_AFTER,
+            linger: Duration::from_secs(5),
             is_checked: false,
             impairment: None,
         }

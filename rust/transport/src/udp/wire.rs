@@ -33,9 +33,6 @@ use crate::shm::SegmentPool;
 use crate::stats::OverDatagrams;
 use crate::{Header, Kind, Outgoing as Body, PeerState, Unacked, Wire};
 
-/// How long a rank that finishes waits for the others to have got its last packets. Tests tell a finish that waits until
-/// then from one on a busy machine.
-const LINGER: Duration = Duration::from_secs(if cfg!(test) { 15 } else { 5 });
 /// How long it answers those who have finished as well.
 const ANSWERING: Duration = Duration::from_millis(300);
 /// How often it looks whether they have.
@@ -418,13 +415,13 @@ impl Wire for UdpWire {
     }
 
     fn finish(&self) -> Vec<Unacked> {
-        let (late, deadline) = (Instant::now() + ANSWERING, Instant::now() + LINGER);
+        let (late, deadline) = (Instant::now() + ANSWERING, Instant::now() + self.terms.linger);
         self.has_finished.store(true, SeqCst);
         let now = self.timers.now();
         for peer in self.peers() {
             let mut side = peer.side();
             if !side.is_gone {
-                side.finish(now + LINGER.as_nanos() as Nanos);
+                side.finish(now + self.terms.linger.as_nanos() as Nanos);
                 self.transmit(peer, &mut side, now);
             }
         }
