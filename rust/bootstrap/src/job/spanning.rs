@@ -98,10 +98,11 @@ fn connect_by_datagrams(
     if let Some(foreign) = world.members.iter().position(|member| !member.is_ours) {
         return Err(JoinError::Foreign { foreign: foreign as u32 });
     }
-    let deadline = Instant::now() + world.connect_time;
     let address = world.address(world.members[rank as usize].host);
     // All are ours, so each rank is a host of its own, of the same number.
     let sockets = sockets(rank, world, listener, memory.pool)?;
+    // The connections may have taken all of their time, and a narrow path takes some to prove.
+    let deadline = Instant::now() + world.connect_time;
     let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
     let terms = terms(&datagrams, dead_after);
