@@ -81,6 +81,8 @@ pub(super) struct Echo {
     /// Bit k: a probe of the k-th length has left, and the system has refused one.
     sent: u16,
     refused: u16,
+    /// Those that left for the first time in this round.
+    fresh: u16,
     /// Where the first probe of the peer came from, and the octets of the longest one.
     heard: Option<(SocketAddr, usize)>,
     /// Which length was said to have come, and that no other one is said.
@@ -105,6 +107,7 @@ impl Echo {
             pause: PAUSES[0],
             rounds: 0,
             sent: 0,
+            fresh: 0,
             refused: 0,
             heard: None,
             said: None,
@@ -151,7 +154,8 @@ impl Echo {
     pub(super) fn refuse(&mut self, len: usize) {
         let at = self.lens().iter().position(|other| *other == len);
         let bit = at.map_or(0, |at| 1 << at);
-        self.sent &= !bit;
+        // An earlier one of that length may be on its way still, and its answer.
+        self.sent &= !(bit & self.fresh);
         self.refused |= bit;
     }
 
@@ -279,7 +283,9 @@ impl Echo {
             open.truncate(1);
         }
         self.rounds += 1;
-        open.iter().for_each(|at| self.sent |= 1 << at);
+        let leaving = open.iter().fold(0, |bits, at| bits | 1 << at);
+        self.fresh = leaving & !self.sent;
+        self.sent |= leaving;
         open.into_iter().map(|at| self.lens()[at]).collect()
     }
 

@@ -36,6 +36,21 @@ fn lengths_begin_with_the_wanted_one_and_end_with_the_shortest() {
     assert!(lens(Some(65504)).len() <= 10, "a digit names each");
 }
 
+/// The path to the peer has become shorter while the answer was on its way.
+#[test]
+fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
+    let start = Instant::now();
+    let (mut echo, first) = begun(Some(ETHERNET), start);
+    assert_eq!(first, turn(&[ETHERNET], b""));
+    let again = echo.next_time().expect("another round");
+    assert_eq!(echo.poll(again, true), turn(&[ETHERNET, 1368, 1200, 12], b""));
+    echo.refuse(ETHERNET);
+    assert!(echo.take_word(LONGEST, again));
+    let (mut echo, _) = begun(Some(ETHERNET), start);
+    echo.refuse(ETHERNET);
+    assert!(!echo.take_word(LONGEST, again), "none has left");
+}
+
 /// However slow this rank is, and whatever the clock says.
 #[test]
 fn probes_end_when_heard_or_after_time_and_count() {
