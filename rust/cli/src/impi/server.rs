@@ -303,10 +303,9 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{NAME}: {line}");
 }
 
-/// Whether an error says that the process or the system can have no further connection (accept(2)).
+/// Whether this process has no descriptor left. What the system lacks no eviction gives back (accept(2)).
 fn is_out_of_room(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM].contains(&errno))
+    Errno::from_io_error(error) == Some(Errno::MFILE)
 }
 
 /// A number that connections from one address share.
