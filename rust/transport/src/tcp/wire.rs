@@ -266,7 +266,9 @@ impl TcpWire {
         }
         writing.pump();
         self.write_fini(channel, &mut writing);
-        !writing.has_queued() && writing.waiting_len() == 0 && untaken(channel) == 0
+        // A peer that has finished gives no room to answers any more.
+        let waits = writing.has_queued() && !channel.has_finished.load(Relaxed);
+        !waits && writing.waiting_len() == 0 && untaken(channel) == 0
     }
 }
 
