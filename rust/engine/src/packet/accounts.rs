@@ -6,14 +6,14 @@ use mpjdev_transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::outbox::Queued;
 
-/// What a message counts for until it is matched.
+/// The credit charge of a message until it is matched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Charge {
-    /// Octets against its sender's credit; none when the sender waits.
+    /// Octets charged to the sender's credit; 0 when the sender waits for a match ack.
     credit: u64,
     /// Octets of this rank's memory.
     here: u64,
-    /// The sender's request, when it waits to hear that the message is matched.
+    /// The sender's request, when it waits for a match ack.
     pub(crate) token: Option<u64>,
 }
 
@@ -31,8 +31,8 @@ impl Charge {
         }
     }
 
-    /// Of a message that was copied into this rank's memory, as far as it is here. Its sender counts just that, and nothing for
-    /// one that was only announced.
+    /// The charge of a message that was copied into this rank's memory, as far as it has arrived. The sender
+    /// charges the same octets, and nothing for an RTS.
     fn of_copy(body: &Incoming<'_>, kind: Kind, token: Option<u64>) -> Charge {
         let here = match body {
             _ if kind == Kind::Announced => return Charge { credit: 0, here: 0, token },
@@ -46,47 +46,47 @@ impl Charge {
     }
 }
 
-/// What one rank has sent this one.
+/// The unmatched messages of one source, and the credit that was returned to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
-    /// Octets against the credit that were matched, and those of them that the source was told of.
+    /// Octets of credit that were matched, and those of them that were reported to the source.
     matched: u64,
     told: u64,
-    /// Octets of this rank's memory in messages that are not matched.
+    /// Octets of this rank's memory in unmatched messages.
     here: u64,
-    /// Messages that are not matched and whose sender waits for that.
+    /// Unmatched messages whose sender waits for a match ack.
     waiting: u32,
-    /// The source is foreign and was asked to send no more.
+    /// The source is foreign and was asked to stop sending.
     held_back: bool,
 }
 
 impl Account {
-    /// Checks whether a message of this charge may come.
+    /// Checks whether the credit allows a message with this charge.
     ///
-    /// # Errors
-    /// Its sender should have waited.
+    /// # Errors ^The sender has exceeded its credit.
     #[inline]
     fn check(&self, charge: &Charge, config: &Config) -> Result<(), NotAllowed> {
-        // One message may go beyond the credit.
+        // One message may exceed the credit.
         let here_max = config.credit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD);
         if charge.here > 0 && self.here > here_max {
             return Err(NotAllowed("more messages than its credit allows"));
         }
-        // An honest sender has failed the send.
+        // An honest sender refuses this send.
         if charge.token.is_some() && self.waiting >= config.unmatched_limit() {
             return Err(NotAllowed("more unmatched messages than may wait past its credit"));
         }
         Ok(())
     }
 
-    /// Takes a message to account.
+    /// Charges a message.
     #[inline]
     fn enter(&mut self, charge: &Charge) {
         self.waiting += u32::from(charge.token.is_some());
         self.here += charge.here;
     }
 
-    /// A message of the account is matched. Gives the octets that its sender should be told of.
+    /// Releases the charge of a matched message. Returns the matched octets when they are due to be reported
+    /// to the sender.
     #[inline]
     fn settle(&mut self, charge: &Charge, credit: u64) -> Option<u64> {
         self.here -= charge.here;
@@ -94,9 +94,9 @@ impl Account {
             self.waiting -= 1;
             return None;
         }
-        // What a peer says of the slabs that it lends may be nonsense, which harms its own credit only.
+        // A peer may state wrong sizes of slabs that it lends; that harms its own credit only.
         self.matched = self.matched.wrapping_add(charge.credit);
-        // A quarter of the credit at a time, so that a message does not cost the sender's line each time.
+        // A report is due per quarter of the credit, so that not every message costs the sender's cache line.
         (self.matched.wrapping_sub(self.told) > credit / 4).then(|| {
             self.told = self.matched;
             self.matched
@@ -105,7 +105,7 @@ impl Account {
 }
 
 impl Endpoint {
-    /// Takes a message to account.
+    /// Checks and charges an arriving message.
     #[inline]
     pub(crate) fn enter(
         &self,
@@ -128,7 +128,8 @@ impl Endpoint {
             account.enter(&charge);
             return Ok(charge);
         }
-        // A foreign sender knows of no credit; it is asked to stop, and what it may send then is bounded elsewhere.
+        // A foreign sender knows no credit: it is asked to stop, and the packets that it may still send are
+        // bounded elsewhere.
         account.enter(&charge);
         if account.here > self.config.credit && !account.held_back {
             account.held_back = true;
@@ -137,7 +138,8 @@ impl Endpoint {
         Ok(charge)
     }
 
-    /// A message of the account is matched or withdrawn: what its sender hears of it, unless it waits.
+    /// Releases the charge of a message that was matched or withdrawn, and reports credit to a sender that
+    /// does not wait.
     #[inline]
     pub(crate) fn settle(&self, state: &mut State, source: u32, charge: &Charge) {
         let account = &mut state.accounts[source as usize];
@@ -150,11 +152,11 @@ impl Endpoint {
         }
     }
 
-    /// Tells the sender of a message that it is matched: its request, or its credit. No more than `wanted` octets of it are
-    /// wanted, where they are not all here.
+    /// Sends the match ack of a message, or returns its credit. `wanted` is the number of octets to send of a
+    /// message that has not arrived in full.
     #[inline]
     pub(crate) fn matched(&self, state: &mut State, source: u32, charge: &Charge, wanted: u64) {
-        // Nobody empties the queue of a rank that has finished: what is meant for it would wait here for ever.
+        // The queue of a finished rank is never emptied: a packet for it would stay in the outbox for ever.
         if let Some(token) = charge.token
             && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
         {

@@ -1,4 +1,4 @@
-//! Messages that are matched while only their beginning is here: what is done with them when the rest has come.
+//! Pending rendezvous: messages that are matched and have arrived in part, and their completion.
 
 use mpjdev_buffer::SlabError;
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -8,21 +8,21 @@ use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::pairing::Half;
 use crate::packet::requests::RequestId;
 
-/// A message that is matched and under way.
+/// A matched message whose rest is still to arrive.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) source: u32,
-    /// What its beginning was numbered with.
+    /// The token of its first packet.
     pub(crate) token: u64,
     pub(crate) then: Then,
 }
 
-/// Whose message it is.
+/// The receive that takes the message.
 #[derive(Debug)]
 pub(crate) enum Then {
-    /// A receive's only message, or its first.
+    /// A receive that takes it as its only or its first physical message.
     Receive(RequestId, Envelope),
-    /// The second one of a receive.
+    /// A receive that takes it as its second half.
     Half(Box<Half>),
 }
 
@@ -34,7 +34,7 @@ impl Begun {
         }
     }
 
-    /// The request, and what it still needs.
+    /// The request and the envelope that it still waits for.
     pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
         match &self.then {
             Then::Receive(request, envelope) => (*request, Selector::from(*envelope)),
@@ -44,10 +44,9 @@ impl Begun {
 }
 
 impl Endpoint {
-    /// Takes in the whole of a message that had only begun to arrive.
+    /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.
     ///
-    /// # Errors
-    /// There is no such message.
+    /// # Errors ^None at present.
     pub(crate) fn arrive_rest(
         &self,
         state: &mut State,
@@ -56,7 +55,7 @@ impl Endpoint {
         body: Incoming<'_>,
     ) -> Result<(), NotAllowed> {
         let at = state.begun.iter().position(|begun| begun.source == source && begun.token == token);
-        // Its receive may have been given up meanwhile.
+        // The receive may have been given up meanwhile.
         let Some(at) = at else { return Ok(()) };
         let begun = state.begun.swap_remove(at);
         let payload: Result<Payload, SlabError> = self.keep(body, None);
@@ -74,7 +73,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Forgets a message that its sender has taken back.
+    /// Drops an unexpected or deferred message that its sender has withdrawn, and releases its charge.
     pub(crate) fn arrive_withdrawal(&self, state: &mut State, source: u32, token: u64) {
         let withdrawn = state.matcher.remove_unexpected(|envelope, message| {
             envelope.source == source && message.token() == Some(token)

@@ -1,4 +1,4 @@
-//! The threads beside a rank, which go on for it while its program computes, and what is left of a rank that has finished.
+//! The progress threads of a rank, and the remains of a rank that has finished.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 
 use crate::packet::endpoint::Endpoint;
 
-/// The threads beside a rank.
+/// The progress threads of a rank, which drive its progress while its program computes.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     threads: Mutex<Vec<Thread>>,
-    /// They are to end, since the rank has finished.
+    /// The rank has finished: its progress threads end.
     has_ended: AtomicBool,
 }
 
@@ -27,19 +27,20 @@ impl fmt::Debug for Thread {
 }
 
 impl Endpoint {
-    /// Ends the threads beside this rank, and waits for their ends: nobody needs them behind its finish. Blocks for a moment.
+    /// Ends the progress threads of this rank and waits for their ends: a finished rank needs none. Blocks
+    /// for a moment.
     pub fn end_beside(&self) {
         self.beside.has_ended.store(true, Ordering::SeqCst);
         let threads =
             std::mem::take(&mut *self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner));
         threads.iter().for_each(|thread| (thread.wake)());
         for thread in threads {
-            // One that has panicked has ended as well.
+            // A thread that has panicked has ended as well.
             let _ = thread.handle.join();
         }
     }
 
-    /// Whether this rank has come to the end of its finish.
+    /// Whether this rank has reached the end of its finish.
     pub fn has_ended(&self) -> bool {
         self.beside.has_ended.load(Ordering::SeqCst)
     }
@@ -87,7 +88,7 @@ mod remains {
     use crate::comm::Comm;
     use mpjdev_transport::{Each, Header, Inbox, Outgoing, PeerState, Unacked, Wire};
 
-    /// The wire of a rank that has gone: it answers what can still be asked.
+    /// The transport of a rank that has ended. It answers the queries that are still possible.
     #[derive(Debug)]
     struct Gone {
         abort: Option<(u32, String)>,
@@ -155,8 +156,8 @@ mod remains {
     }
 
     impl Endpoint {
-        /// What is left of a rank that nobody communicates through any more: it has no transport and no threads, answers as the
-        /// rank itself would, and knows the outcomes of its requests.
+        /// The remains of a rank that is no longer used for communication. They have no transport and no
+        /// threads, answer as the rank itself would, and keep the outcomes of its requests.
         pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<Endpoint> {
             let wire = Arc::new(Gone { abort: self.wire.abort() });
             let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(Nothing));
@@ -176,7 +177,7 @@ mod remains {
     }
 
     impl Comm {
-        /// Whether this is a communicator of that rank.
+        /// Whether this is a communicator of `endpoint`.
         pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
             self.endpoint().is_some_and(|own| Arc::ptr_eq(own, endpoint))
         }

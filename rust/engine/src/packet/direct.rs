@@ -1,4 +1,9 @@
-//! The short way of a blocking receive: as long as it may be patient, it takes what fits as it comes, and no request is made.
+//! Fast path of a blocking receive: spin on the transport and take the first matching message without a
+//! request.
+//!
+//! Posted receives match first. The path is closed, and the caller posts a receive, when messages are carried
+//! as physical ones only, when the machine is oversubscribed, when a rank has finished or failed, and when
+//! the first matching message has not arrived in full.
 
 use std::cell::Cell;
 
@@ -9,21 +14,21 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
 use crate::packet::unexpected::Taker;
 
-/// Packets for others that are taken in before the lock is let go.
+/// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
 
-/// How far the short way has led.
+/// Outcome of the fast path.
 #[derive(Debug)]
 pub enum Direct {
-    /// To the message.
+    /// A message was received.
     Taken(Envelope),
-    /// To what is wrong: with the message, which is gone then, or with what was asked for.
+    /// The message was consumed with an error, or the arguments are wrong.
     Failed(Box<DeviceError>),
-    /// To the end of polling: nothing has come.
+    /// The spins are used up; no message has matched.
     Nothing,
-    /// Nowhere: it is not open.
+    /// The path is not applicable now: post a receive.
     Closed,
-    /// To the end of polling, with a receive that is posted.
+    /// Polling has ended; a receive is posted.
     #[cfg(not(loom))]
     Posted(Box<crate::mpi::Receive>),
 }
@@ -42,8 +47,8 @@ impl From<DeviceError> for Direct {
 }
 
 impl Endpoint {
-    /// Polls for a message and puts it into its place. Unless it comes, the receive is to be posted. What is at the place before
-    /// is memory that nobody else refers to; after an error it is of no use.
+    /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
+    /// Nobody else refers to the memory in `place`; its contents are undefined after an error.
     #[inline(always)]
     pub fn receive_directly(
         &self,
@@ -56,13 +61,13 @@ impl Endpoint {
         }
         let mut taker = Taker { selector, capacity, place, taken: None, is_passed: Cell::new(false) };
         let mut pauses = self.config.spins;
-        // The first time without asking whether there is something: that costs as much as taking it.
+        // The first poll does not ask whether a packet is ready: the question costs as much as the receive.
         loop {
             match self.take_next(&mut taker) {
                 Direct::Nothing => {}
                 other => return other,
             }
-            // What comes may be for others, without end.
+            // Packets for other receives may arrive without end: the spins bound this loop.
             loop {
                 if pauses == 0 {
                     return Direct::Nothing;
@@ -76,14 +81,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether the message that is there is not all of it, which is for a posted receive to wait for.
+    /// Whether the first matching message has not arrived in full. A posted receive waits for the rest.
     fn waits_for_more(&self, state: &State, selector: &Selector) -> bool {
         let first = || state.matcher.probe(selector);
         !self.remote.is_empty()
             && first().is_some_and(|(envelope, message)| self.is_remote(envelope.source) && !message.is_all())
     }
 
-    /// Takes the message if it is there.
+    /// Takes the message if it has arrived.
     #[inline(always)]
     fn take_next(&self, taker: &mut Taker<'_>) -> Direct {
         let mut core = self.lock();

@@ -1,4 +1,4 @@
-//! The end of a rank, and of operations that nobody can complete any more.
+//! The end of a rank, and of operations that no rank can complete any more.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::packet::pairing::Half;
 use crate::packet::requests::{Receive, Request, RequestId, Work};
 use crate::packet::unreceived::Unreceived;
 
-/// Messages that were not delivered and that nobody waits for.
+/// Undelivered messages whose requests nobody waits for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     count: usize,
@@ -30,7 +30,7 @@ impl Lost {
         self.first.get_or_insert(message);
     }
 
-    /// Nothing, when there are none.
+    /// The error of these messages; `Ok` when there are none.
     #[cfg(not(loom))]
     pub(crate) fn reported(&self) -> Result<(), DeviceError> {
         match self.first {
@@ -55,10 +55,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether this rank has not begun to finish; costs next to nothing.
+    /// Checks that this rank has not begun to finish, at the cost of one load.
     ///
-    /// # Errors
-    /// It has.
+    /// # Errors ^It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.finishing.load(Ordering::Relaxed) {
@@ -67,7 +66,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether this rank may still communicate, or, at its end, has a job to end.
+    /// Checks that this rank may communicate or, with `is_end`, that it has a job to end.
     pub(crate) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
         match is_end {
             true => {
@@ -77,7 +76,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether this rank may still communicate.
+    /// Checks that this rank may communicate.
     pub(crate) fn check_running(&self) -> Result<(), DeviceError> {
         self.check_self(&self.lock().state)
     }
@@ -92,7 +91,7 @@ impl Endpoint {
         }
     }
 
-    /// Why no message can come any more that such a receive would take; none as long as one can.
+    /// The reason why no matching message can arrive any more; `None` as long as one can.
     pub(crate) fn hopeless(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
         if let Some((rank, why)) = self.wire.abort() {
             return Some(DeviceError::PeerFailed { rank, why });
@@ -112,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    /// Fails every operation that nobody can complete any more.
+    /// Fails every operation that no rank can complete any more.
     #[cold]
     pub(crate) fn fail_hopeless(&self, core: &mut Core) {
         let state = &mut core.state;
@@ -132,12 +131,14 @@ impl Endpoint {
         self.drop_queued(&mut core.state, |dest| self.wire.peer(dest) != PeerState::Alive);
     }
 
-    /// Why a posted receive that nobody asks for is hopeless: while it is only posted, this rank itself may still send.
+    /// The reason why a posted receive is hopeless while no thread waits for it. This rank itself may still
+    /// send to it.
     pub(crate) fn hopeless_receive(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
         self.hopeless(selector, members).filter(|error| *error != DeviceError::NobodyLeft)
     }
 
-    /// Fails those of the receives, which somebody asks for now, that could only be completed by this rank itself.
+    /// Fails those receives with these ids that only this rank itself could complete. A thread asks for them
+    /// now.
     pub(crate) fn lapse(&self, core: &mut Core, ids: &[RequestId]) {
         if self.wire.epoch() == 0 {
             return;
@@ -157,13 +158,13 @@ impl Endpoint {
         }
     }
 
-    /// Why nobody will match what is sent there; none as long as somebody may.
+    /// The reason why no rank will match a message for `dest`; `None` as long as one may.
     pub(crate) fn hopeless_send(&self, dest: u32) -> Option<DeviceError> {
         self.hopeless(&Selector { context: 0, source: Some(dest), tag: None }, &[])
     }
 
-    /// Fails these requests, except those that are completed by what has arrived since they were judged hopeless: who
-    /// has finished may have sent right before it.
+    /// Fails these requests, except those that packets received since the judgement complete. A rank that has
+    /// finished may have sent just before its end.
     #[cold]
     pub(crate) fn give_up(&self, core: &mut Core, hopeless: Vec<(RequestId, DeviceError)>) {
         self.take_in_last(core);
@@ -188,15 +189,14 @@ impl Endpoint {
         self.drop_kept_halves(state);
     }
 
-    /// Ends this rank: waits until what it has sent has left or is matched, as long as the peers it needs show life; then, where
-    /// there are foreign ranks, until all ranks of the job have come so far. Blocks.
+    /// Finishes this rank. Blocks until its messages are sent or matched, as long as the heartbeats of the
+    /// needed peers change; with foreign ranks, then until all ranks of the job have come to this point.
     ///
     /// A second call does nothing.
     ///
-    /// # Errors
-    /// What was not delivered: its receiver has finished without it, or showed no life for as long as the patience lasts.
-    /// Where there are foreign ranks: one of the job's ranks has failed, or finished without the others, or does not come.
-    /// The job has failed; interrupted. This rank has finished all the same.
+    /// # Errors ^A message is undelivered: its receiver has finished without it, or showed no heartbeat
+    /// within the patience. With foreign ranks: a rank of the job has failed, has finished without the
+    /// others, or does not take part. The job has failed; interrupted. This rank has finished all the same.
     pub fn finish(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
@@ -219,7 +219,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts what no receive has taken of what has arrived by now, unless the job has failed.
+    /// Counts the messages that have arrived and that no receive has taken, unless the job has failed.
     fn note_unreceived(&self) {
         let mut core = self.lock();
         self.take_in(&mut core);
@@ -229,7 +229,8 @@ impl Endpoint {
         };
     }
 
-    /// What this rank has finished with and no receive took; none when there is nothing, before the end, and the second time.
+    /// The messages that had arrived at this rank's end and that no receive took. `None` when there are none,
+    /// before the end, and from the second call on.
     pub fn take_unreceived(&self) -> Option<Unreceived> {
         let state = &mut self.lock().state;
         match state.finished && state.unreceived.count() > 0 {
@@ -238,29 +239,28 @@ impl Endpoint {
         }
     }
 
-    /// A job with foreign ranks ends with a barrier of all of them (IMPI 14), unless it has failed.
+    /// Ends a job with foreign ranks by a barrier of all ranks (IMPI 14), unless the job has failed.
     fn end_with_foreign(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         if self.clients().is_none() || self.wire.abort().is_some() {
             return Ok(());
         }
         match self.end_together(patience) {
             Err(DeviceError::Interrupted) => Err(DeviceError::Interrupted),
-            // What others wait for in it leaves as well.
+            // The messages that other ranks wait for in the barrier leave as well.
             together => self.let_leave(patience).and(together),
         }
     }
 
-    /// Waits until what was sent has left or is matched, as long as the peers that this rank needs show life.
+    /// Waits until all packets are sent or matched, as long as the heartbeats of the needed peers change.
     ///
-    /// # Errors
-    /// Interrupted.
+    /// # Errors ^Interrupted.
     fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut signs = (Vec::new(), None);
         let mut since = Instant::now();
         loop {
             let soon = Instant::now() + self.config.slice;
             let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
-                // What this rank has sent to itself, nobody receives any more.
+                // No receive takes the messages of this rank to itself any more.
                 let is_other = |dest| dest != self.rank;
                 let waits =
                     |request: &Request| matches!(request.work, Work::Send { dest, .. } if is_other(dest));
@@ -284,7 +284,7 @@ impl Endpoint {
         }
     }
 
-    /// Fails what other threads of this rank still wait for: nobody can send to it any more.
+    /// Fails the receives that other threads of this rank still wait for: no rank can send to it any more.
     fn end_receives(&self) {
         let mut core = self.lock();
         let receives = core.state.requests.pending().filter(|(_, r)| matches!(r.work, Work::Receive(_)));
@@ -292,12 +292,12 @@ impl Endpoint {
         self.give_up(&mut core, ended);
     }
 
-    /// What has not left by now never does: it was reported as not delivered.
+    /// Drops all queued packets. They were reported as undelivered.
     fn drop_outbox(&self) {
         self.drop_queued(&mut self.lock().state, |_| true);
     }
 
-    /// The peers that must call in before this rank's sends are done, and how much life each has shown.
+    /// The peers that must make progress before this rank's sends are complete, with their heartbeats.
     fn needed_lives(&self) -> Vec<(u32, u64)> {
         let core = self.lock();
         let sends = core.state.requests.pending().filter_map(|(_, request)| match request.work {
@@ -312,7 +312,7 @@ impl Endpoint {
         peers.into_iter().map(|peer| (peer, self.wire.life(peer))).collect()
     }
 
-    /// Nothing, if all that was sent is delivered.
+    /// The error of undelivered messages; `Ok` if all are delivered.
     fn undelivered(&self) -> Result<(), DeviceError> {
         let core = self.lock();
         let mut lost = core.state.lost;
@@ -333,7 +333,7 @@ impl Endpoint {
         self.tell_stats();
     }
 
-    /// What this rank has counted so far. Takes locks of the transport, each for a moment.
+    /// The statistics of this rank so far. Takes locks of the transport, each for a moment.
     pub fn stats(&self) -> Stats {
         Stats {
             rank: self.rank,
@@ -343,8 +343,9 @@ impl Endpoint {
         }
     }
 
-    /// Writes to standard error what this rank has counted, if the environment asks for it ([`mpjdev_transport::stats`]). Only the first call
-    /// does; a rank that finishes, fails or goes makes one by itself.
+    /// Writes the statistics of this rank to standard error, if the environment asks for it
+    /// ([`mpjdev_transport::stats`]). Only the first call does. A rank that finishes, fails or is dropped
+    /// calls it itself.
     pub fn tell_stats(&self) {
         match report::asked() {
             Ok(Some(form)) if !self.has_told.swap(true, Ordering::Relaxed) => {
@@ -357,7 +358,7 @@ impl Endpoint {
         }
     }
 
-    /// Messages that arrived and nobody has received, and requests nobody has waited for: for reports and tests.
+    /// The number of unexpected messages, and of requests whose outcome was not taken: for reports and tests.
     pub fn leftovers(&self) -> (usize, usize) {
         let mut core = self.lock();
         self.progress(&mut core);
@@ -365,14 +366,14 @@ impl Endpoint {
     }
 }
 
-/// A rank that goes without having finished has failed.
+/// A rank that is dropped without having finished has failed.
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.tell_stats();
     }
 }
 
-/// Nothing, if the other machines have acknowledged all that was sent.
+/// The error of unacked messages; `Ok` if the other machines have acked all.
 fn acknowledged(unacked: &[Unacked]) -> Result<(), DeviceError> {
     let Some(Unacked { rank, .. }) = unacked.first() else { return Ok(()) };
     Err(DeviceError::Unacked {

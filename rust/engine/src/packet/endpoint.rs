@@ -1,12 +1,13 @@
-//! One rank: its operations, its progress, its sleep.
+//! Endpoint: one rank with its requests, its progress and its waiting threads.
 //!
-//! State that operations and progress share is under one lock, held for short stretches only: never while waiting,
-//! never while another rank's lock is taken by force. Whoever waits drives the progress.
+//! One lock guards the state that operations and progress share. It is held for short stretches only: never
+//! during a wait, and never while this thread blocks on another rank's lock. A waiting thread drives the
+//! progress.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+// State that no thread waits on stays with `std`, which spares the model checker its interleavings.
 use std::sync::atomic::{self as plain, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -36,70 +37,71 @@ use crate::packet::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::packet::unexpected::Unexpected;
 use crate::packet::unreceived::Unreceived;
 
-/// How long a receive that is interrupted between its halves still waits for the second one.
+/// Time that an interrupted receive still waits for the second half of its message.
 const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a send counts as done.
+/// The condition that completes a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// When the message has left, or credit has run out and it is matched (MPI standard mode).
+    /// The message is sent, or the credit is used up and it is matched (MPI standard mode).
     Standard,
-    /// When the message is matched (MPI synchronous mode).
+    /// The message is matched (MPI synchronous mode).
     Synchronous,
 }
 
-/// A receive to be posted.
+/// The arguments of a posted receive.
 #[derive(Clone, Debug)]
 pub struct ReceiveArgs {
-    /// What is asked for; the source is numbered in the world.
+    /// The envelope pattern; the source is numbered in the world.
     pub selector: Selector,
-    /// Octets of primary payload that there is room for.
+    /// Octets of primary payload that the receiver has room for.
     pub capacity: usize,
-    /// Memory that nobody else refers to and a small message may be copied to.
+    /// Memory that nobody else refers to, for a copy of a small message.
     pub spare: Option<Slab>,
-    /// World ranks of the communicator when any source will do: one of the others has to be left.
+    /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
     pub members: Option<Arc<[u32]>>,
 }
 
-/// Everything under the lock.
+/// All state under the lock.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) inbox: Box<dyn Inbox>,
     pub(crate) state: State,
 }
 
-/// Everything under the lock but the inbox, which is read while this changes.
+/// All state under the lock except the inbox, which is polled while this changes.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
-    /// Receives whose first half is there: the envelope their second half must have.
+    /// Receives that have their first half, with the envelope of the second.
     pub(crate) halves: Vec<crate::packet::pairing::Half>,
-    /// What is matched and has only begun to arrive.
+    /// Matched messages that have arrived in part.
     pub(crate) begun: Vec<crate::packet::begun::Begun>,
-    /// Messages of foreign ranks that wait until it is known what they are.
+    /// Deferred messages of foreign ranks, in order.
     pub(crate) lanes: Vec<crate::packet::undecided::Lane>,
-    /// Communicators that were freed: their messages are dropped.
+    /// Freed communicators: their messages are dropped.
     pub(crate) freed: Freed,
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
-    /// What the others have sent, by source.
+    /// Unmatched messages and their credit, by source.
     pub(crate) accounts: Vec<CachePadded<Account>>,
-    /// Messages by destination that have left and whose matching somebody waits for.
+    /// Messages in flight that ask for a match ack, by destination.
     pub(crate) unanswered: Vec<u32>,
-    /// The thread that sleeps on the transport, and those that sleep on their own.
+    /// The thread that parks on the transport, and the threads that park on their own waiters.
     pub(crate) driver: Option<Arc<Waiter>>,
     pub(crate) parked: Vec<Arc<Waiter>>,
-    /// Those of them that wait for a message that no receive has been posted for, or for the rank's sends to be done.
+    /// Those of them that wait for an unexpected message, or for the rank's sends to complete.
     pub(crate) observers: Vec<Arc<Waiter>>,
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
     pub(crate) lost: Lost,
-    /// Messages that were dropped with their communicators; when this rank has finished, all that no receive took.
+    /// Messages that were dropped with their communicators; after the finish, all messages that no receive
+    /// took.
     pub(crate) unreceived: Unreceived,
 }
 
-/// Octets that were sent to one rank against the credit, and those of them that it had matched when it was asked last.
+/// Octets that were sent to one rank against the credit, and those that it had matched at the last query.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sent: plain::AtomicU64,
@@ -115,41 +117,41 @@ pub struct Endpoint {
     pub(crate) wire: Arc<dyn Wire>,
     pub(crate) source: Arc<dyn SlabSource>,
     pub(crate) core: Mutex<Core>,
-    /// Requests done and unexpected messages come so far: what a polling thread looks at without the lock.
+    /// Count of completed requests and unexpected messages. A polling thread reads it without the lock.
     pub(crate) changes: AtomicU64,
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
-    /// What counts against the credit, by destination.
+    /// The credit charge, by destination.
     pub(crate) sent: Box<[CachePadded<Sent>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
-    /// This rank has begun to finish: what a send looks at without the lock.
+    /// This rank has begun to finish. A send reads it without the lock.
     pub(crate) finishing: plain::AtomicBool,
-    /// Tests and probes that found nothing.
+    /// Count of empty tests and probes.
     pub(crate) fruitless: plain::AtomicU32,
-    /// Another rank wanted to help while a thread of this one had the lock, perhaps on its way to sleep.
+    /// Another rank tried to drive this one while a thread of this rank had the lock and was perhaps about to
+    /// park.
     pub(crate) missed_help: AtomicBool,
     pub(crate) crowd: Crowd,
-    /// Ranks whose messages are copied, by rank; empty where there are none.
+    /// Whether messages are copied, by rank; empty where none are.
     pub(crate) remote: Box<[bool]>,
-    /// Batches of packets that are taken in at a time: more packets than all queues hold.
+    /// Batches of packets per poll: more packets than all queues hold.
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
-    /// Who runs under which client, where there are foreign ranks that have a barrier with ours.
+    /// The client of each rank, for a job with foreign ranks that have a barrier with ours.
     pub(crate) clients: OnceLock<Clients>,
-    /// The threads that go on for this rank while its program computes.
+    /// The progress threads of this rank.
     pub(crate) beside: Beside,
-    /// What this rank has counted was told.
+    /// The statistics of this rank were printed.
     pub(crate) has_told: plain::AtomicBool,
-    /// Of the world, whose communicator may be made more than once.
+    /// The abandonment state of the world, whose communicator may be made more than once.
     pub(crate) abandonment: Arc<Abandonment>,
 }
 
 impl Endpoint {
     /// A rank on this transport. Its messages take memory from `source`.
     ///
-    /// # Panics
-    /// When the rank is above 2³⁰−1.
+    /// # Panics ^The rank is above 2³⁰−1.
     pub fn new(
         rank: u32,
         size: u32,
@@ -204,7 +206,7 @@ impl Endpoint {
         }
     }
 
-    /// The other ranks of this process, whose progress this one may drive while it waits.
+    /// Sets the other ranks of this process, whose progress this one may drive while it waits.
     pub fn set_neighbours(&self, neighbours: Vec<Weak<Endpoint>>) {
         let _ = self.neighbours.set(neighbours);
     }
@@ -219,7 +221,7 @@ impl Endpoint {
         self.size
     }
 
-    /// Where this rank's messages take memory from.
+    /// The source of memory for this rank's messages.
     pub fn source(&self) -> &Arc<dyn SlabSource> {
         &self.source
     }
@@ -235,7 +237,7 @@ impl Endpoint {
         !self.remote.is_empty() && self.remote[peer as usize]
     }
 
-    /// Whether messages to and from a rank are physical ones, a split one two of them.
+    /// Whether messages to and from a rank are physical ones, and a split message is two of them.
     #[inline(always)]
     pub(crate) fn is_physical(&self, peer: u32) -> bool {
         self.config.message_oriented || self.is_remote(peer)
@@ -250,8 +252,7 @@ impl Endpoint {
 
     /// Posts a receive.
     ///
-    /// # Errors
-    /// This rank has finished, or has freed the communicator, or the job has failed.
+    /// # Errors ^This rank has finished or has freed the communicator; the job has failed.
     pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         let source = args.selector.source;
         let mut core = self.lock();
@@ -260,8 +261,8 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Has somebody go on for a receive that is not done, should the program go on computing. Ranks that share memory need nobody
-    /// for that.
+    /// Wakes the progress thread for a pending receive, since the program may compute from now on. Ranks that
+    /// share memory need none.
     #[inline]
     pub(crate) fn call_for_rest(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
         if !self.remote.is_empty()
@@ -272,7 +273,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether requests are not done, or packets wait; also when a thread of the program is at it.
+    /// Whether requests are pending or packets are queued; true also while a thread of the program has the
+    /// lock.
     #[cfg(not(loom))]
     pub(crate) fn has_pending(&self) -> bool {
         self.queued_count.load(Ordering::Acquire) > 0
@@ -285,7 +287,7 @@ impl Endpoint {
         Ok(self.begin_receive_locked(core, args))
     }
 
-    /// As [`start_receive`](Self::start_receive), of a rank that may have begun to finish.
+    /// [`start_receive`](Self::start_receive) without its checks: this rank may have begun to finish.
     pub(crate) fn begin_receive(&self, args: ReceiveArgs) -> RequestId {
         self.begin_receive_locked(&mut self.lock(), args)
     }
@@ -298,8 +300,8 @@ impl Endpoint {
         id
     }
 
-    /// Fails a receive whose source was gone before it was posted: that of its message or, when it has its first half, that
-    /// of the second.
+    /// Fails a receive whose source had ended before the receive was posted: the source of its message or,
+    /// after its first half, that of the second.
     pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
         if self.wire.epoch() == 0 {
             return;
@@ -332,10 +334,10 @@ impl Endpoint {
         id
     }
 
-    /// Receives a message that has [not been taken](Self::receive_directly).
+    /// Receives a message that the [fast path](Self::receive_directly) has not taken.
     ///
-    /// # Errors
-    /// The receive failed; interrupted: then it is withdrawn, unless its message is there, which is then given.
+    /// # Errors ^The receive failed; interrupted: the receive is withdrawn then, unless its message has
+    /// arrived, which is returned.
     pub fn receive_after(
         &self,
         direct: &Direct,
@@ -366,7 +368,7 @@ impl Endpoint {
         }
     }
 
-    /// Posts a receive and takes its outcome at once if its message is there.
+    /// Posts a receive and takes its outcome at once if its message has arrived.
     fn post_and_look(
         &self,
         args: ReceiveArgs,
@@ -389,8 +391,9 @@ impl Endpoint {
                 let _ = self.test(id);
                 Err(DeviceError::Interrupted)
             }
-            // Too late to withdraw: the message is there, or its second half is on its way. When that does not come it is
-            // consumed later, and the message is lost.
+            // The message is matched, so it cannot be withdrawn: it has arrived, or its second half is in
+            // flight. If the second half does not arrive in time, it is consumed later and the message is
+            // lost.
             Err(DeviceError::Interrupted) => {
                 match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Patient) {
                     Err(DeviceError::TimedOut { .. }) => {
@@ -406,10 +409,9 @@ impl Endpoint {
 
     // ---- Requests
 
-    /// The outcome of a request if it is done; the request is gone then.
+    /// The outcome of a request if it is complete; the request is removed then.
     ///
-    /// # Errors
-    /// Those of the operation; no such request.
+    /// # Errors ^Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
@@ -422,7 +424,7 @@ impl Endpoint {
         outcome.transpose()
     }
 
-    /// Whether a request is done, which it stays.
+    /// Whether a request is complete. A complete request stays complete.
     pub fn is_done(&self, id: RequestId) -> bool {
         let mut core = self.lock();
         self.progress(&mut core);
@@ -437,8 +439,7 @@ impl Endpoint {
 
     /// Waits for a request, until the deadline if there is one.
     ///
-    /// # Errors
-    /// Those of the operation; timed out or interrupted: the request is still pending then.
+    /// # Errors ^Those of the operation; timed out or interrupted: the request is still pending then.
     pub fn wait(
         &self,
         id: RequestId,
@@ -450,10 +451,10 @@ impl Endpoint {
         })?
     }
 
-    /// Waits until one of the requests is done and gives its place; its outcome is for [`test`](Self::test) to take.
+    /// Waits until one of the requests is complete and returns its index. [`test`](Self::test) takes its
+    /// outcome.
     ///
-    /// # Errors
-    /// Timed out or interrupted.
+    /// # Errors ^Timed out or interrupted.
     pub fn wait_any(
         &self,
         ids: &[RequestId],
@@ -466,11 +467,10 @@ impl Endpoint {
         })
     }
 
-    /// Cancels a request: true when it will never be matched, which is certain for a receive that has no message
-    /// yet, and for a send that has not left.
+    /// Cancels a request. True when it will never be matched, which is certain for a receive without a
+    /// message and for a send that is still queued.
     ///
-    /// # Errors
-    /// No such request.
+    /// # Errors ^No such request.
     pub fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
@@ -494,12 +494,12 @@ impl Endpoint {
         Ok(withdrawn)
     }
 
-    /// Nobody will wait for this request (MPI_Request_free): it goes on, and its outcome is dropped.
+    /// Gives up a request (MPI_Request_free): its operation continues, and its outcome is dropped.
     pub fn detach(&self, id: RequestId) {
         self.lock().state.requests.detach(id);
     }
 
-    /// Notes an outcome and wakes who waits for it.
+    /// Stores an outcome and wakes the threads that wait for it.
     pub(crate) fn complete(&self, state: &mut State, id: RequestId, outcome: Result<Completed, DeviceError>) {
         if let Some(Work::Send { dest, pair, charged, .. }) = state.requests.get(id).map(|r| &r.work) {
             pair.map(|number| state.pairs.close(number));
@@ -515,13 +515,13 @@ impl Endpoint {
         self.note_left(state);
     }
 
-    /// Tells polling threads that there is something to look at.
+    /// Notifies polling threads of a change.
     pub(crate) fn note_change(&self) {
-        // Only ever written under the lock, so no read-modify-write is needed.
+        // The counter is written under the lock only, so no read-modify-write is needed.
         self.changes.store(self.changes.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
-    /// Wakes a thread that sleeps, wherever it does.
+    /// Wakes a parked thread, on its waiter or on the transport.
     fn wake(&self, state: &State, waiter: &Arc<Waiter>) {
         waiter.signal();
         if state.driver.as_ref().is_some_and(|d| Arc::ptr_eq(d, waiter)) {
@@ -529,13 +529,14 @@ impl Endpoint {
         }
     }
 
-    /// Tells threads that probe about a message that nobody has asked for.
+    /// Notifies probing threads of an unexpected message.
     pub(crate) fn note_unexpected(&self, state: &mut State) {
         self.note_change();
         self.wake_observers(state);
     }
 
-    /// Tells a thread that finishes the rank, which waits for no single request, that something is done or has left.
+    /// Notifies a thread that finishes the rank of a completed or sent packet: it waits for no single
+    /// request.
     pub(crate) fn note_left(&self, state: &mut State) {
         if state.finished {
             self.wake_observers(state);

@@ -1,9 +1,12 @@
-//! Freed communicators: messages that no receive has taken are dropped, those that are here and those that arrive later.
+//! Freed communicators: messages that no receive has taken are dropped, both unexpected ones and later
+//! arrivals.
 //!
-//! A dropped message counts as received: its memory and credit return to its sender, and a synchronous send is done. So a
-//! sender never waits for a receive that cannot be posted any more. Posted receives still get their messages first.
+//! A dropped message counts as received: its memory and credit return to its sender, and a synchronous send
+//! is complete. So a sender never waits for a receive that cannot be posted any more. Posted receives still
+//! get their messages first.
 //!
-//! A rank may get messages of a communicator that it is still being told of. Only contexts that were freed here are dropped.
+//! A rank may get messages of a communicator before it has completed the creation itself. Only contexts that
+//! were freed here are dropped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,15 +22,15 @@ use crate::packet::begun::Then;
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::unexpected::Unexpected;
 
-/// What a rank knows of its freed communicators.
+/// The freed communicators of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Freed {
     /// Contexts of programs' messages, and those of collective operations, which end with the last reference.
     contexts: [mpjdev_proto::freed::FreedContexts; 2],
-    /// Messages that were taken out of matching and not received, each a possible first half: its source, and the context
-    /// of its second half.
+    /// Messages that were taken out of matching and not received, each a possible first half: its source, and
+    /// the context of its second half.
     probed: Vec<(u32, u64)>,
-    /// Contexts of which second halves were kept though their communicators are freed.
+    /// Contexts of freed communicators with second halves that were kept.
     kept: BTreeSet<u64>,
 }
 
@@ -43,7 +46,7 @@ impl Freed {
         }
     }
 
-    /// A possible first half was taken out of matching.
+    /// Records that a possible first half was taken out of matching.
     pub(crate) fn add_probed(&mut self, first: &Envelope) {
         self.probed.push((first.source, shadow(first.context)));
     }
@@ -74,8 +77,8 @@ impl State {
         !keeps
     }
 
-    /// Whether this may be the second half of a message that a receive has, and of which only the first octets are here, or
-    /// of one that was taken out of matching.
+    /// Whether this may be the second half of a message that a receive has in part, or of one that was taken
+    /// out of matching.
     fn awaits_second(&self, second: &Envelope) -> bool {
         let is_first =
             |first: &Envelope| (first.source, shadow(first.context)) == (second.source, second.context);
@@ -90,8 +93,7 @@ impl State {
 impl Endpoint {
     /// Checks that this rank has not freed a communicator.
     ///
-    /// # Errors
-    /// It has.
+    /// # Errors ^It has freed the communicator.
     #[inline]
     pub(crate) fn check_kept(&self, state: &State, context: u64) -> Result<(), DeviceError> {
         match context != WORLD && state.freed.contains(context) {
@@ -100,8 +102,8 @@ impl Endpoint {
         }
     }
 
-    /// Frees a communicator, given by its own context. Collective operations that run on it end first: their messages are
-    /// dropped when the last reference goes.
+    /// Frees a communicator, given by its own context. Running collective operations end first: their
+    /// messages are dropped when the last reference is dropped.
     pub(crate) fn free_context(&self, context: u64, is_last: bool) {
         if context == WORLD {
             return;
@@ -114,11 +116,11 @@ impl Endpoint {
         for kind in kinds(context) {
             self.drop_freed(&mut core.state, kind);
         }
-        // A thread that probes the communicator has nothing to wait for.
+        // A thread that probes the communicator has nothing to wait for any more.
         self.note_unexpected(&mut core.state);
     }
 
-    /// Drops the messages in a context that are here, if it is a freed one.
+    /// Drops the unexpected messages in a context of a freed communicator.
     fn drop_freed(&self, state: &mut State, context: u64) {
         if !state.freed.contains(context) {
             return;
@@ -138,14 +140,14 @@ impl Endpoint {
     }
 
     fn drop_unexpected(&self, state: &mut State, envelope: Envelope, message: Unexpected) {
-        // A rank that has finished answers nobody.
+        // A finished rank sends no match acks.
         if !state.finished {
             state.unreceived.add(&envelope, message.payload_len());
             drop(self.take_unexpected(state, envelope, message, 0));
         }
     }
 
-    /// Drops a message that arrives.
+    /// Drops an arriving message.
     #[cold]
     pub(crate) fn drop_arrived(
         &self,
@@ -164,7 +166,8 @@ impl Endpoint {
         self.matched(state, envelope.source, charge, 0);
     }
 
-    /// A first half is whole, was given up or is received: second halves that were kept for it are kept no longer.
+    /// Drops second halves that were kept for a first half which has arrived in full, was given up or is
+    /// received.
     #[inline]
     pub(crate) fn drop_kept_halves(&self, state: &mut State) {
         if !state.freed.kept.is_empty() {
@@ -174,14 +177,15 @@ impl Endpoint {
         }
     }
 
-    /// A message that was taken out of matching has its receive.
+    /// Records that a message that was taken out of matching has its receive.
     pub(crate) fn note_received(&self, state: &mut State, first: &Envelope) {
         state.freed.remove_probed(first);
         self.drop_kept_halves(state);
     }
 }
 
-/// A rank's membership in a communicator other than the world: when the last reference goes, the communicator is freed.
+/// A rank's membership in a communicator other than the world. Dropping the last reference frees the
+/// communicator.
 #[derive(Debug)]
 pub(crate) struct Membership {
     endpoint: Arc<Endpoint>,
@@ -193,7 +197,7 @@ impl Membership {
         Arc::new(Membership { endpoint, context })
     }
 
-    /// Frees the communicator while there are references.
+    /// Frees the communicator while references remain.
     pub(crate) fn free(&self) {
         self.endpoint.free_context(self.context, false);
     }

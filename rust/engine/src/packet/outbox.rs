@@ -1,4 +1,4 @@
-//! Packets that found no room at their destination, or have to wait for those before them.
+//! Outbox: packets without room at their destination, and the packets queued behind them.
 
 use std::collections::VecDeque;
 
@@ -6,29 +6,30 @@ use mpjdev_transport::{Header, Kind, Payload};
 
 use crate::packet::requests::RequestId;
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) dest: u32,
     pub(crate) header: Header,
     pub(crate) payload: Option<Payload>,
-    /// The request that is done when the packet has left; synchronous ones are done later.
+    /// The request that is complete when the packet is sent; synchronous sends complete later.
     pub(crate) request: Option<RequestId>,
 }
 
-/// What waits: messages in order per destination, answers before them. A destination without room costs one try, however much waits for it.
+/// The queued packets: messages in order per destination, match acks before them. A destination without room
+/// costs one attempt, however many packets are queued for it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     /// By destination.
     queues: Vec<VecDeque<Queued>>,
-    /// By destination, the packets among them that are answered when they are matched.
+    /// The number of packets among them that ask for a match ack, by destination.
     answered: Vec<u32>,
-    /// Destinations that something waits for.
+    /// Destinations with queued packets.
     busy: Vec<u32>,
 }
 
 impl Outbox {
-    /// For a world of this many ranks.
+    /// An outbox for a world of `ranks` ranks.
     pub(crate) fn new(ranks: u32) -> Self {
         let queues = (0..ranks).map(|_| VecDeque::new()).collect();
         Outbox { queues, answered: vec![0; ranks as usize], busy: Vec::new() }
@@ -38,17 +39,17 @@ impl Outbox {
         self.busy.is_empty()
     }
 
-    /// Whether nothing waits for this destination.
+    /// Whether no packet is queued for this destination.
     pub(crate) fn is_empty_to(&self, dest: u32) -> bool {
         self.queues[dest as usize].is_empty()
     }
 
-    /// Packets to this destination that are answered when they are matched.
+    /// The number of queued packets to this destination that ask for a match ack.
     pub(crate) fn answered_to(&self, dest: u32) -> u32 {
         self.answered[dest as usize]
     }
 
-    /// Destinations that something waits for.
+    /// Destinations with queued packets.
     pub(crate) fn dests(&self) -> impl Iterator<Item = u32> {
         self.busy.iter().copied()
     }
@@ -60,13 +61,13 @@ impl Outbox {
         }
         self.answered[packet.dest as usize] += u32::from(packet.header.kind.is_answered());
         match packet.header.kind {
-            // What its receiver waits for does not wait behind messages that wait for answers themselves.
+            // A match ack does not wait behind messages that wait for match acks themselves.
             Kind::Matched => queue.push_front(packet),
             _ => queue.push_back(packet),
         }
     }
 
-    /// Sends as far as `try_send` finds room, and hands what has left to `sent`.
+    /// Sends as far as `try_send` finds room, and hands the sent packets to `sent`.
     pub(crate) fn send(&mut self, mut try_send: impl FnMut(&Queued) -> bool, mut sent: impl FnMut(Queued)) {
         let Outbox { queues, answered, busy } = self;
         busy.retain(|dest| {
@@ -80,7 +81,7 @@ impl Outbox {
         });
     }
 
-    /// Removes the earliest packet to `dest` that `picks` picks.
+    /// Removes the earliest packet to `dest` that `picks` selects.
     pub(crate) fn remove(&mut self, dest: u32, picks: impl Fn(&Queued) -> bool) -> Option<Queued> {
         let queue = &mut self.queues[dest as usize];
         let packet = queue.remove(queue.iter().position(picks)?);
@@ -92,7 +93,7 @@ impl Outbox {
         packet
     }
 
-    /// Drops all packets to the destinations that `gone` picks; gives how many.
+    /// Drops all packets to the destinations that `gone` selects; returns their number.
     pub(crate) fn drop_to(&mut self, gone: impl Fn(u32) -> bool) -> usize {
         let Outbox { queues, answered, busy } = self;
         let mut dropped = 0;

@@ -1,8 +1,9 @@
-//! Split messages on transports that carry physical messages only: which second half belongs to which first.
+//! Split messages on transports that carry physical messages only: the pairing of first and second halves.
 //!
-//! Our own senders put a pairing number into the first message's secondary header and send the second message on the shadow
-//! context, from the same rank, with the number as tag. A foreign sender puts zero there; its second message comes on
-//! the same context with the same tag, directly after the first (proto's PROTOCOL.md draws both).
+//! Senders of this project put a pairing number into the first message's secondary header. They send the
+//! second message on the shadow context, from the same rank, with the number as tag. A foreign sender puts
+//! zero there. Its second message has the same context and the same tag, and follows the first directly.
+//! PROTOCOL.md of `proto` draws both.
 
 use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
 use mpjdev_buffer::message::parse_first;
@@ -21,21 +22,21 @@ use crate::packet::requests::{Completed, RequestId, Work};
 use crate::packet::sending::send;
 use crate::packet::unexpected::{arrived_whole, lengths, physical, received};
 
-/// A receive whose first half is there.
+/// A receive that has its first half.
 #[derive(Debug)]
 pub(crate) struct Half {
-    /// What the second half's packet must have.
+    /// The envelope of the second half.
     second: Envelope,
     second_len: usize,
     pub(crate) request: RequestId,
-    /// The first half, or why the receive fails once the second half is consumed.
+    /// The first half, or the error of the receive once the second half is consumed.
     first: Result<(Slab, usize), DeviceError>,
     first_envelope: Envelope,
     pub(crate) capacity: usize,
 }
 
 impl Half {
-    /// The request, and what it still needs.
+    /// The request and the envelope that it still waits for.
     pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
         (self.request, Selector::from(self.second))
     }
@@ -82,12 +83,12 @@ impl Endpoint {
             self.lock().state.pairs.close(number);
             return Err(SlabError::Shared { asked: first.len() as u64 }.into());
         }
-        // The receiver tells of the first half only: this rank hears of the second by the answer to it.
+        // The receiver returns credit for the first half only. The match ack returns that of the second.
         let held = first.len() + second.len();
         let header = Header { kind: kind(held), ..header };
         let charged = if header.kind == Kind::Eager { second.len() as u64 } else { 0 };
         let mut core = self.lock();
-        // Both halves or none.
+        // Both halves are sent, or neither.
         let waiting = 1 + u32::from(header.kind.is_answered());
         if let Err(error) = self.check_unmatched(&mut core, dest, context, waiting) {
             core.state.pairs.close(number);
@@ -101,7 +102,7 @@ impl Endpoint {
         let work =
             Work::Send { dest, tag, len: Some(message.logical_len()), pair: Some(number), charged, mode };
         let header = Header { kind: Kind::Synchronous, context: shadow(context), tag: second_tag, token: 0 };
-        // The second half always waits to be matched: its number is free again only then.
+        // The second half is always acked: its pairing number is free only then.
         let payload = Payload::Physical(second.clone(), message.secondary_len());
         if let Some(id) = self.queue_locked(&mut core, dest, header, payload, work) {
             core.state.requests.detach(id);
@@ -139,7 +140,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes a packet that is the second half of a receive, and gives how many octets are wanted of it; none when it is not.
+    /// Takes a packet that is the second half of a receive, and returns the number of wanted octets; `None`
+    /// when it is no second half.
     pub(crate) fn arrive_half(
         &self,
         state: &mut State,
@@ -191,7 +193,7 @@ impl Endpoint {
             return self.complete(state, id, first.map(|_| -> Completed { unreachable!("errors only") }));
         };
         let second = match pair {
-            // A foreign rank numbers nothing: those octets are unused in the format, and may hold anything.
+            // A foreign rank numbers nothing: those octets are unused in its format and may have any value.
             Pair::Numbered(number) if !self.wire.is_foreign(envelope.source) => Envelope {
                 context: shadow(envelope.context),
                 source: envelope.source,
@@ -203,7 +205,7 @@ impl Endpoint {
         self.await_half(state, half);
     }
 
-    /// Takes the second half if it is here already, else waits for it.
+    /// Takes the second half if it has arrived, else waits for it.
     fn await_half(&self, state: &mut State, half: Half) {
         let held = state.take_held(&half.second);
         match held.or_else(|| state.matcher.take(&Selector::from(half.second))) {
@@ -216,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    /// Joins both halves, when the second one is all here. `token` is what that was numbered with.
+    /// Joins both halves when the second one has arrived in full. `token` identifies the second half.
     pub(crate) fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>, token: u64) {
         if let Ok(Payload::Begun { .. }) = second {
             let source = half.first_envelope.source;
@@ -233,7 +235,7 @@ impl Endpoint {
     }
 }
 
-/// The headers of a first physical message; none when they are damaged.
+/// The headers of a first physical message; `None` when they are damaged.
 fn headers(first: &Payload) -> Option<Headers> {
     let (primary, secondary) = match first {
         Payload::Physical(slab, len) => parse_first(slab.words(), *len).ok()?,

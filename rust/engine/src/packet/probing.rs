@@ -1,4 +1,4 @@
-//! Messages that are looked for before they are received, and those that are taken out of matching meanwhile.
+//! Probes, and messages that a matched probe has taken out of matching.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::packet::endpoint::{Core, Endpoint, State};
 use crate::packet::requests::{Completed, Receive, RequestId, Work};
 use crate::packet::unexpected::{Unexpected, lengths, received};
 
-/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
-/// sender goes on, and nothing of it stays.
+/// A message that was taken out of matching and waits for its receive. A dropped one is consumed: its sender
+/// gets the match ack, and its memory is released.
 #[derive(Debug)]
 pub struct MatchedMessage {
     pub(crate) envelope: Envelope,
     needs_capacity: usize,
-    /// None once it is received.
+    /// `None` once it is received.
     message: Option<Taken>,
-    /// Who consumes it when it is dropped.
+    /// The rank that consumes the message when this is dropped.
     pub(crate) owner: Option<Arc<Endpoint>>,
 }
 
-/// What was taken out of matching.
+/// The part of a message that was taken out of matching.
 #[derive(Debug)]
 enum Taken {
     /// The message, or its first half.
     Message { message: Box<Unexpected>, may_be_half: bool },
-    /// A receive that has begun already. Who has sent a message of two halves without a number must not meet anybody else with the
-    /// second one, and whoever may still take a message back must know that it is matched.
+    /// A receive that has started already. The unnumbered second half of a foreign message must not match
+    /// another receive, and a sender that may still withdraw its message must receive the match ack.
     Receive(RequestId),
 }
 
@@ -55,7 +55,7 @@ impl MatchedMessage {
         self.needs_capacity
     }
 
-    /// Goes on to what is left of its rank, which accounts for nothing.
+    /// Moves the message to the remains of its rank, which keep no credit.
     pub(crate) fn retire(&mut self, remains: &Arc<Endpoint>) {
         self.owner = Some(remains.clone());
         if let Some(Taken::Message { message, .. }) = &mut self.message {
@@ -65,10 +65,11 @@ impl MatchedMessage {
 }
 
 impl Endpoint {
-    /// Looks for a message without receiving it (MPI_Iprobe): its envelope, and the capacity it needs.
+    /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it
+    /// needs.
     ///
-    /// # Errors
-    /// This rank has finished, the job has failed, or nobody is left who could send such a message.
+    /// # Errors ^This rank has finished, the job has failed, or no rank is left that could send such a
+    /// message.
     pub fn probe_now(
         &self,
         selector: &Selector,
@@ -105,8 +106,7 @@ impl Endpoint {
 
     /// Waits for a message without receiving it (MPI_Probe).
     ///
-    /// # Errors
-    /// As for [`probe_now`](Self::probe_now); interrupted.
+    /// # Errors ^As for [`probe_now`](Self::probe_now); interrupted.
     pub fn probe(
         &self,
         selector: &Selector,
@@ -121,8 +121,7 @@ impl Endpoint {
 
     /// Takes a message out of matching (MPI_Improbe): no other receive gets it.
     ///
-    /// # Errors
-    /// As for [`probe_now`](Self::probe_now).
+    /// # Errors ^As for [`probe_now`](Self::probe_now).
     pub fn take_matched(
         &self,
         selector: &Selector,
@@ -196,7 +195,7 @@ impl Endpoint {
     }
 }
 
-/// Gives a receive, which has room for its message whatever that is, the capacity that it is to have.
+/// Sets the final capacity of a receive that was started with room for the whole message.
 fn receive_with(state: &mut State, id: RequestId, capacity: usize) {
     let State { halves, begun, requests, .. } = state;
     let begun = begun.iter_mut().filter_map(|begun| match &mut begun.then {
@@ -212,7 +211,7 @@ fn receive_with(state: &mut State, id: RequestId, capacity: usize) {
     request.outcome = outcome.map(|done| done.and_then(|done| within(done, capacity)));
 }
 
-/// What was received, if it fits.
+/// The received message, if it fits the capacity.
 fn within(done: Completed, capacity: usize) -> Result<Completed, DeviceError> {
     let (Some(envelope), Some(message)) = (done.envelope, done.message) else {
         return Err(DeviceError::NoSuchRequest);

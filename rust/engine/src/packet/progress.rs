@@ -12,24 +12,25 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
 use crate::packet::requests::RequestId;
 
-/// Packets that are taken in before the lock is let go.
+/// Packets that are handled before the lock is released.
 pub(crate) const BATCH: usize = 256;
-/// A rank that only tests and probes drives the other ranks' progress after so many times in vain.
+/// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
 const FRUITLESS: u32 = 64;
-/// Looks in vain after which a wait asks whether it may go on, though there is always something to take in.
+/// Polls after which a wait checks deadline and patience, even if packets arrive without end.
 const ROUNDS: u32 = 64;
 
 impl Endpoint {
-    /// Goes on, and shows that a thread of this rank has called in.
+    /// Drives progress once, and updates the heartbeat: a thread of this rank has called.
     pub(crate) fn progress(&self, core: &mut Core) {
-        // A rank that is finishing receives nothing more: others must not wait for it because it still runs.
+        // A finishing rank receives nothing more: other ranks must not wait for it because its process still
+        // runs.
         if !core.state.finished {
             self.wire.show_life();
         }
         self.go_on(core);
     }
 
-    /// Takes in what has arrived, sends what waits, notices who is gone.
+    /// Handles received packets, sends queued ones, and fails operations on ranks that have ended.
     fn go_on(&self, core: &mut Core) {
         let epoch = self.wire.epoch();
         self.take_in(core);
@@ -43,11 +44,11 @@ impl Endpoint {
         }
     }
 
-    /// Takes in what has arrived.
+    /// Handles the received packets.
     #[inline]
     pub(crate) fn take_in(&self, core: &mut Core) {
         let Core { inbox, state } = core;
-        // More than there can be at one moment need not be taken in: somebody who sends without end must not keep the lock.
+        // The bound is more than all queues hold: a rank that sends without end must not keep the lock taken.
         for _ in 0..self.batches {
             let mut each =
                 |source, header, body: Incoming<'_>| self.arrive(state, source, header, body, None);
@@ -57,29 +58,29 @@ impl Endpoint {
         }
     }
 
-    /// Takes in all that ranks which are gone have sent, before something is given up because of them: who has finished may
-    /// have sent right before it.
+    /// Handles all packets of ranks that have ended, before operations are failed because of them. A rank may
+    /// have sent just before it finished.
     #[cold]
     pub(crate) fn take_in_last(&self, core: &mut Core) {
         core.inbox.poll_gone();
         self.take_in(core);
     }
 
-    /// Drives this rank's progress for another one that waits, unless its own threads do.
+    /// Drives this rank's progress on behalf of a waiting rank, unless a thread of this rank does.
     pub(crate) fn help(&self) {
         if !self.wire.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
             return;
         }
         match self.core.try_lock() {
-            // What others do for this rank is no life of its own.
+            // Progress by another rank does not change this rank's heartbeat.
             Ok(mut core) => self.go_on(&mut core),
             Err(_) if self.missed_help.swap(true, Ordering::SeqCst) => {}
-            // Who has the lock may be about to sleep, having looked for room before there was any.
+            // The thread with the lock may have polled before there was room, and may be about to park.
             Err(_) => self.wire.ring(),
         }
     }
 
-    /// Waits until `ready` gives something. `ids` are the requests whose completion may make it so.
+    /// Waits until `ready` returns a value. The completion of the requests `ids` may make it so.
     pub(crate) fn block<R>(
         &self,
         ids: &[RequestId],
@@ -94,7 +95,7 @@ impl Endpoint {
         let begun = deadline.map(|_| Instant::now());
         let mut rounds = 0u32;
         loop {
-            // Packets may come without end.
+            // Packets may arrive without end.
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(ROUNDS) {
                 self.time_left(begun, deadline)?;
@@ -120,7 +121,7 @@ impl Endpoint {
                     Step::Yield => {
                         self.help_neighbours();
                         backoff.yield_now(&self.crowd);
-                        // What found no room may find it now.
+                        // There may be room now for packets that found none before.
                         if self.queued_count.load(Ordering::Acquire) > 0 {
                             break;
                         }
@@ -150,7 +151,8 @@ impl Endpoint {
         Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
     }
 
-    /// What a rank waits for may be stuck at another one that does not call in: a rank that never blocks must help too.
+    /// Counts an empty poll. This rank may wait for another one that does not call: a rank that never blocks
+    /// must drive the others' progress too.
     #[inline]
     pub(crate) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
@@ -162,8 +164,9 @@ impl Endpoint {
     }
 
     fn help_neighbours(&self) {
-        // This rank may just have made room for packets of others, and others for its own. Either their count is seen here, or
-        // they see the room when they look for it once more: whoever goes to sleep has come by here before that look.
+        // This rank may have just made room for packets of others, and others for its own. Either this thread
+        // sees their count, or they see the room in their last poll: every thread passes this fence before
+        // that poll and its sleep.
         fence(Ordering::SeqCst);
         for neighbour in self.neighbours.get().into_iter().flatten() {
             if let Some(neighbour) = neighbour.upgrade() {
@@ -172,13 +175,13 @@ impl Endpoint {
         }
     }
 
-    /// Sleeps until something happens: on the transport if no other thread does, else on this thread's own.
+    /// Parks until something happens: on the transport if no other thread does, else on this thread's waiter.
     fn sleep(&self, ids: &[RequestId], seen: u64, most: Duration) {
         let waiter = Waiter::mine();
         waiter.reset();
         let mut core = self.lock();
         if !core.state.outbox.is_empty() {
-            // Whoever made room before now may have tried to help in vain while this thread had the lock.
+            // A rank that made room earlier may have found the lock taken when it tried to drive this rank.
             self.flush(&mut core.state);
         }
         self.call_for_answers(&core.state);
@@ -225,12 +228,14 @@ impl Endpoint {
         }
     }
 
-    /// Has the ranks that this one's sends wait for go on, though their programs may be computing.
+    /// Wakes the progress threads of the ranks that this rank's sends wait for: their programs may be
+    /// computing.
     fn call_for_answers(&self, state: &State) {
         if !self.wire.has_helpers() {
             return;
         }
-        // A send that is under way has not left or is not answered; there may be very many.
+        // An incomplete send is queued or waits for its match ack. There may be very many: the counts are by
+        // destination.
         let unanswered = (0..).zip(&state.unanswered).filter(|(_, count)| **count > 0).map(|(dest, _)| dest);
         let mut dests: Vec<u32> =
             unanswered.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
@@ -239,8 +244,8 @@ impl Endpoint {
         dests.into_iter().for_each(|dest| self.wire.call(dest));
     }
 
-    /// Tells all threads that a rank has ended, which changes what they wait for: the transport rings for the one that
-    /// drives, the others are told here.
+    /// Wakes all threads after a rank has ended, since that changes the conditions that they wait for. The
+    /// transport wakes the driver; this wakes the others.
     #[cold]
     fn note_end(&self, state: &State) {
         self.note_change();
@@ -249,7 +254,7 @@ impl Endpoint {
         }
     }
 
-    /// A thread that stops waiting leaves the driving to one that sleeps.
+    /// Wakes a parked thread to become the driver, when a thread stops waiting.
     #[inline]
     pub(crate) fn pass_on(&self, state: &mut State) {
         if state.driver.is_none()

@@ -1,4 +1,5 @@
-//! Sends to ranks that get copies. A message that leaves before it is matched is charged to the receiver's memory.
+//! Sends to ranks that receive copies. A message that is sent before it is matched is charged to the
+//! receiver's memory.
 
 use std::sync::atomic::Ordering;
 
@@ -24,7 +25,7 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if message.logical_len() > self.wire.eager_max(dest) {
-            // Long ones before it go on meanwhile, however many are started before the first is waited for.
+            // Earlier long messages make progress meanwhile, however many are started before the first wait.
             self.progress(&mut self.lock());
         }
         match (message.second_slab(), self.wire.is_foreign(dest)) {
@@ -43,7 +44,8 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let len = message.first_len();
         let leave = self.leave(dest, len, mode, 0);
-        // Nothing may come between the halves of a message to a foreign rank, which are queued under the lock.
+        // Nothing may be sent between the halves of a message to a foreign rank. Those are queued under the
+        // lock.
         if leave.kind == Kind::Eager
             && self.queued_count.load(Ordering::Acquire) == 0
             && !self.wire.is_foreign(dest)
@@ -63,7 +65,7 @@ impl Endpoint {
         Ok(self.unless_done(id, &leave))
     }
 
-    /// Both halves of a split message, paired by number.
+    /// Sends both halves of a split message, paired by number.
     fn start_paired(
         &self,
         dest: u32,
@@ -76,7 +78,7 @@ impl Endpoint {
         let (len, second_len) = (message.first_len(), message.secondary_len());
         let leave = self.leave(dest, len, mode, second_len);
         let mut core = self.lock();
-        // Both halves or none.
+        // Both halves are sent, or neither.
         let waiting = 1 + u32::from(leave.kind.is_answered());
         if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
             core.state.pairs.close(number);
@@ -91,7 +93,7 @@ impl Endpoint {
         let payload = Payload::Physical(first, len);
         let work = send(dest, header.tag, None, leave.charged, mode);
         let first = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
-        // The second half always waits to be matched: its number is free again only then.
+        // The second half is always acked: its pairing number is free only then.
         let kind = match leave.has_credit && second_len <= self.wire.eager_max(dest) {
             true => Kind::Synchronous,
             false => Kind::Announced,
@@ -108,8 +110,8 @@ impl Endpoint {
         Ok(self.unless_done(first, &leave))
     }
 
-    /// Both halves of a split message to a rank that knows no pairing numbers: the second directly behind the first, in the same
-    /// context and with the same tag (mpjdev 4.1).
+    /// Sends both halves of a split message to a rank without pairing numbers. The second follows the first
+    /// directly, in the same context and with the same tag (mpjdev 4.1).
     fn start_for_foreign(
         &self,
         dest: u32,
@@ -119,7 +121,7 @@ impl Endpoint {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         let (len, second_len) = (message.first_len(), message.secondary_len());
-        // A message that came from one of ours has a number in it.
+        // A message that was received from a rank of this project has a number in it.
         let first = self.numbered(message, 0)?;
         let mut core = self.lock();
         self.check_unmatched(&mut core, dest, header.context, 2)?;
@@ -132,12 +134,12 @@ impl Endpoint {
         let payload = Payload::Physical(second.clone(), second_len);
         let second = self.queue_locked(&mut core, dest, Header { kind, ..header }, payload, work);
         drop(core);
-        // The second one is done last.
+        // The second half is complete last.
         first.into_iter().for_each(|id| self.detach(id));
         Ok(second)
     }
 
-    /// How a message of so many octets leaves, and with it, where it is split, the second half.
+    /// The send plan of a message of `len` octets; the credit covers its second half too.
     pub(crate) fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
         if self.wire.is_foreign(dest) {
             return Leave {
@@ -159,13 +161,14 @@ impl Endpoint {
             kind,
             has_credit,
             is_done: has_credit && mode == Mode::Standard && kind != Kind::Eager,
-            // Of what waits for no answer the receiver tells.
+            // For an eager message the receiver returns the credit.
             charged: if has_credit && kind != Kind::Eager { charged } else { 0 },
         }
     }
 
-    /// What a message counts for: its octets, which are the receiver's memory, and a part of the credit at most where they stay
-    /// the sender's until it is matched.
+    /// The credit charge of a message. A short one is charged its octets, which occupy the receiver's memory.
+    /// A long one stays in the sender's memory until it is matched, and is charged a part of the credit at
+    /// most.
     fn counted_remote(&self, dest: u32, len: usize) -> u64 {
         let counted = match len <= self.wire.eager_max(dest) {
             true => len as u64,
@@ -174,7 +177,7 @@ impl Endpoint {
         counted + CREDIT_OVERHEAD
     }
 
-    /// A message that counted for so much has not left and never will.
+    /// Returns the charge of a message that was never sent.
     pub(crate) fn return_credit(&self, dest: u32, counted: u64) {
         self.sent[dest as usize].sent.fetch_sub(counted, Ordering::Relaxed);
     }
@@ -184,12 +187,12 @@ impl Endpoint {
         if self.take_credit(dest, len) {
             return true;
         }
-        // What was matched meanwhile is told by a message.
+        // The receiver returns credit in a message, which may have arrived.
         self.progress(&mut self.lock());
         self.take_credit(dest, len)
     }
 
-    /// A foreign rank answers what is long, or synchronous.
+    /// A foreign rank acks long and synchronous messages.
     fn foreign_kind(&self, dest: u32, len: usize, mode: Mode) -> Kind {
         match mode == Mode::Standard && len <= self.wire.eager_max(dest) {
             true => Kind::Eager,
@@ -197,7 +200,8 @@ impl Endpoint {
         }
     }
 
-    /// A standard send within the credit is done, though a long message is answered when it is matched.
+    /// A standard send within the credit is complete at once, though a long message is acked only when it is
+    /// matched.
     fn unless_done(&self, id: Option<RequestId>, leave: &Leave) -> Option<RequestId> {
         if leave.is_done {
             id.into_iter().for_each(|id| self.detach(id));
@@ -207,12 +211,12 @@ impl Endpoint {
     }
 }
 
-/// How a message leaves.
+/// The send plan of a message.
 pub(crate) struct Leave {
     pub(crate) kind: Kind,
     has_credit: bool,
-    /// Whether its send is done as soon as it has begun.
+    /// Whether its send is complete as soon as it has started.
     is_done: bool,
-    /// Octets that count against the credit until it is answered.
+    /// Octets that count against the credit until it is acked.
     pub(crate) charged: u64,
 }

@@ -1,4 +1,4 @@
-//! The request table of one rank: what is under way, and who waits for it.
+//! The request table of one rank: pending operations, and the threads that wait for them.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use mpjdev_transport::waiting::Waiter;
 use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;
 
-/// Names one request of one rank; not used again before its place in the table was used 2³² times.
+/// The id of one request of one rank. It is used again only after its slot in the table was used 2³² times.
 ///
-/// One more than the number that goes to peers, so that a result with an id, or none, fits registers.
+/// The value is one more than the number that peers receive, so that a result with an optional id fits
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(NonZeroU64);
 
@@ -31,12 +32,12 @@ impl RequestId {
     }
 }
 
-/// What a finished operation gives.
+/// The result of a finished operation.
 #[derive(Clone, Debug)]
 pub struct Completed {
-    /// The message's envelope with its source numbered in the world; none for a send.
+    /// The message's envelope with its source numbered in the world; `None` for a send.
     pub envelope: Option<Envelope>,
-    /// The message; none for a send.
+    /// The message; `None` for a send.
     pub message: Option<Message>,
 }
 
@@ -45,7 +46,7 @@ impl Completed {
     pub const SENT: Completed = Completed { envelope: None, message: None };
 }
 
-/// What a request is for.
+/// The operation of a request.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A send that waits to leave or to be matched.
@@ -54,34 +55,36 @@ pub(crate) enum Work {
         dest: u32,
         /// The message's tag.
         tag: i32,
-        /// Octets of the logical message; none for the first half of a split one, which the second one stands for.
+        /// Octets of the logical message; `None` for the first half of a split one, for which the second half
+        /// counts.
         len: Option<usize>,
-        /// Pairing number that is free again when this is done.
+        /// Pairing number that is free again when this is complete.
         pair: Option<u32>,
-        /// Octets that count against the credit until this is done.
+        /// Octets that count against the credit until this is complete.
         charged: u64,
-        /// How the program has sent it.
+        /// The send mode of the program.
         mode: Mode,
     },
     /// A receive.
     Receive(Receive),
 }
 
-/// A receive under way.
+/// A pending receive.
 #[derive(Debug)]
 pub(crate) struct Receive {
     /// Octets of primary payload that the receiver has room for.
     pub(crate) capacity: usize,
-    /// Where it is among the posted receives; none once its first message is there.
+    /// Its id among the posted receives; `None` once its first message has arrived.
     pub(crate) post: Option<PostId>,
     /// Memory that an inline message may be copied to.
     pub(crate) spare: Option<mpjdev_buffer::Slab>,
-    /// World ranks of the communicator, which decide for any source whether anybody is left; none for a given source.
+    /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
+    /// `None` for a given source.
     pub(crate) members: Option<Arc<[u32]>>,
 }
 
 impl Receive {
-    /// World ranks of which one has to be left; none matter when the source is given.
+    /// World ranks of which one has to be left; empty when the source is given.
     pub(crate) fn members(&self) -> &[u32] {
         self.members.as_deref().unwrap_or_default()
     }
@@ -92,9 +95,9 @@ impl Receive {
 pub(crate) struct Request {
     pub(crate) work: Work,
     pub(crate) outcome: Option<Result<Completed, DeviceError>>,
-    /// The threads that sleep until it is done.
+    /// The threads that wait for its completion.
     pub(crate) waiters: Vec<Arc<Waiter>>,
-    /// Nobody will ask for the outcome.
+    /// No thread will ask for the outcome.
     detached: bool,
 }
 
@@ -110,8 +113,9 @@ impl Request {
         matches!(self.work, Work::Send { mode: Mode::Standard, .. })
     }
 
-    /// Whether a send that fails so counts as not delivered: a receiver that finishes names what it has not received of
-    /// standard sends, while a synchronous send asks to know.
+    /// Whether a send with this error counts as undelivered. Standard sends to a receiver that finishes do
+    /// not: the receiver names the messages that it has not received. A synchronous send asks for the match
+    /// itself.
     fn is_missed(&self, error: &DeviceError) -> bool {
         !(self.is_standard() && matches!(error, DeviceError::PeerFinished { .. }))
     }
@@ -174,7 +178,7 @@ impl Requests {
         Some(request)
     }
 
-    /// Notes the outcome; gives the waiters to be woken.
+    /// Stores the outcome; returns the waiters to be woken.
     pub(crate) fn complete(
         &mut self,
         id: RequestId,
@@ -191,7 +195,7 @@ impl Requests {
         waiters
     }
 
-    /// Takes the outcome of a finished request, which is gone afterwards; none while it is pending.
+    /// Takes the outcome of a finished request and removes the request; `None` while it is pending.
     pub(crate) fn take_outcome(
         &mut self,
         id: RequestId,
@@ -203,7 +207,7 @@ impl Requests {
         Ok(self.remove(id).and_then(|r| r.outcome))
     }
 
-    /// Nobody will ask for the outcome: drops it now or when it comes.
+    /// Marks that no thread will ask for the outcome: drops it now, or on completion.
     pub(crate) fn detach(&mut self, id: RequestId) {
         match self.get(id) {
             Some(request) if request.outcome.is_none() => request.detached = true,
@@ -212,12 +216,12 @@ impl Requests {
         }
     }
 
-    /// Whether requests are still under way.
+    /// Whether requests are pending.
     pub(crate) fn has_pending(&self) -> bool {
         self.pending > 0
     }
 
-    /// Requests that are still under way. Goes through the table, which is as long as it has ever been, unless there are none.
+    /// The pending requests. Scans the whole table, which never shrinks, unless no request is pending.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (RequestId, &Request)> {
         let entries = if self.has_pending() { &self.entries[..] } else { &[] };
         entries.iter().enumerate().filter_map(|(index, entry)| {
@@ -226,8 +230,8 @@ impl Requests {
         })
     }
 
-    /// Destination, tag and logical length of the sends that are under way, or have failed and nobody has waited for. Standard
-    /// sends to ranks that receive nothing more do not count.
+    /// Destination, tag and logical length of the sends that are pending, or have failed and were not waited
+    /// for. Standard sends to ranks that receive nothing more do not count.
     pub(crate) fn unfinished_sends(
         &self,
         has_finished: impl Fn(u32) -> bool,
@@ -242,12 +246,14 @@ impl Requests {
             .filter_map(Request::send)
     }
 
-    /// Destination, tag and logical length of a send that fails, that nobody will ask for the outcome of, and that is missed.
+    /// Destination, tag and logical length of a detached send that fails with this error and counts as
+    /// undelivered.
     pub(crate) fn forgotten_send(&mut self, id: RequestId, error: &DeviceError) -> Option<(u32, i32, usize)> {
         self.get(id).filter(|r| r.detached && r.is_missed(error)).and_then(|r| r.send())
     }
 
-    /// The requests that somebody may still ask for, as they are when their rank has gone: done, or refused.
+    /// The requests whose outcome may still be asked for, in their state after the end of their rank:
+    /// complete or failed.
     #[cfg(not(loom))]
     pub(crate) fn outcomes(&self, rank: u32) -> Requests {
         let outcome = |entry: &Entry| {
@@ -263,13 +269,13 @@ impl Requests {
         Requests { free: free.map(|(index, _)| index).collect(), entries, pending: 0 }
     }
 
-    /// Number of requests whose outcome nobody has taken.
+    /// Number of requests whose outcome was not taken.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 }
 
-/// A request's id as a number, for the header of a packet.
+/// The id as a number, for the header of a packet.
 impl From<RequestId> for u64 {
     fn from(id: RequestId) -> u64 {
         id.0.get() - 1
@@ -278,7 +284,7 @@ impl From<RequestId> for u64 {
 
 impl From<u64> for RequestId {
     fn from(token: u64) -> RequestId {
-        // A table never has as many places as the last number would need.
+        // No table has as many slots as the last number would need.
         RequestId(NonZeroU64::new(token.wrapping_add(1)).unwrap_or(NonZeroU64::MAX))
     }
 }

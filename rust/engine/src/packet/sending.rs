@@ -1,4 +1,4 @@
-//! Sends: straight to the transport while there is credit and room, else in order through the outbox.
+//! Sends: directly to the transport while there is credit and room, else in order through the outbox.
 
 use std::sync::atomic::Ordering;
 
@@ -14,10 +14,10 @@ use crate::packet::outbox::Queued;
 use crate::packet::requests::{Completed, RequestId, Work};
 
 impl Endpoint {
-    /// Sends a message and waits until that counts as done.
+    /// Sends a message and waits until the send is complete.
     ///
-    /// # Errors
-    /// The peer or this rank has failed or finished; interrupted: then the message may still arrive.
+    /// # Errors ^The peer or this rank has failed or finished; interrupted: the message may still arrive
+    /// then.
     pub fn send(
         &self,
         dest: u32,
@@ -39,10 +39,9 @@ impl Endpoint {
         }
     }
 
-    /// Starts to send a message; none when that is done already.
+    /// Starts a send; `None` when it is complete already.
     ///
-    /// # Errors
-    /// The peer or this rank has failed or finished.
+    /// # Errors ^The peer or this rank has failed or finished.
     #[inline]
     pub fn start_send(
         &self,
@@ -58,7 +57,8 @@ impl Endpoint {
         self.begin_send(dest, context, tag, message, mode)
     }
 
-    /// As [`start_send`](Self::start_send), of a rank that may have begun to finish, to one that may be gone.
+    /// [`start_send`](Self::start_send) without its checks: this rank may have begun to finish, and the peer
+    /// may have ended.
     #[inline]
     pub(crate) fn begin_send(
         &self,
@@ -86,7 +86,7 @@ impl Endpoint {
             && message.second_slab().is_none_or(|slab| self.wire.carries(slab))
     }
 
-    /// Straight to the transport, unless packets wait that must not be overtaken.
+    /// Sends directly through the transport, unless queued packets must not be overtaken.
     #[inline]
     fn send_eager(&self, dest: u32, header: Header, message: &Message) -> Option<RequestId> {
         if self.queued_count.load(Ordering::Acquire) == 0
@@ -94,7 +94,8 @@ impl Endpoint {
         {
             return None;
         }
-        // The first time in vain: what will be copied on its way keeps no more memory than it needs. It counts the same.
+        // There is no room. A message that will be copied into a queue entry keeps no more memory than it
+        // needs meanwhile; its charge is the same.
         let waits = match goes_inline(message, self.config.inline_max) {
             true => self.slim(message).unwrap_or_else(|_| message.clone()),
             false => message.clone(),
@@ -103,8 +104,8 @@ impl Endpoint {
         self.queue(dest, header, Payload::Whole(waits), work)
     }
 
-    /// For a message that its receiver's memory, or the credit, is not to be used for: it is lent until it is matched. What
-    /// the others cannot see is copied first, such as a message that another rank has sent.
+    /// Sends a message that cannot go eagerly: it is lent to the receiver until it is matched. Memory that
+    /// the other ranks cannot map is copied first, such as that of a message received from another rank.
     #[cold]
     fn send_past_credit(
         &self,
@@ -118,7 +119,7 @@ impl Endpoint {
             Err(_) if self.carries(message) => message.clone(),
             Err(error) => return Err(error.into()),
         };
-        // A copy may hold little enough.
+        // The copy may hold few enough octets for the credit.
         if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
             return Ok(self.send_eager(dest, header, &copy));
         }
@@ -129,8 +130,8 @@ impl Endpoint {
         Ok(self.queue_locked(&mut core, dest, header, Payload::Whole(copy), work))
     }
 
-    /// The message as it may wait: a copy of what others cannot see, and of what holds much more memory than it has octets,
-    /// unless that is much too.
+    /// The message in a form that may wait: a copy if the others cannot map its memory, or if it holds much
+    /// more memory than it has octets, unless it has more octets than a quarter of the credit.
     pub(crate) fn slim(&self, message: &Message) -> Result<Message, SlabError> {
         let is_sparse = message.held_len() / SPARSE > message.logical_len()
             && message.logical_len() as u64 <= self.config.credit / 4;
@@ -141,7 +142,7 @@ impl Endpoint {
         if self.carries(&copy) { Ok(copy) } else { Err(SlabError::Shared { asked: copy.held_len() as u64 }) }
     }
 
-    /// What a message counts for against the credit: the octets that it holds at the receiver until it is matched.
+    /// The credit charge of a message: the octets that it holds at the receiver until it is matched.
     #[inline]
     fn charge(&self, message: &Message) -> u64 {
         let len = message.logical_len();
@@ -151,25 +152,26 @@ impl Endpoint {
         }
     }
 
-    /// Counts octets against the credit for a destination; false when that is used up.
+    /// Charges octets to the credit for a destination; false when the credit is used up.
     ///
-    /// A message larger than the credit may go all the same when nothing else is on its way: as far as this rank knows,
-    /// which hears of matches a quarter of the credit late.
+    /// A message larger than the credit may go when nothing else is in flight, as far as this rank knows: it
+    /// is notified of matches a quarter of the credit late.
     #[inline]
     pub(crate) fn take_credit(&self, dest: u32, len: u64) -> bool {
         let len = len + CREDIT_OVERHEAD;
         let account = &self.sent[dest as usize];
         let before = account.sent.fetch_add(len, Ordering::Relaxed);
         let credit = self.config.credit;
-        // What is known will do most of the time: what the receiver says is in a line of the receiver's, which it writes often.
+        // The cached count suffices mostly. The receiver's own count is in a cache line that the receiver
+        // writes often.
         if before + len <= account.matched.load(Ordering::Relaxed) + credit {
             return true;
         }
-        // More than was sent cannot be matched, whatever a peer says.
+        // A peer cannot have matched more than was sent, whatever it reports.
         let matched = self.wire.matched_by(dest).min(before);
         account.matched.store(matched, Ordering::Relaxed);
         let under_way = before.saturating_sub(matched);
-        // What is copied takes the receiver's memory, however large a message is.
+        // A copied message takes the receiver's memory, whatever its length.
         if under_way + len <= credit || (under_way <= credit / 4 && !self.is_remote(dest)) {
             return true;
         }
@@ -177,7 +179,7 @@ impl Endpoint {
         false
     }
 
-    /// A message that counted against the credit has not left and never will.
+    /// Returns the charge of a message that was never sent.
     fn give_credit_back(&self, dest: u32, payload: &Payload) {
         let len = match payload {
             Payload::Whole(message) => self.charge(message),
@@ -186,11 +188,10 @@ impl Endpoint {
         self.sent[dest as usize].sent.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
-    /// Whether so many more messages to a rank may wait to be matched, past the credit. They would occupy memory there that
-    /// nothing but receives gives back, and to wait for those could take for ever.
+    /// Checks whether `more` further messages to a rank may wait to be matched, past the credit. They occupy
+    /// memory there that only receives release, and a wait for those receives could last for ever.
     ///
-    /// # Errors
-    /// They may not.
+    /// # Errors ^The limit is reached.
     pub(crate) fn check_unmatched(
         &self,
         core: &mut Core,
@@ -206,7 +207,7 @@ impl Endpoint {
         if count(&core.state) + more <= max {
             return Ok(());
         }
-        // Answers may be here that nobody has looked at.
+        // Match acks may have arrived that were not polled yet.
         self.progress(core);
         let count = count(&core.state);
         if count + more <= max {
@@ -216,7 +217,8 @@ impl Endpoint {
         Err(DeviceError::Unmatched { rank: dest, count, octets: octets(count), limit: octets(max) })
     }
 
-    /// Queues a packet behind those that wait, and sends what can be sent. Gives the request unless it is done.
+    /// Queues a packet behind the waiting ones, and sends as many as possible. Returns the request unless it
+    /// is complete.
     pub(crate) fn queue(&self, dest: u32, header: Header, payload: Payload, work: Work) -> Option<RequestId> {
         self.queue_locked(&mut self.lock(), dest, header, payload, work)
     }
@@ -244,7 +246,7 @@ impl Endpoint {
         Some(id)
     }
 
-    /// Fails a send whose destination has gone since it was looked at: nobody else would.
+    /// Fails a send whose destination has ended since it was checked: no other code would fail it.
     pub(crate) fn give_up_send(&self, core: &mut Core, id: RequestId, dest: u32) {
         if self.wire.epoch() != 0
             && let Some(error) = self.hopeless_send(dest)
@@ -254,7 +256,7 @@ impl Endpoint {
         }
     }
 
-    /// Drops all packets that wait for destinations that `gone` picks.
+    /// Drops all queued packets for the destinations that `gone` selects.
     pub(crate) fn drop_queued(&self, state: &mut State, gone: impl Fn(u32) -> bool) {
         let dropped = state.outbox.drop_to(|dest| {
             let is_gone = gone(dest);
@@ -266,18 +268,18 @@ impl Endpoint {
         self.queued_count.fetch_sub(dropped, Ordering::Release);
     }
 
-    /// Puts a packet behind those that wait, and sends what can be sent.
+    /// Puts a packet behind the waiting ones, and sends as many as possible.
     pub(crate) fn enqueue(&self, state: &mut State, packet: Queued) {
         state.outbox.push(packet);
         self.queued_count.fetch_add(1, Ordering::Release);
         self.flush(state);
-        // From now on something is due, should the program go on computing.
+        // A progress thread must send the packet if the program computes from now on.
         if self.wire.has_helpers() && self.queued_count.load(Ordering::Acquire) == 1 {
             self.wire.call(self.rank);
         }
     }
 
-    /// Sends what waits, in order per destination, as far as there is room.
+    /// Sends the waiting packets, in order per destination, as far as there is room.
     pub(crate) fn flush(&self, state: &mut State) {
         let mut outbox = std::mem::take(&mut state.outbox);
         let mut unanswered = std::mem::take(&mut state.unanswered);
@@ -302,7 +304,7 @@ impl Endpoint {
         self.note_left(state);
     }
 
-    /// Removes the one packet of a send that has not left; a split message's send stays.
+    /// Removes the queued packet of a send; the send of a split message stays.
     pub(crate) fn unqueue(&self, state: &mut State, id: RequestId, dest: u32) -> bool {
         if self.is_physical(dest) {
             return false;

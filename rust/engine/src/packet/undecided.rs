@@ -1,9 +1,13 @@
-//! Messages behind a long one of a foreign rank, held until it is known whether that is one half or all.
+//! Ordering behind a foreign rank's long message that may turn out to be the first half of a split one.
 //!
-//! The second half of such a rank's message is the next one in its context with its tag, and whether there is one is said in
-//! the last octets of the first. So until a matched first message is all here, the next one with its tag, and all that its
-//! sender has sent behind that in the context, is kept from receives and probes. Nothing overtakes anything by that, and
-//! nobody gets a half. It comes to its turn when the rest of the first is here, which waits for no receive.
+//! A foreign sender does not number the halves of a split message: the second half is its next message with
+//! the same context and tag. The secondary header, the last octets of the first half, states whether there is
+//! one. While a matched long message is still arriving, the next message with its tag is ambiguous.
+//!
+//! That message and every later one from the same sender and context is deferred: neither matched nor visible
+//! to probes. They are replayed in order when the long message is complete. Hence nothing is overtaken and no
+//! receive gets a lone half. The long message completes without a further receive, so deferring cannot
+//! deadlock.
 
 use std::collections::VecDeque;
 
@@ -13,19 +17,19 @@ use mpjdev_transport::{Incoming, PeerState};
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::unexpected::Unexpected;
 
-/// What one foreign rank has sent in one context.
+/// The ambiguous and the deferred messages of one foreign rank in one context.
 #[derive(Debug)]
 pub(crate) struct Lane {
     source: u32,
     context: u64,
-    /// Tag and token of messages that are matched and not all here, each with another tag.
+    /// Tag and token of messages that are matched and have not arrived in full, each with another tag.
     undecided: Vec<(i32, u64)>,
-    /// What is kept, in order.
+    /// Deferred messages, in order.
     held: VecDeque<(Envelope, Box<Unexpected>)>,
 }
 
 impl Lane {
-    /// What is kept, in order.
+    /// Deferred messages, in order.
     pub(crate) fn held(&self) -> impl Iterator<Item = (Envelope, &Box<Unexpected>)> {
         self.held.iter().map(|(envelope, message)| (*envelope, message))
     }
@@ -40,7 +44,7 @@ impl Lane {
 }
 
 impl State {
-    /// Whether a message that has come must wait.
+    /// Whether an arriving message must be deferred.
     #[inline]
     pub(crate) fn must_hold(&self, envelope: &Envelope) -> bool {
         !self.lanes.is_empty() && self.is_behind_undecided(envelope)
@@ -52,21 +56,21 @@ impl State {
         lane.is_some_and(|lane| !lane.held.is_empty() || lane.is_undecided(envelope.tag))
     }
 
-    /// Keeps a message that must wait.
+    /// Defers a message.
     pub(crate) fn hold(&mut self, envelope: Envelope, message: Unexpected) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.is_of(&envelope)) {
             lane.held.push_back((envelope, Box::new(message)));
         }
     }
 
-    /// Takes the earliest message with this envelope out of those that are kept.
+    /// Takes the earliest deferred message with this envelope.
     pub(crate) fn take_held(&mut self, envelope: &Envelope) -> Option<(Envelope, Box<Unexpected>)> {
         let lane = self.lanes.iter_mut().find(|lane| lane.is_of(envelope))?;
         let at = lane.held.iter().position(|(held, _)| held == envelope)?;
         lane.held.remove(at)
     }
 
-    /// Takes the message with this token out of those that are kept.
+    /// Takes the deferred message with this token.
     pub(crate) fn take_held_token(&mut self, source: u32, token: u64) -> Option<Box<Unexpected>> {
         let is_it = |(_, message): &(Envelope, Box<Unexpected>)| message.token() == Some(token);
         self.lanes.iter_mut().filter(|lane| lane.source == source).find_map(|lane| {
@@ -75,7 +79,7 @@ impl State {
         })
     }
 
-    /// A message is matched and not all here: what follows it waits from now on, what is here already too.
+    /// Records a matched message that has not arrived in full, and defers the unexpected messages behind it.
     #[cold]
     pub(crate) fn note_undecided(&mut self, envelope: Envelope, token: u64) {
         let at = self.lanes.iter().position(|lane| lane.is_of(&envelope)).unwrap_or_else(|| {
@@ -93,11 +97,11 @@ impl State {
             is_behind |= *other == envelope;
             is_behind && lane.is_of(other)
         });
-        // What is kept already has come later.
+        // The messages that are deferred already arrived later.
         behind.into_iter().rev().for_each(|message| lane.held.push_front(message));
     }
 
-    /// A message is all here now; whether it was one that others waited for.
+    /// Records that a message has arrived in full; true if others were deferred behind it.
     #[inline]
     pub(crate) fn note_decided(&mut self, envelope: &Envelope, token: u64) -> bool {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.is_of(envelope)) else { return false };
@@ -108,7 +112,7 @@ impl State {
 }
 
 impl Endpoint {
-    /// Lets come to their turn what waits for nothing any more.
+    /// Replays the deferred messages of a lane up to the first one that is still ambiguous.
     pub(crate) fn release_held(&self, state: &mut State, source: u32, context: u64) {
         loop {
             let is_it = |lane: &Lane| (lane.source, lane.context) == (source, context);
@@ -140,8 +144,8 @@ impl Endpoint {
         }
     }
 
-    /// Messages that others waited for have been given up, most of all because their sender is gone: whose second half, or own
-    /// message, it is that waits, nobody can tell any more then.
+    /// Forgets ambiguous messages that were given up, mostly because their sender has ended. If it has, the
+    /// deferred messages are dropped: nobody can tell a second half from a message of its own any more.
     pub(crate) fn forget_undecided(&self, state: &mut State) {
         let State { lanes, begun, .. } = state;
         let mut changed = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages that arrived before their receive, and how an arriving packet finds its way.
+//! Unexpected messages, and the matching of arriving packets.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +18,7 @@ use crate::packet::direct::Direct;
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::requests::{Completed, RequestId, Work};
 
-/// A message whose receive has not been posted.
+/// A message that has arrived before its receive was posted.
 #[derive(Debug)]
 pub(crate) struct Unexpected {
     payload: Result<Payload, SlabError>,
@@ -37,7 +37,7 @@ impl Unexpected {
         first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
     }
 
-    /// Octets of both payloads, as far as the headers are here.
+    /// Octets of both payloads, as far as the headers have arrived.
     pub(crate) fn payload_len(&self) -> usize {
         let second_len = match &self.payload {
             Ok(Payload::Whole(message)) if message.is_split() => message.secondary_len(),
@@ -50,7 +50,7 @@ impl Unexpected {
         self.needs_capacity() + second_len
     }
 
-    /// What its sender, which waits, has numbered it with.
+    /// The token that its waiting sender has given it.
     pub(crate) fn token(&self) -> Option<u64> {
         self.charge.token
     }
@@ -63,14 +63,15 @@ impl Unexpected {
         (self.payload, self.charge)
     }
 
-    /// Whether it is the first half of a message whose second one has no number, but follows.
+    /// Whether this is the first half of a split message without a pairing number: the second half follows
+    /// it.
     pub(crate) fn is_unnumbered_half(&self) -> bool {
         let Ok(Payload::Physical(slab, len)) = &self.payload else { return false };
         let is_unnumbered = |(_, secondary): (_, SecondaryHeader)| secondary.pair == 0;
         !is_all(slab.words(), *len) && parse_first(slab.words(), *len).is_ok_and(is_unnumbered)
     }
 
-    /// Whether nothing is to come behind it, where messages are physical ones.
+    /// Whether no second half and no rest is to follow, for physical messages.
     pub(crate) fn is_all(&self) -> bool {
         match &self.payload {
             Ok(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
@@ -80,20 +81,21 @@ impl Unexpected {
     }
 }
 
-/// A receive that is not posted and takes what fits as it comes.
+/// A blocking receive on the fast path: not posted, and served after all posted receives.
 #[derive(Debug)]
 pub(crate) struct Taker<'a> {
     pub(crate) selector: Selector,
     pub(crate) capacity: usize,
-    /// Where the message goes. What is there before is memory that nobody else refers to.
+    /// The destination of the message. Nobody else refers to the memory in it.
     pub(crate) place: &'a mut Option<Message>,
     pub(crate) taken: Option<Direct>,
-    /// A message has come that is the first to fit and that only a posted receive can take.
+    /// The first matching message has arrived, and only a posted receive can take it.
     pub(crate) is_passed: Cell<bool>,
 }
 
 impl Taker<'_> {
-    /// Whether it takes a message with this envelope, which may not be all here.
+    /// Whether this receive takes a message with this envelope. `is_all` tells whether the message has
+    /// arrived in full.
     #[inline(always)]
     fn wants(&self, envelope: &Envelope, is_all: impl FnOnce() -> bool) -> bool {
         if self.taken.is_some() || self.is_passed.get() || !self.selector.matches(envelope) {
@@ -104,7 +106,7 @@ impl Taker<'_> {
         is_all
     }
 
-    /// Takes a message that is in memory of its own.
+    /// Takes a message that has memory of its own.
     pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
         let message = arrived_whole(payload, self.capacity, &envelope);
         let taken = message.map(|message| {
@@ -114,7 +116,7 @@ impl Taker<'_> {
         self.taken = Some(taken.into());
     }
 
-    /// Takes a message that is inline into the memory that is there; false when there is none that it fits.
+    /// Copies an inline message to the memory in `place`; false when there is none or it is too small.
     #[inline(always)]
     fn take_inline(&mut self, words: &[AtomicU64], len: usize, envelope: Envelope) -> bool {
         let Some(message) = self.place.as_mut().filter(|message| message.room() >= len) else { return false };
@@ -133,10 +135,9 @@ impl Taker<'_> {
 }
 
 impl Endpoint {
-    /// Takes in one packet: for the earliest posted receive that it fits, or else for the taker.
+    /// Handles one packet: gives it to the earliest matching posted receive, or else to the taker.
     ///
-    /// # Errors
-    /// Its sender should have waited; nothing has changed.
+    /// # Errors ^The sender has exceeded its credit; no state has changed.
     #[inline]
     pub(crate) fn arrive(
         &self,
@@ -172,7 +173,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Gives a message, which is no second half, to the earliest posted receive that it fits, or else to the taker.
+    /// Gives a message that is no second half to the earliest matching posted receive, or else to the taker.
     #[inline]
     pub(crate) fn place(
         &self,
@@ -203,7 +204,7 @@ impl Endpoint {
                 self.matched(state, source, &charge, wanted(capacity));
                 self.deliver(state, id, envelope, payload, charge.token.unwrap_or(0));
             }
-            // Last of all: it came after those that are posted.
+            // The taker is last: it came after the posted receives.
             (None, Some(taker)) => {
                 let is_taken = match &body {
                     Incoming::Inline(words, len) => taker.take_inline(words, *len, envelope),
@@ -223,7 +224,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes in an answer: it completes a send that is under way to the rank that answers, and nothing else.
+    /// Handles a match ack: completes a send in flight to the rank that acks, and nothing else.
     fn arrive_answer(&self, state: &mut State, source: u32, id: RequestId) {
         let request = state.requests.get(id).filter(|r| r.outcome.is_none());
         if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
@@ -250,8 +251,8 @@ impl Endpoint {
         self.deliver(state, id, envelope, payload, token);
     }
 
-    /// The octets of an unexpected message, whose sender is told that it is matched. No more than `wanted` are, where they are
-    /// not all here.
+    /// Sends the match ack of an unexpected message and returns its payload. `wanted` is the number of octets
+    /// to send of a message that has not arrived in full.
     pub(crate) fn take_unexpected(
         &self,
         state: &mut State,
@@ -263,8 +264,9 @@ impl Endpoint {
         message.payload
     }
 
-    /// The octets of a packet for longer than the call: copied to `spare` or fresh memory when they are inline. The rank's
-    /// lock is held, so this must not wait for whoever frees memory: they may need the lock.
+    /// The payload of a packet beyond this call. Inline octets are copied to `spare` or to fresh memory. The
+    /// rank's lock is held, so this must not wait for a thread that frees memory: that thread may need the
+    /// lock.
     #[inline]
     pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
         match body {
@@ -282,7 +284,8 @@ impl Endpoint {
         }
     }
 
-    /// Gives a message's first packet to its receive. `token` is what it was numbered with, should it only have begun.
+    /// Gives the first packet of a message to its receive. `token` identifies a message that has arrived in
+    /// part.
     pub(crate) fn deliver(
         &self,
         state: &mut State,
@@ -312,7 +315,7 @@ impl Endpoint {
     }
 }
 
-/// The message of a packet that is all of it.
+/// The message of a packet that carries it in full.
 #[inline(always)]
 pub(crate) fn arrived_whole(
     payload: Result<Payload, SlabError>,
@@ -334,19 +337,19 @@ pub(crate) fn arrived_whole(
     }
 }
 
-/// Octets that are wanted of a first message, where its receiver has this capacity.
+/// The octets of a first physical message that a receiver of this capacity can take.
 fn wanted(capacity: usize) -> u64 {
     (capacity + mpjdev_buffer::layout::MESSAGE_OVERHEAD) as u64
 }
 
-/// Whether a physical message is all of a logical one, or damaged; else a second one belongs to it.
+/// Whether a physical message is a whole logical one, or damaged; otherwise it is a first half.
 fn is_all(words: &[AtomicU64], len: usize) -> bool {
     parse_first(words, len).map_or(true, |(primary, secondary)| {
         secondary.secondary_len == 0 || len != MESSAGE_OVERHEAD + primary.primary_len
     })
 }
 
-/// Whether nothing is to come behind a packet, where messages are physical ones.
+/// Whether no second half and no rest is to follow a packet, for physical messages.
 fn is_whole(body: &Incoming<'_>) -> bool {
     match body {
         Incoming::Inline(words, len) => is_all(words, *len),
@@ -358,7 +361,7 @@ fn is_whole(body: &Incoming<'_>) -> bool {
     }
 }
 
-/// What a receive gives.
+/// The result of a receive.
 pub(crate) fn received(envelope: Envelope, message: Message) -> Completed {
     Completed { envelope: Some(envelope), message: Some(message) }
 }
@@ -368,7 +371,7 @@ fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Messa
     Ok(message.received_by(capacity))
 }
 
-/// A message of its physical messages, checked.
+/// A checked message of its physical messages.
 #[inline]
 pub(crate) fn physical(
     slab: Slab,
@@ -381,7 +384,7 @@ pub(crate) fn physical(
     Message::from_physical(slab, len, second, capacity).map_err(damaged(envelope))
 }
 
-/// Damage with the sender in it.
+/// A damage error with the sender in it.
 #[inline]
 pub(crate) fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
     let Envelope { source, tag, .. } = *envelope;

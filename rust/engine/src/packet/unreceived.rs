@@ -1,4 +1,5 @@
-//! Messages that had reached a rank when it ended, or that its freed communicators dropped, and that no receive took.
+//! Unreceived messages: they had arrived when the rank finished or freed their communicator, and no receive
+//! took them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +9,15 @@ use mpjdev_proto::envelope::Envelope;
 
 use crate::packet::endpoint::State;
 
-/// Messages that are named, and sources of which anything is said.
+/// The limit for messages that are named, and for sources that are listed.
 const NAMED_MAX: usize = 8;
 
-/// What a rank finishes with. Shown as the warning of the rank: one line without an end.
+/// The unreceived messages of one rank. Its text is the warning of the rank: one line without a line end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unreceived {
     rank: u32,
     count: usize,
-    /// By source, numbered in the world: how many messages, and the first ones.
+    /// By source, numbered in the world: the number of messages, and the first ones.
     sources: BTreeMap<u32, (usize, Vec<Named>)>,
     named: usize,
 }
@@ -39,7 +40,7 @@ impl Unreceived {
         self.count
     }
 
-    /// Notes a message of so many octets of payload. Second halves, and messages that are not the program's, do not count.
+    /// Adds a message of `len` octets of payload. Second halves and internal messages do not count.
     pub(crate) fn add(&mut self, envelope: &Envelope, len: usize) {
         let Envelope { context, source, tag } = *envelope;
         if is_internal(context) || is_shadow(context) {
@@ -56,7 +57,7 @@ impl Unreceived {
 }
 
 impl State {
-    /// Everything that no receive has taken.
+    /// All messages that no receive has taken.
     pub(crate) fn unreceived(&self) -> Unreceived {
         let mut unreceived = self.unreceived.clone();
         let held = self.lanes.iter().flat_map(crate::packet::undecided::Lane::held);

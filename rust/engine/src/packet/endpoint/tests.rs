@@ -1,4 +1,4 @@
-//! One rank with its matching over a real transport, and a peer that is the transport alone.
+//! Tests of one rank over a real transport, with a peer that is the bare transport.
 
 mod shm;
 mod tcp;

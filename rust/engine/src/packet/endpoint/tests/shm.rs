@@ -1,4 +1,4 @@
-//! Ranks over shared memory, of which one sends more than it may, ends, or clears the hints of another.
+//! Tests over shared memory: a rank exceeds its credit, ends, or clears the doorbells of another.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::packet::requests::RequestId;
 
-/// A rank without its matching.
+/// A rank without its engine.
 struct Rank {
     rank: u32,
     wire: Arc<ShmWire>,
@@ -59,7 +59,7 @@ impl Rank {
         self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
     }
 
-    /// The rank with its matching.
+    /// The rank with its engine.
     fn into_endpoint(self, size: u32) -> Endpoint {
         self.into_endpoint_with(size, config())
     }
@@ -69,7 +69,7 @@ impl Rank {
         Endpoint::new(self.rank, size, config, ends, self.pool)
     }
 
-    /// Octets of the packets that have come.
+    /// Lengths in octets of the received packets.
     fn receive(&mut self) -> Vec<usize> {
         let mut lens = Vec::new();
         self.inbox.receive(100, &mut |_, _, body| {
@@ -94,7 +94,7 @@ fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
         flooded.leftovers();
     }
     let (unexpected, _) = flooded.leftovers();
-    // 80 octets and 64 for the packet, and some more once.
+    // 80 octets and 64 for the packet, and a few messages beyond the credit once.
     assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
     let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
     assert_eq!(flooded.wire.abort(), Some((0, why)));
@@ -127,14 +127,15 @@ fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers()
         let error = send(mode).expect_err("there is no place");
         assert!(matches!(error, DeviceError::Memory(SlabError::Shared { asked: 5016.. })), "{error}");
     }
-    // What needs no place goes all the same.
+    // A message that needs no memory of the segment is sent.
     assert_eq!(sender.start_send(1, 0, 1, &message(HeapPool::new(1 << 20), 64), Mode::Standard), Ok(None));
     drop(held);
     assert_eq!(send(Mode::Standard), Ok(None));
     assert_eq!(ranks[0].receive(), [80, 5016]);
 }
 
-/// A rank with more messages for another one than its queue holds, of which that one has taken some.
+/// A rank with more messages for another one than that one's queue holds. The receiver has taken some of
+/// them.
 fn sender_that_waits_for_room() -> (Endpoint, Rank, Vec<RequestId>) {
     let mut ranks = ranks(2);
     let mut receiver = ranks.pop().expect("two ranks");
@@ -168,7 +169,7 @@ fn room_for_messages_that_are_cancelled_is_not_waited_for() {
     assert!(!sender.wire.is_ready(), "it would look for ever");
 }
 
-/// Three ranks, of which the last one receives and the one before keeps its doorbells cleared.
+/// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
 struct ClearedBells {
     sender: Endpoint,
     receiver: Endpoint,
@@ -245,7 +246,7 @@ fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
     let job = ClearedBells::new();
     job.send();
     job.sender.wire.finish();
-    // The epoch of the page that all write is a hint as well.
+    // The epoch on the page that all ranks write is a hint as well.
     job.hostile.wire.clear_epoch();
     let selector = Selector { context: 7, source: Some(0), tag: None };
     let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has come");

@@ -1,4 +1,4 @@
-//! Ranks over TCP, of which one sends more than it may.
+//! Tests over TCP: a rank exceeds its credit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use mpjdev_transport::{Header, Inbox, Kind, Outgoing, PeerState, Wire};
 
 use crate::packet::endpoint::Endpoint;
 
-/// Longer than anything here takes.
+/// A deadline that no step reaches.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pair() -> [(Arc<TcpWire>, TcpInbox); 2] {
@@ -46,7 +46,7 @@ fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
         token += 1;
         let header = Header { kind: Kind::Announced, token, ..Header::default() };
         sender.try_send(1, header, Outgoing::Message(&message));
-        // What was sent leaves.
+        // The queued packets leave.
         sender.is_ready();
         answers.receive(100, &mut |_, _, _| Ok(()));
         assert!(flooded.leftovers().0 <= limit);
