@@ -1,4 +1,4 @@
-//! The clients of a job that has foreign ranks, and what all of its ranks do together: IMPI has a barrier for it.
+//! The IMPI clients of a job with foreign ranks, and the barrier of all of its ranks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,23 +13,22 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, Mode};
 use crate::packet::sending::send;
 
-/// Who runs under which client of IMPI, as a rank of ours sees it.
+/// The ranks of each client of IMPI, as seen by a rank of this project.
 #[derive(Clone, Debug)]
 pub struct Clients {
     /// The first ranks of all clients.
     pub masters: Masters,
-    /// Masters up to which their barrier is linear.
+    /// The number of masters up to which their barrier is linear.
     pub maxlinear: u32,
-    /// The ranks of this rank's client; all of them are ours.
+    /// The ranks of this rank's client. All of them belong to this project.
     pub own: Range<u32>,
 }
 
 impl Clients {
-    /// For this rank of a world: the client of each of its ranks, of which each has its ranks in a row (IMPI 5.5), and the
-    /// job's C_COLL_MAXLINEAR.
+    /// The clients as seen by `rank`. `clients` names the client of each rank of the world; the ranks of a
+    /// client are contiguous (IMPI 5.5). `maxlinear` is the job's C_COLL_MAXLINEAR.
     ///
-    /// # Panics
-    /// When the world has no such rank.
+    /// # Panics ^The world has no such rank.
     #[must_use]
     pub fn new(rank: u32, clients: &[u32], maxlinear: u32) -> Clients {
         let client = clients[rank as usize];
@@ -44,7 +43,7 @@ impl Clients {
 }
 
 impl Comm {
-    /// The world rank of the first member that is not one of ours; none where all are.
+    /// The world rank of the first member that is foreign; `None` without foreign members.
     pub(crate) fn first_foreign(&self) -> Option<u32> {
         let endpoint = self.endpoint()?;
         match endpoint.remote.is_empty() {
@@ -55,7 +54,7 @@ impl Comm {
 }
 
 impl Endpoint {
-    /// Says who runs under which client, where there are foreign ranks that have a barrier with ours.
+    /// Sets the clients of a job with foreign ranks that have a barrier with the ranks of this project.
     #[cfg(not(loom))]
     pub fn set_clients(&self, clients: Clients) {
         let _ = self.clients.set(clients);
@@ -65,12 +64,13 @@ impl Endpoint {
         self.clients.get()
     }
 
-    /// The barrier that a job with foreign ranks ends with. Blocks.
+    /// Runs the barrier that ends a job with foreign ranks. Blocks.
     pub(crate) fn end_together(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         Comm::world(self.clone()).start_last_barrier().finish(patience).map(drop)
     }
 
-    /// Sends a message without octets, which is none in our format, and does not wait for it.
+    /// Sends a message without octets, and does not wait for its completion. Such a message has no headers of
+    /// the mpjdev format.
     pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
         let leave = self.leave(dest, 0, Mode::Standard, 0);
         let payload = Payload::Physical(self.source.take(0)?, 0);
@@ -82,11 +82,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a physical message out of matching, whatever its octets are, and drops them: how many there were. None while there
-    /// is no such message.
+    /// Takes a physical message out of matching, whatever its octets are, and drops them. Returns their
+    /// number; `None` while there is no such message.
     ///
-    /// # Errors
-    /// None will come any more. It found no memory.
+    /// # Errors ^No such message can arrive any more; there was no memory for it.
     pub(crate) fn take_plain(
         &self,
         core: &mut Core,
@@ -107,7 +106,7 @@ impl Endpoint {
         Some(payload.map(|payload| payload.len() as u64).map_err(DeviceError::from))
     }
 
-    /// A rank of the world that has failed, and why.
+    /// A failed rank of the world, with the reason.
     pub(crate) fn first_failed(&self) -> Option<DeviceError> {
         if self.wire.epoch() == 0 {
             return None;
@@ -118,7 +117,7 @@ impl Endpoint {
         })
     }
 
-    /// Why there is no counting any more on a rank that another one says is gone.
+    /// The error of a rank that another rank has reported as ended.
     pub(crate) fn lost(&self, rank: u32) -> DeviceError {
         match self.wire.peer(rank) {
             PeerState::Failed(why) => DeviceError::PeerFailed { rank, why },

@@ -1,4 +1,5 @@
-//! Collective operations: the pure machines of `proto`, driven by sends and receives on the collective context.
+//! Collective operations: the pure state machines of `proto`, driven by sends and receives on the collective
+//! context.
 
 mod abandonment;
 mod over_clients;
@@ -18,11 +19,11 @@ pub(crate) use abandonment::Abandonment;
 use over_clients::OverClients;
 use running::{Machine, Running};
 
-/// A collective operation under way: advance it until it is done.
+/// A collective operation in progress: advance it until it is complete.
 ///
-/// One that is dropped before that, or fails in the middle, is abandoned: this rank, and every other member once it has
-/// received the notice of it, refuses collective operations on the communicator with [`DeviceError::Abandoned`], also the one
-/// that it waits in. Messages from rank to rank go on.
+/// An operation that is dropped earlier, or fails in the middle, is abandoned. This rank then refuses
+/// collective operations on the communicator with [`DeviceError::Abandoned`]. So does every other member once
+/// it has received the notice, also for the operation that it waits in. Messages from rank to rank continue.
 #[derive(Debug)]
 pub struct Operation {
     comm: Comm,
@@ -32,39 +33,39 @@ pub struct Operation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has been sent.
+    /// No message has been sent.
     Unstarted,
     UnderWay,
     Over,
 }
 
-/// How it is done.
+/// The implementation of an operation.
 #[derive(Debug)]
 enum Way {
-    /// Among ranks of ours.
+    /// A state machine among ranks of this project.
     Machine(Running),
     /// A barrier with foreign ranks.
     OverClients(Box<OverClients>),
-    /// Not at all.
+    /// An error, before anything was sent.
     Refused(DeviceError),
 }
 
-/// What a collective operation gives.
+/// The result of a collective operation.
 #[derive(Debug)]
 pub enum Outcome {
-    /// All have entered.
+    /// All ranks have entered the barrier.
     Passed,
-    /// A communicator, or none for a rank that is not in it.
+    /// A communicator; `None` for a rank that is no member of it.
     Created(Option<Comm>),
 }
 
 impl Comm {
-    /// Begins a barrier.
+    /// Starts a barrier.
     pub fn start_barrier(&self) -> Operation {
         self.barrier_way(false)
     }
 
-    /// Begins the barrier that a job with foreign ranks ends with, on its world.
+    /// Starts the barrier that ends a job with foreign ranks, on its world.
     pub(crate) fn start_last_barrier(&self) -> Operation {
         self.barrier_way(true)
     }
@@ -84,19 +85,19 @@ impl Comm {
         Operation { comm: self.clone(), way, stage: Stage::Unstarted }
     }
 
-    /// Begins to make a communicator of the same members. Refused where one of them is foreign.
+    /// Starts to make a communicator of the same members. Refused if one of them is foreign.
     pub fn start_dup(&self) -> Operation {
         self.creation("dup", Creation::dup)
     }
 
-    /// Begins to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part. Refused where a
-    /// member of this communicator is foreign.
+    /// Starts to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part.
+    /// Refused if a member of this communicator is foreign.
     pub fn start_create(&self, ids: &[i32]) -> Operation {
         self.creation("create", |rank, size| Creation::create(rank, size, ids))
     }
 
-    /// Begins to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes no part. Refused
-    /// where a member of this communicator is foreign.
+    /// Starts to make one communicator per colour, ordered by key (MPI_Comm_split). A negative colour takes
+    /// no part. Refused if a member of this communicator is foreign.
     pub fn start_split(&self, color: i32, key: i32) -> Operation {
         self.creation("split", |rank, size| Creation::split(rank, size, color, key))
     }
@@ -114,20 +115,19 @@ impl Comm {
 
     /// Waits until all ranks have entered. Blocks.
     ///
-    /// # Errors
-    /// A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`]. In the draft's dialect of
-    /// IMPI there is none with foreign ranks.
+    /// # Errors ^A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`].
+    /// The draft's dialect of IMPI has no barrier with foreign ranks.
     pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         self.start_barrier().finish(patience).map(drop)
     }
 }
 
 impl Operation {
-    /// Goes on as far as possible without blocking: the outcome when that is to the end.
+    /// Advances as far as possible without blocking; returns the outcome when the operation is complete.
     ///
-    /// # Errors
-    /// A member has failed, finished or broken the protocol; an operation on this communicator was abandoned; the communicator
-    /// cannot be made; refused, and nothing has been sent. The operation is over then.
+    /// # Errors ^A member has failed, finished or broken the protocol; an operation on this communicator was
+    /// abandoned; the communicator cannot be made; refused, and nothing was sent. The operation has ended
+    /// then.
     pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         if self.stage == Stage::Unstarted {
             self.begin()?;
@@ -160,13 +160,14 @@ impl Operation {
         Ok(())
     }
 
-    /// Whether it is one of that rank's.
+    /// Whether this is an operation of `endpoint`.
     #[cfg(not(loom))]
     pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
         self.comm.is_of(endpoint)
     }
 
-    /// Is over, since its rank has gone, of which this is [left](Endpoint::remains).
+    /// Ends the operation because its rank has ended, and moves it to the rank's
+    /// [remains](Endpoint::remains).
     pub fn retire(&mut self, remains: &Arc<Endpoint>) {
         self.stage = Stage::Over;
         self.comm = self.comm.on(remains);
@@ -194,10 +195,9 @@ impl Operation {
         }
     }
 
-    /// Goes on to the end. Blocks.
+    /// Runs the operation to its end. Blocks.
     ///
-    /// # Errors
-    /// As for [`advance`](Self::advance); interrupted, which abandons the operation.
+    /// # Errors ^As for [`advance`](Self::advance); interrupted, which abandons the operation.
     pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
         loop {
             match self.advance()? {
@@ -207,10 +207,9 @@ impl Operation {
         }
     }
 
-    /// Waits until there is something to go on with. Blocks.
+    /// Waits until [`advance`](Self::advance) can make progress. Blocks.
     ///
-    /// # Errors
-    /// Interrupted.
+    /// # Errors ^Interrupted.
     pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let pending = match &self.way {
             Way::Machine(running) => return running.wait(patience),

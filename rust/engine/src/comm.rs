@@ -1,4 +1,5 @@
-//! Communicators: a context and its members. Ranks here are the communicator's, errors name those of the world.
+//! Communicators: a context and its members. Ranks here are numbered in the communicator; errors name world
+//! ranks.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +20,7 @@ use crate::packet::freed::Membership;
 use crate::packet::probing;
 use crate::packet::requests::{Completed, RequestId};
 
-/// A group of ranks that exchange messages apart from all others.
+/// A group of ranks with a context of their own.
 #[derive(Clone, Debug)]
 pub struct Comm {
     engine: Engine,
@@ -27,22 +28,22 @@ pub struct Comm {
     /// World rank of each member.
     members: Arc<[u32]>,
     rank: u32,
-    /// Frees the communicator with the last reference; none of the world, and of what a C MPI matches.
+    /// Frees the communicator with the last reference; `None` for the world and over a C MPI.
     membership: Option<Arc<Membership>>,
     abandonment: Arc<Abandonment>,
 }
 
-/// Who matches the messages of a rank.
+/// The engine that matches the messages of a rank.
 #[derive(Clone, Debug)]
 pub(crate) enum Engine {
-    /// This crate does, over a transport that moves packets.
+    /// The packet engine of this crate, over a transport.
     Packets(Arc<Endpoint>),
-    /// The machine's C MPI does.
+    /// The machine's C MPI.
     #[cfg(not(loom))]
     Library(Arc<Group>),
 }
 
-/// A communicator that is made, or under way.
+/// A communicator, or its creation in progress.
 #[derive(Debug)]
 pub(crate) enum Part {
     Made(Comm),
@@ -50,7 +51,7 @@ pub(crate) enum Part {
     Making(Making),
 }
 
-/// What is known about a message that was received, or that a probe has seen.
+/// The envelope and size of a message that was received or probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Sender, numbered in the communicator.
@@ -59,16 +60,16 @@ pub struct Status {
     pub tag: i32,
     /// Capacity that receiving the message needs: octets of the first physical message without the headers.
     pub size: usize,
-    /// Type and count of the first section; none for a probe, and for a message without sections.
+    /// Type and count of the first section; `None` for a probe, and for a message without sections.
     pub first: Option<SectionHeader>,
 }
 
-/// What a receive is to take, as a caller says it.
+/// The source and tag that a caller asks for in a receive or a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct From {
-    /// Rank in the communicator, or none for any.
+    /// Rank in the communicator; `None` for any.
     pub source: Option<i32>,
-    /// Tag, or none for any.
+    /// Tag; `None` for any.
     pub tag: Option<i32>,
 }
 
@@ -89,7 +90,7 @@ impl Comm {
         Comm { engine, context, members, rank, membership: None, abandonment }
     }
 
-    /// A communicator of some members of this one, given by their ranks in it, or its making by a C MPI.
+    /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.
     pub(crate) fn part(&self, made: &Communicator) -> Part {
         let members = made.members.iter().map(|m| self.members[*m as usize]).collect();
         let (context, rank) = (made.context, made.rank);
@@ -103,10 +104,11 @@ impl Comm {
         Part::Made(Comm { engine, context, members, rank, membership, abandonment })
     }
 
-    /// Frees this communicator at this rank, unless it is the world. Does not block. Messages that
-    /// no receive has taken are dropped, also those that arrive later: they count as received, so their synchronous sends are
-    /// done. Posted receives still get their messages, and collective operations that run go on. Dropping the last reference
-    /// does the same.
+    /// Frees this communicator at this rank, unless it is the world. Does not block.
+    ///
+    /// Messages that no receive has taken are dropped, later arrivals too. They count as received, so their
+    /// synchronous sends complete. Posted receives still get their messages, and running collective
+    /// operations continue. Dropping the last reference has the same effect.
     pub fn free(&self) {
         match &self.engine {
             Engine::Packets(_) => {
@@ -119,17 +121,17 @@ impl Comm {
         }
     }
 
-    /// This communicator, of what is [left](Endpoint::remains) of its rank.
+    /// This communicator on the [remains](Endpoint::remains) of its rank.
     pub fn on(&self, remains: &Arc<Endpoint>) -> Comm {
         Comm { engine: Engine::Packets(remains.clone()), membership: None, ..self.clone() }
     }
 
-    /// Whether this is the communicator of all ranks, from which the others are made.
+    /// Whether this is the communicator of all ranks, from which the others are created.
     pub fn is_world(&self) -> bool {
         self.context == WORLD
     }
 
-    /// Number of this rank.
+    /// Number of this rank in the communicator.
     #[inline]
     pub fn rank(&self) -> u32 {
         self.rank
@@ -146,7 +148,7 @@ impl Comm {
         &self.members
     }
 
-    /// The rank that this is a communicator of, where this crate matches its messages; none where a C MPI does.
+    /// The rank of this communicator in the packet engine; `None` over a C MPI.
     pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         match &self.engine {
             Engine::Packets(endpoint) => Some(endpoint),
@@ -168,10 +170,9 @@ impl Comm {
         self.context
     }
 
-    /// Sends a message: blocks until it has left or is matched, as the mode says.
+    /// Sends a message. Blocks until it is sent or matched, as the mode requires.
     ///
-    /// # Errors
-    /// A bad rank or tag; the peer has failed or finished; interrupted.
+    /// # Errors ^A bad rank or tag; the peer has failed or finished; interrupted.
     #[inline]
     pub fn send(
         &self,
@@ -190,10 +191,9 @@ impl Comm {
         }
     }
 
-    /// Starts to send a message; none when that is done already. Does not block.
+    /// Starts a send; `None` when it is complete already. Does not block.
     ///
-    /// # Errors
-    /// A bad rank or tag; the peer has failed or finished.
+    /// # Errors ^A bad rank or tag; the peer has failed or finished.
     #[inline]
     pub fn isend(
         &self,
@@ -211,10 +211,11 @@ impl Comm {
         }
     }
 
-    /// Starts to send one message to many destinations; its octets are shared, not copied. Does not block.
+    /// Starts to send one message to many destinations, which share its octets without copies. Does not
+    /// block.
     ///
-    /// # Errors
-    /// A bad rank or tag: then nothing is sent. A peer that has failed or finished: those before it were sent to.
+    /// # Errors ^A bad rank or tag: nothing is sent then. A peer that has failed or finished: the message is
+    /// sent to the destinations before it.
     pub fn isend_many(
         &self,
         message: &Message,
@@ -228,7 +229,7 @@ impl Comm {
             match self.isend(message, *dest, tag, Mode::Standard) {
                 Ok(id) => pending.extend(id),
                 Err(error) => {
-                    // The caller gets none of their requests.
+                    // The caller receives none of their requests.
                     pending.into_iter().for_each(|id| self.detach(id));
                     return Err(error);
                 }
@@ -239,8 +240,8 @@ impl Comm {
 
     /// Receives a message of at most `capacity` octets of primary payload. Blocks.
     ///
-    /// # Errors
-    /// A bad rank or tag; the message is too large or damaged; nobody is left to send it; interrupted.
+    /// # Errors ^A bad rank or tag; the message is too large or damaged; no rank is left that could send it;
+    /// interrupted.
     #[inline]
     pub fn recv(
         &self,
@@ -259,12 +260,12 @@ impl Comm {
         }
     }
 
-    /// Polls for a message of at most `capacity` octets of primary payload and puts it into its place. What is at the place
-    /// before is memory that nobody else refers to; after an error it is of no use.
+    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. Nobody
+    /// else refers to the memory in `place`; its contents are undefined after an error.
     ///
-    /// # Errors
-    /// [`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or damaged, and it is gone.
-    /// Else what [`recv_after`](Self::recv_after) receives the message with, which has not come yet.
+    /// # Errors ^[`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large
+    /// or damaged, and is consumed. Any other result without a message goes to
+    /// [`recv_after`](Self::recv_after), which receives the message.
     #[inline(always)]
     pub fn recv_directly(
         &self,
@@ -284,10 +285,9 @@ impl Comm {
         }
     }
 
-    /// As [`recv`](Self::recv), for a message that was polled for in vain.
+    /// Completes a [`recv`](Self::recv) after an empty [`recv_directly`](Self::recv_directly). Blocks.
     ///
-    /// # Errors
-    /// As for [`recv`](Self::recv).
+    /// # Errors ^As for [`recv`](Self::recv).
     pub fn recv_after(
         &self,
         direct: Direct,
@@ -325,8 +325,7 @@ impl Comm {
 
     /// Waits for a message without receiving it. Blocks.
     ///
-    /// # Errors
-    /// A bad rank or tag; nobody is left to send it; interrupted.
+    /// # Errors ^A bad rank or tag; no rank is left that could send it; interrupted.
     pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
         let (envelope, size) = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
@@ -336,10 +335,9 @@ impl Comm {
         Ok(self.seen(&envelope, size))
     }
 
-    /// Looks for a message without receiving it. Does not block.
+    /// Polls for a message without receiving it. Does not block.
     ///
-    /// # Errors
-    /// A bad rank or tag; nobody is left to send it.
+    /// # Errors ^A bad rank or tag; no rank is left that could send it.
     pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
         let found = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
@@ -381,10 +379,9 @@ impl Comm {
         }
     }
 
-    /// The outcome of a request if it is done; the request is gone then. Does not block.
+    /// The outcome of a request if it is complete; the request is removed then. Does not block.
     ///
-    /// # Errors
-    /// Those of the operation; no such request.
+    /// # Errors ^Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
         let completed = match &self.engine {
             Engine::Packets(endpoint) => endpoint.test(id)?,
@@ -430,17 +427,17 @@ impl Comm {
         Status { source: self.rank_of(envelope.source), tag: envelope.tag, size, first: None }
     }
 
-    /// Rank here of a rank of the world.
+    /// The rank in this communicator of a world rank.
     #[inline]
     fn rank_of(&self, world: u32) -> u32 {
-        // The world, and any communicator that begins like it, needs no search.
+        // The world, and any communicator whose members begin in the same order, needs no search.
         if self.members.get(world as usize) == Some(&world) {
             return world;
         }
         self.members.iter().position(|m| *m == world).map_or(world, |at| at as u32)
     }
 
-    /// Rank in the world of a rank here.
+    /// The world rank of a rank in this communicator.
     #[inline]
     pub(crate) fn member(&self, rank: i32) -> Result<u32, DeviceError> {
         match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
@@ -464,7 +461,7 @@ impl Comm {
         Ok(Selector { context: self.context, source, tag: from.tag })
     }
 
-    /// What a receive asks for, its source numbered here.
+    /// The checked arguments of a receive, its source numbered in this communicator.
     #[cfg(not(loom))]
     #[inline]
     fn wanted(&self, from: From) -> Result<Wanted, DeviceError> {
@@ -480,12 +477,13 @@ impl Comm {
         spare: Option<Slab>,
     ) -> Result<ReceiveArgs, DeviceError> {
         let selector = self.selector(from)?;
-        // Counting a reference costs a write that all threads share, and only a wildcard asks for the members.
+        // A counted reference costs a write to memory that all threads share. Only a wildcard needs the
+        // members.
         let members = from.source.is_none().then(|| self.members.clone());
         Ok(ReceiveArgs { selector, capacity, spare, members })
     }
 
-    /// What a receive of a collective operation asks for.
+    /// The arguments of a receive in a collective operation.
     pub(crate) fn collective_args(&self, source: u32, tag: i32, capacity: usize) -> ReceiveArgs {
         let selector = Selector {
             context: collective(self.context),
@@ -496,14 +494,14 @@ impl Comm {
     }
 }
 
-/// A message that was taken out of matching and waits for its receive. One that is dropped instead is consumed: its
-/// sender goes on, and nothing of it stays.
+/// A message that was taken out of matching and waits for its receive. A dropped one is consumed: its sender
+/// gets the match ack, and its memory is released.
 #[derive(Debug)]
 pub enum MatchedMessage {
-    /// Of a transport that moves packets.
+    /// A message of the packet engine.
     #[doc(hidden)]
     Packets(probing::MatchedMessage),
-    /// Of a C MPI.
+    /// A message of a C MPI.
     #[doc(hidden)]
     #[cfg(not(loom))]
     Library(Taken),
@@ -528,7 +526,8 @@ impl MatchedMessage {
         }
     }
 
-    /// Goes on to what is [left](Endpoint::remains) of its rank: it can be received there if all of it is here.
+    /// Moves the message to the [remains](Endpoint::remains) of its rank. It can be received there if it has
+    /// arrived in full.
     pub fn retire(&mut self, remains: &Arc<Endpoint>) {
         match self {
             MatchedMessage::Packets(matched) => matched.retire(remains),
@@ -538,11 +537,11 @@ impl MatchedMessage {
     }
 }
 
-/// What a finished request gives.
+/// The result of a finished request.
 #[derive(Debug)]
 pub struct Done {
-    /// The status of a receive; none for a send.
+    /// The status of a receive; `None` for a send.
     pub status: Option<Status>,
-    /// The message of a receive; none for a send.
+    /// The message of a receive; `None` for a send.
     pub message: Option<Message>,
 }

@@ -1,4 +1,4 @@
-//! Why an operation on messages failed.
+//! Errors of operations on messages.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use mpjdev_proto::impi::barrier::BarrierError;
 use mpjdev_proto::send_policy::LengthError;
 use thiserror::Error;
 
-/// An operation that failed. Whether it can be tried again is said with each kind.
+/// A failed operation. Each variant states whether the operation can be repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeviceError {
     /// The message is larger than the receiving buffer; it has been consumed.
@@ -26,7 +26,7 @@ pub enum DeviceError {
     /// Lengths that contradict each other; the message has been consumed.
     #[error("damaged message from rank {source_rank} with tag {tag}: {error}")]
     Lengths {
-        /// What contradicts what.
+        /// The contradiction.
         error: LengthError,
         /// Sender, numbered in the world.
         source_rank: u32,
@@ -36,19 +36,19 @@ pub enum DeviceError {
     /// A damaged message; it has been consumed.
     #[error("damaged message from rank {source_rank} with tag {tag}: {error}")]
     Damaged {
-        /// What is damaged where.
+        /// The damage and its position.
         error: BufferError,
         /// Sender, numbered in the world.
         source_rank: u32,
         /// Its tag.
         tag: i32,
     },
-    /// The only rank that could complete the operation is dead.
+    /// The only rank that could complete the operation has failed.
     #[error("rank {rank} has failed: {why}")]
     PeerFailed {
         /// The rank, numbered in the world.
         rank: u32,
-        /// What is known about it.
+        /// The known reason.
         why: String,
     },
     /// The only rank that could complete the operation has finished.
@@ -57,10 +57,10 @@ pub enum DeviceError {
         /// The rank, numbered in the world.
         rank: u32,
     },
-    /// Nobody is left who could send.
+    /// No rank is left that could send.
     #[error("all other ranks of this communicator have finished or failed, nobody is left to receive from")]
     NobodyLeft,
-    /// The time is over; the request is still pending.
+    /// The time has passed; the request is still pending.
     #[error("timed out after {after:?}; the request is still pending")]
     TimedOut {
         /// Time waited.
@@ -84,7 +84,7 @@ pub enum DeviceError {
     /// No such rank.
     #[error("rank {rank} is outside 0 to {max}", max = size.saturating_sub(1))]
     BadRank {
-        /// What was asked for.
+        /// The rank that the caller has given.
         rank: i32,
         /// Size of the communicator.
         size: usize,
@@ -92,12 +92,12 @@ pub enum DeviceError {
     /// No such tag.
     #[error("tag {tag} is outside 0 to {max}")]
     BadTag {
-        /// What was asked for.
+        /// The tag that the caller has given.
         tag: i32,
         /// The largest tag.
         max: i32,
     },
-    /// There is no such request (any more).
+    /// There is no such request, or not any more.
     #[error("there is no such request: it was waited for, or freed")]
     NoSuchRequest,
     /// Requests of different ranks cannot be waited for together.
@@ -106,7 +106,7 @@ pub enum DeviceError {
     /// No memory for a message.
     #[error(transparent)]
     Memory(#[from] SlabError),
-    /// The destination has no memory for more messages that it has not matched; this one has not left.
+    /// The destination has no memory for further messages that it has not matched; this one was not sent.
     #[error(
         "{count} messages to rank {rank} wait to be matched, which occupy {octets} octets there, the limit is {limit}: rank \
          {rank} has to receive some of them first"
@@ -116,21 +116,21 @@ pub enum DeviceError {
         rank: u32,
         /// Messages that it has not matched, past the credit.
         count: u32,
-        /// Octets that they count for there.
+        /// Octets that they are charged there.
         octets: u64,
-        /// Octets that they may count for.
+        /// The limit of these octets.
         limit: u64,
     },
-    /// A communicator could not be made; all its ranks are told the same.
+    /// A communicator could not be made; all its ranks get the same error.
     #[error("the communicator cannot be made: {0}")]
     Refused(#[from] Refusal),
     /// A rank broke the protocol of a collective operation.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// A rank broke the protocol of the barrier that clients of IMPI have among them.
+    /// A rank broke the protocol of the barrier among clients of IMPI.
     #[error(transparent)]
     Masters(#[from] BarrierError),
-    /// A collective operation that cannot be done with another implementation's ranks; nothing has been sent.
+    /// A collective operation that ranks of another implementation do not support; nothing was sent.
     #[error(
         "{operation} is not possible on this communicator: rank {rank} belongs to another implementation; send and receive \
          from rank to rank instead, which works with all of its ranks"
@@ -141,7 +141,8 @@ pub enum DeviceError {
         /// The first such rank, numbered in the world.
         rank: u32,
     },
-    /// A collective operation on this communicator was left unfinished by a rank: no other is possible there.
+    /// A rank has left a collective operation on this communicator unfinished: no further one is possible
+    /// there.
     #[error(
         "rank {rank} has abandoned a collective operation on this communicator ({why}), and no other is possible on it; make \
          another communicator from one that is whole, or finish; messages from rank to rank go on"
@@ -149,28 +150,29 @@ pub enum DeviceError {
     Abandoned {
         /// The rank that left it, numbered in the world.
         rank: u32,
-        /// What happened there.
+        /// The reason.
         why: String,
     },
-    /// A foreign rank that has not come to the barrier at the end of the job, and showed no life for so long.
+    /// A foreign rank that has not reached the barrier at the end of the job, and showed no heartbeat for
+    /// this time.
     #[error("rank {rank} has not come to the barrier that ends the job, and has shown no life for {after:?}")]
     NeverCame {
         /// The rank, numbered in the world.
         rank: u32,
-        /// Time since its last sign of life, or since this rank has waited for it.
+        /// Time since its last heartbeat, or since the start of the wait.
         after: Duration,
     },
     /// Too many split messages are open.
     #[error("{open} split messages are under way, no pairing number is free")]
     NoFreePair {
-        /// How many.
+        /// Number of open ones.
         open: usize,
     },
-    /// The C MPI refuses, in its own words.
+    /// An error of the C MPI, in its own words.
     #[cfg(not(loom))]
     #[error(transparent)]
     Library(#[from] mpjdev_sys::mpi::MpiError),
-    /// What the other machines had not acknowledged when finishing gave up.
+    /// Packets that the other machines had not acked when the finish gave up.
     #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish gave up: \
              its network or the machine itself is down or too slow",
         .messages.map_or(String::new(), |n| format!(" of {n} messages")),
@@ -178,17 +180,17 @@ pub enum DeviceError {
     Unacked {
         /// The first such rank, numbered in the world.
         rank: u32,
-        /// How many there are.
+        /// Number of such ranks.
         ranks: usize,
-        /// Messages, where they are acknowledged and not a stream of octets.
+        /// Number of messages, for transports that ack messages; `None` over a stream of octets.
         messages: Option<usize>,
         /// Octets to all of them.
         octets: u64,
     },
-    /// What finishing could not deliver.
+    /// Messages that the finish could not deliver.
     #[error("{count} messages were not delivered, the first to rank {rank} with tag {tag}, {len} octets")]
     Undelivered {
-        /// How many.
+        /// Number of messages.
         count: usize,
         /// Destination of the first one, numbered in the world.
         rank: u32,
@@ -199,7 +201,7 @@ pub enum DeviceError {
     },
 }
 
-/// How a text goes on behind the first of some ranks.
+/// The suffix of a text about several ranks that names the first.
 fn more_ranks(ranks: usize) -> String {
     if ranks > 1 { format!(" and {} more ranks", ranks - 1) } else { String::new() }
 }

@@ -1,7 +1,7 @@
-//! The engines of a rank: requests, matching, communicators, collective operations. One engine matches packets of a transport,
-//! the other one hands messages to the machine's C MPI.
+//! The engines of a rank: requests, matching, communicators, collective operations.
 //!
-//! The transports are in `mpjdev-transport`, the pure machines in `mpjdev-proto`.
+//! The packet engine matches the packets of a transport. The C MPI engine hands messages to the machine's C
+//! MPI. The transports are in `mpjdev-transport`, the pure state machines in `mpjdev-proto`.
 #![forbid(unsafe_code)]
 
 mod clients;
@@ -16,7 +16,7 @@ mod rank;
 pub use clients::Clients;
 pub use comm::{Comm, Done, From, MatchedMessage, Status};
 pub use error::DeviceError;
-/// What threads keep of them for themselves.
+/// Values that threads keep for themselves.
 pub use mpjdev_sys::keepsake;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::slots as handles;

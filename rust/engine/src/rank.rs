@@ -1,4 +1,4 @@
-//! The operations of a communicator on its rank, over either engine.
+//! Operations of a communicator that concern its whole rank, over either engine.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ impl Comm {
         }
     }
 
-    /// Where this rank's messages take memory from.
+    /// The source of memory for this rank's messages.
     pub fn source(&self) -> &Arc<dyn SlabSource> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.source(),
@@ -42,7 +42,7 @@ impl Comm {
         }
     }
 
-    /// What this rank's transport counts.
+    /// The statistics of this rank's transport.
     pub fn stats(&self) -> Stats {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.stats(),
@@ -62,10 +62,9 @@ impl Comm {
         }
     }
 
-    /// Whether this rank has not begun to finish; costs next to nothing.
+    /// Checks that this rank has not begun to finish, at the cost of one load.
     ///
-    /// # Errors
-    /// It has.
+    /// # Errors ^It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.engine() {
@@ -75,7 +74,7 @@ impl Comm {
         }
     }
 
-    /// Whether a request of this rank is done, which it stays. Does not block.
+    /// Whether a request of this rank is complete. A complete request stays complete. Does not block.
     pub fn is_done(&self, id: RequestId) -> bool {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.is_done(id),
@@ -84,11 +83,10 @@ impl Comm {
         }
     }
 
-    /// Waits until one of the requests of this rank is done and gives its place; its outcome is for [`test`](Self::test) to
-    /// take. Blocks.
+    /// Waits until one of the requests of this rank is complete and returns its index. [`test`](Self::test)
+    /// takes its outcome. Blocks.
     ///
-    /// # Errors
-    /// Timed out or interrupted.
+    /// # Errors ^Timed out or interrupted.
     pub fn wait_any(
         &self,
         ids: &[RequestId],
@@ -102,11 +100,10 @@ impl Comm {
         }
     }
 
-    /// Cancels a request of this rank: true when it will never be matched, which is certain for a receive that has no message
-    /// yet. Does not block.
+    /// Cancels a request of this rank. True when it will never be matched, which is certain for a receive
+    /// without a message. Does not block.
     ///
-    /// # Errors
-    /// No such request.
+    /// # Errors ^No such request.
     pub fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.cancel(id),
@@ -115,7 +112,8 @@ impl Comm {
         }
     }
 
-    /// Nobody will wait for this request of this rank (MPI_Request_free): it goes on, and its outcome is dropped.
+    /// Gives up a request of this rank (MPI_Request_free): its operation continues, and its outcome is
+    /// dropped.
     pub fn detach(&self, id: RequestId) {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.detach(id),
@@ -124,11 +122,10 @@ impl Comm {
         }
     }
 
-    /// Ends this rank, as its transport has it: [`Endpoint::finish`](crate::Endpoint::finish),
+    /// Finishes this rank through its engine: [`Endpoint::finish`](crate::Endpoint::finish) or
     /// [`mpi::Rank::finish`](crate::mpi::Rank::finish). Blocks.
     ///
-    /// # Errors
-    /// What was not delivered; interrupted. This rank has finished all the same.
+    /// # Errors ^Undelivered messages; interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.finish(patience),
@@ -137,8 +134,8 @@ impl Comm {
         }
     }
 
-    /// What this rank has finished with and no receive took, as a warning for people; none when there is nothing, and the second
-    /// time.
+    /// The messages that had arrived at this rank's end and that no receive took, as a warning for the user.
+    /// `None` when there are none, and from the second call on.
     pub fn take_unreceived(&self) -> Option<Unreceived> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.take_unreceived(),
@@ -147,8 +144,8 @@ impl Comm {
         }
     }
 
-    /// Ends the whole job because this rank has failed: every operation of every rank throws from now on. Over a C MPI all
-    /// processes end, this one too, and this does not return.
+    /// Ends the whole job because this rank has failed: every operation of every rank throws from now on.
+    /// Over a C MPI all processes end, this one too, and this does not return.
     pub fn fail(&self, why: &str) {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.fail(why),
@@ -157,8 +154,8 @@ impl Comm {
         }
     }
 
-    /// Messages that arrived and nobody has received, as far as that can be counted, and requests nobody has waited for: for
-    /// reports and tests.
+    /// The number of unexpected messages, as far as it can be counted, and of requests whose outcome was not
+    /// taken: for reports and tests.
     pub fn leftovers(&self) -> (usize, usize) {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.leftovers(),

@@ -1,8 +1,10 @@
-//! Abandonment: a rank leaves a collective operation unfinished, and no other can follow on that communicator.
+//! Abandonment: a rank leaves a collective operation unfinished, and no other can follow on that
+//! communicator.
 //!
-//! What the other ranks send for the operation stays behind and would be taken for part of the next one. So this rank refuses
-//! collective operations on the communicator from then on, and sends each other member a notice. A rank that waits in a
-//! collective operation polls for notices; it fails with one, refuses from then on too, and tells nobody, since all were told.
+//! The messages of the other ranks for that operation are left over, and would be taken for part of the next
+//! one. So this rank refuses collective operations on the communicator from then on, and sends a notice to
+//! each other member. A rank that waits in a collective operation polls for notices. It fails with a notice
+//! and refuses from then on too. It sends no notices itself, since all members have received one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,31 +23,30 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::Endpoint;
 use crate::packet::requests::RequestId;
 
-/// Octets of a notice: why its sender has left the operation, and the rank, numbered in the world, that is the reason.
+/// Octets of a notice: the reason of the abandonment, and the world rank that caused it.
 const NOTICE_LEN: usize = 8;
 const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LEN as u32) as usize;
-/// This rank has left an operation first: mostly the sender itself.
+/// The named rank was the first to leave an operation: mostly the sender itself.
 const LEFT: u32 = 0;
-/// This rank has finished, or failed.
+/// The named rank has finished or failed.
 const FINISHED: u32 = 1;
 const FAILED: u32 = 2;
 
-/// What a communicator remembers of abandoned operations.
+/// The abandoned operations of a communicator.
 #[derive(Debug, Default)]
 pub(crate) struct Abandonment {
-    /// Why collective operations are over, once they are.
+    /// The error of all further collective operations, once one was abandoned.
     error: OnceLock<DeviceError>,
-    /// Rank 0 has left one: what it decides there does not come any more.
+    /// Rank 0 has left an operation: its decisions in that operation do not arrive any more.
     has_root_left: AtomicBool,
-    /// The receive of a notice that is not here as a whole, and its sender.
+    /// The receive of a notice that has arrived in part, and its sender.
     arriving: Mutex<Option<(RequestId, u32)>>,
 }
 
 impl Comm {
-    /// Whether a collective operation may begin.
+    /// Checks that a collective operation may start.
     ///
-    /// # Errors
-    /// One was abandoned, here or by another member; this rank has finished, or the job has failed.
+    /// # Errors ^One was abandoned, here or by another member; this rank has finished, or the job has failed.
     pub(super) fn check_collectives(&self, is_end: bool) -> Result<(), DeviceError> {
         if let Some(error) = self.abandonment().error.get() {
             self.check_going(is_end)?;
@@ -54,13 +55,13 @@ impl Comm {
         self.heed_abandonment()?.map_or(Ok(()), Err)
     }
 
-    /// Polls for a notice: the error of collective operations from now on if there is one. Does not block.
+    /// Polls for a notice. Returns the error of all further collective operations if one has arrived. Does
+    /// not block.
     ///
-    /// # Errors
-    /// This rank has finished, or the job has failed.
+    /// # Errors ^This rank has finished, or the job has failed.
     pub(super) fn heed_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
         let notice = match self.engine() {
-            // At its end a rank takes no messages but those of its last barrier.
+            // A finishing rank takes no messages but those of its last barrier.
             Engine::Packets(endpoint) if endpoint.check_unfinished().is_err() => None,
             Engine::Packets(endpoint) => endpoint.take_abandonment(self.context(), self.abandonment())?,
             #[cfg(not(loom))]
@@ -77,7 +78,7 @@ impl Comm {
         Ok(Some(self.abandonment().error.get_or_init(noticed).clone()))
     }
 
-    /// What a notice says; none if it cannot be understood.
+    /// The error that a notice carries; `None` if the notice is malformed.
     fn parse_notice(&self, notice: Message, sender: u32) -> Option<DeviceError> {
         let octets = unpack(self.source(), notice, NOTICE_LEN).ok()?;
         let (kind, rank) = octets.split_first_chunk::<4>()?;
@@ -103,12 +104,13 @@ impl Comm {
         self.abandonment().has_root_left.load(Ordering::Relaxed)
     }
 
-    /// Ends collective operations on this communicator: this rank has left one unfinished because of this error, or because
-    /// its thread gave up. Tells the other members. Does not block.
+    /// Ends collective operations on this communicator because this rank has left one unfinished, with this
+    /// error or because its thread gave up. Notifies the other members. Does not block.
     pub(crate) fn abandon(&self, cause: Option<&DeviceError>) {
         let error = match cause {
             Some(gone @ (DeviceError::PeerFailed { .. } | DeviceError::PeerFinished { .. })) => gone.clone(),
-            // All were told by the one that left first, but only rank 0's own notice says that it settles nothing any more.
+            // The first rank that left has notified all members. Only rank 0's own notice states that it
+            // decides nothing any more.
             Some(error @ DeviceError::Abandoned { .. }) if self.rank() == 0 => {
                 return self.tell_abandonment(error);
             }
@@ -121,14 +123,14 @@ impl Comm {
         self.leave(error);
     }
 
-    /// Why collective operations on this communicator are over, if they are.
+    /// The error of collective operations on this communicator, if one was abandoned.
     pub(super) fn abandoned(&self) -> Option<&DeviceError> {
         self.abandonment().error.get()
     }
 
-    /// Ends collective operations on this communicator with this error, and tells the other members.
+    /// Ends collective operations on this communicator with this error, and notifies the other members.
     pub(super) fn leave(&self, error: DeviceError) {
-        // A second operation, under way at the same time against the rules, has told the others as well.
+        // A second operation that ran at the same time, against the rules, has notified the others already.
         if self.abandonment().error.set(error.clone()).is_ok() {
             self.tell_abandonment(&error);
         }
@@ -149,12 +151,12 @@ impl Comm {
             if self.endpoint().is_some_and(|e| e.wire.is_foreign(self.members()[dest as usize])) {
                 continue;
             }
-            // A member that cannot be told has finished or failed, which the others notice by themselves.
+            // A member without a path has finished or failed, which the others notice themselves.
             let _ = self.send_collective(dest, ABANDONED_TAG, &message, false);
         }
     }
 
-    /// What is wrong with a rank of the world that has finished or failed.
+    /// The error of a world rank that has finished or failed.
     fn gone(&self, rank: u32) -> Option<DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => match endpoint.wire.peer(rank) {
@@ -167,10 +169,10 @@ impl Comm {
         }
     }
 
-    /// Waits until one of these receives of a collective operation is done, or there is a notice. Blocks.
+    /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.
+    /// Blocks.
     ///
-    /// # Errors
-    /// Interrupted.
+    /// # Errors ^Interrupted.
     pub(super) fn wait_collective(
         &self,
         pending: &[RequestId],
@@ -189,7 +191,8 @@ impl Comm {
 }
 
 impl Endpoint {
-    /// Takes a notice out of matching: the world rank that has sent it, and the message, unless it is damaged.
+    /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
+    /// damaged.
     fn take_abandonment(
         &self,
         context: u64,
@@ -228,13 +231,13 @@ impl Endpoint {
     }
 }
 
-/// As ranks see it that have not left the operation themselves.
+/// The error at ranks that have not left the operation themselves.
 fn left_by(rank: u32) -> DeviceError {
     let why = "it was interrupted there, or failed; its own exception says more".to_owned();
     DeviceError::Abandoned { rank, why }
 }
 
-/// The notices in a communicator.
+/// The selector of notices in a communicator.
 fn notices(context: u64) -> Selector {
     Selector { context: collective(context), source: None, tag: Some(ABANDONED_TAG) }
 }

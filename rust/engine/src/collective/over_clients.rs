@@ -1,8 +1,9 @@
-//! The barrier of a world with foreign ranks (IMPI 13): all ranks of the own client, the clients' masters, all ranks of the own
-//! client again.
+//! The barrier of a world with foreign ranks (IMPI 13), in three stages: all ranks of the own client, the
+//! masters of all clients, all ranks of the own client again.
 //!
-//! IMPI's message among masters says nothing, so who cannot go on there has no words for the other clients; those of the own
-//! client hear of it in their second barrier, which takes place all the same.
+//! IMPI's message among masters has no contents, so a master that cannot continue cannot notify the other
+//! clients. The ranks of its own client receive the error in their second barrier, which takes place all the
+//! same.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::Endpoint;
 use crate::packet::requests::RequestId;
 
-/// The barrier under way.
+/// The barrier in progress.
 #[derive(Debug)]
 pub(super) struct OverClients {
     comm: Comm,
@@ -34,9 +35,9 @@ pub(super) struct OverClients {
     local: Running,
     masters: Barrier,
     waiting: Option<Waiting>,
-    /// Why the masters' part has failed here.
+    /// The error of the masters' stage at this rank.
     failure: Option<DeviceError>,
-    /// It is the job's last one.
+    /// This is the job's last barrier.
     is_end: bool,
 }
 
@@ -47,11 +48,11 @@ enum Stage {
     After,
 }
 
-/// A master that another one waits for.
+/// A master that this master waits for.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     source: u32,
-    /// How much life it has shown, where that matters, and when that was seen last.
+    /// Its last heartbeat, if it can be given up. `since` is the time of the last change.
     life: Option<u64>,
     since: Instant,
 }
@@ -72,7 +73,7 @@ impl OverClients {
         }
     }
 
-    /// Goes on as far as possible without blocking.
+    /// Advances as far as possible without blocking.
     pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         loop {
             match self.stage {
@@ -110,10 +111,9 @@ impl OverClients {
         }
     }
 
-    /// The masters' part: true when it is over for this rank.
+    /// Advances the masters' stage; true when it is complete for this rank.
     ///
-    /// # Errors
-    /// The rank that cannot be counted on, and why.
+    /// # Errors ^The rank that has ended or misbehaved, and the error.
     fn advance_masters(&mut self) -> Result<bool, (u32, DeviceError)> {
         let endpoint = self.endpoint.clone();
         loop {
@@ -140,24 +140,25 @@ impl OverClients {
         }
     }
 
-    /// Octets of the message of a master, when it has come.
+    /// Octets of a master's message, once it has arrived.
     fn take(&self, source: u32) -> Result<Option<u64>, DeviceError> {
         let endpoint = &self.endpoint;
         endpoint.check_going(self.is_end)?;
         let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
         match taken {
-            // Whoever says that nothing follows waits for nobody.
+            // A foreign master that has announced its end waits for nobody.
             Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.wire.is_foreign(source) => {
                 Ok(Some(0))
             }
-            // Others wait for one that is dead, and this rank for them.
+            // Other ranks wait for a failed rank, and this rank waits for them.
             Ok(None) => endpoint.first_failed().map_or(Ok(None), Err),
             taken => taken,
         }
     }
 
-    /// A foreign rank that shows no life is not waited for without end when the job ends. The ranks of ours are: they wait for
-    /// such a one themselves, or compute, or are dead, which is heard of.
+    /// Gives up a foreign rank without a heartbeat at the end of the job. Ranks of this project are waited
+    /// for without limit: they wait for such a rank themselves, or compute, or have failed, which is
+    /// reported.
     fn check_patience(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
         let life = self.life(waiting.source);
         if life != waiting.life {
@@ -171,13 +172,13 @@ impl OverClients {
         }
     }
 
-    /// How much life a rank has shown that is not waited for without end.
+    /// The heartbeat of a rank that can be given up; `None` for others.
     fn life(&self, source: u32) -> Option<u64> {
         let wire = &self.endpoint.wire;
         (self.is_end && wire.is_foreign(source)).then(|| wire.life(source))
     }
 
-    /// Waits for a master, for a time; none when it is not a master that is waited for.
+    /// Waits for a master, for a slice of time; `None` in the other stages.
     pub(super) fn wait(&self, patience: &mut dyn Patience) -> Option<Result<(), DeviceError>> {
         let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
         let endpoint = &self.endpoint;
@@ -195,23 +196,23 @@ impl OverClients {
         }
     }
 
-    /// Whether this rank has taken part to the end.
+    /// Whether this rank has completed its part.
     pub(super) fn is_complete(&self) -> bool {
         self.stage == Stage::After && self.local.is_complete()
     }
 
-    /// It is the job's last one.
+    /// Whether this is the job's last barrier.
     pub(super) fn is_end(&self) -> bool {
         self.is_end
     }
 
-    /// Receives of the own client's barrier of which one has to be done before it goes on.
+    /// Receives of the own client's barrier. One of them has to complete before the barrier advances.
     pub(super) fn pending(&self) -> Vec<RequestId> {
         self.local.pending()
     }
 }
 
-/// A barrier of the own client, by a rank that knows of one that is gone, or of none.
+/// A barrier of the own client; `gone` is a rank that this rank knows to have ended.
 fn local_barrier(comm: &Comm, own: Range<u32>, gone: Option<u32>, is_end: bool) -> Running {
     let mut machine = collective::Barrier::among(own, comm.rank(), comm.size() as u32);
     gone.into_iter().for_each(|rank| machine.note_gone(rank));
@@ -223,7 +224,7 @@ fn selector(source: u32) -> Selector {
     Selector { context: collective_context(WORLD), source: Some(source), tag: Some(Barrier::TAG) }
 }
 
-/// An error with the rank that others are to hear of.
+/// An error with the rank to report to the others.
 fn named(waited_for: u32, error: DeviceError) -> (u32, DeviceError) {
     match error {
         DeviceError::PeerFailed { rank, .. } | DeviceError::PeerFinished { rank } => (rank, error),

@@ -1,4 +1,4 @@
-//! One machine of `proto` on its way, driven by sends and receives on the collective context.
+//! The driver of one collective state machine of `proto`, by sends and receives on the collective context.
 
 use mpjdev_buffer::{Type, capacity::section_capacity};
 use mpjdev_proto::collective::{
@@ -20,21 +20,22 @@ pub(super) enum Machine {
     Creation(Box<Creation>),
 }
 
-/// A machine under way.
+/// A state machine in progress.
 #[derive(Debug)]
 pub(super) struct Running {
     comm: Comm,
     machine: Machine,
     /// Receives that the machine has asked for, with their source and tag.
     pending: Vec<(RequestId, u32, i32)>,
-    /// A message that broke the protocol: the operation fails once the other ranks have been told what they wait for.
+    /// A message that broke the protocol. The operation fails once the other ranks have received the messages
+    /// that they wait for.
     broken: Option<DeviceError>,
     /// The new communicator, while a C MPI makes it.
     #[cfg(not(loom))]
     making: Option<Making>,
-    /// What the machine wanted done has failed: nobody knows which part of it the others have seen.
+    /// An action of the machine has failed: the others may have seen any part of it.
     has_failed: bool,
-    /// It belongs to the end of the rank, which may do nothing else any more.
+    /// The operation belongs to the end of the rank, which may start nothing else any more.
     is_end: bool,
 }
 
@@ -57,7 +58,7 @@ impl Running {
         Running::new(comm, Machine::Barrier(barrier), is_end)
     }
 
-    /// Goes on as far as possible without blocking: the outcome when that is to the end.
+    /// Advances as far as possible without blocking; returns the outcome when the operation is complete.
     pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         loop {
             self.act().inspect_err(|_| self.has_failed = true)?;
@@ -75,7 +76,7 @@ impl Running {
         }
     }
 
-    /// Whether the machine has come to its end, whatever that is: nobody waits for a message of this rank.
+    /// Whether the machine has ended, in whatever state: no rank waits for a message of this rank.
     pub(super) fn is_complete(&self) -> bool {
         match &self.machine {
             Machine::Barrier(m) => m.result().is_some(),
@@ -83,12 +84,12 @@ impl Running {
         }
     }
 
-    /// Receives of which one has to be done before it goes on.
+    /// Receives of the machine. One of them has to complete before it advances.
     pub(super) fn pending(&self) -> Vec<RequestId> {
         self.pending.iter().map(|p| p.0).collect()
     }
 
-    /// Carries out what the machine wants done.
+    /// Carries out the actions of the machine.
     fn act(&mut self) -> Result<(), DeviceError> {
         self.comm.check_going(self.is_end)?;
         while let Some(action) = self.poll_action() {
@@ -96,7 +97,8 @@ impl Running {
                 Action::Send { dest, tag, octets } => {
                     let message = pack(self.comm.source(), &octets)?;
                     match self.comm.send_collective(dest, tag, &message, self.is_end) {
-                        // It does not wait for this; whoever waits for it finds out by itself.
+                        // The machine does not wait for this send. A rank that waits for the message notices
+                        // the end itself.
                         Ok(()) | Err(DeviceError::PeerFinished { .. }) => {}
                         Err(error) => return Err(error),
                     }
@@ -117,7 +119,7 @@ impl Running {
         Ok(())
     }
 
-    /// Hands the first receive that is done to the machine; false when none is.
+    /// Hands the first complete receive to the machine; false when there is none.
     fn take_one(&mut self) -> Result<bool, DeviceError> {
         for i in 0..self.pending.len() {
             let (id, source, tag) = self.pending[i];
@@ -155,7 +157,7 @@ impl Running {
         }
     }
 
-    /// The rank of the world that has finished, or failed, of those of the communicator that have.
+    /// The error of a rank among `ranks` that has finished or failed.
     fn gone(&self, ranks: &[u32]) -> DeviceError {
         match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
             Some(Ok(rank)) => self.comm.lost(rank),
@@ -195,7 +197,7 @@ impl Running {
         let Some(making) = &mut self.making else {
             return match self.comm.part(made) {
                 Part::Made(comm) => Ok(Some(comm)),
-                // Whoever waits makes it; who comes by again only polls.
+                // A waiting thread makes it; a later call only polls.
                 Part::Making(making) => {
                     self.making = Some(making);
                     Ok(None)
@@ -213,7 +215,7 @@ impl Running {
         Ok(Some(comm))
     }
 
-    /// Waits until there is something to go on with. Blocks.
+    /// Waits until the machine can advance. Blocks.
     pub(super) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         #[cfg(not(loom))]
         if let Some(making) = &self.making {
@@ -230,7 +232,7 @@ impl Running {
         }
     }
 
-    /// Leaves the operation, of which this rank has done some part: takes no part in what it makes either.
+    /// Leaves the operation after a part of it, and takes no part in the communicator that it makes.
     pub(super) fn abandon(self, why: DeviceError) {
         let Some(made) = self.confirmed().cloned() else { return };
         match self.comm.engine() {
@@ -239,7 +241,7 @@ impl Running {
                 #[cfg(not(loom))]
                 Part::Making(_) => {}
             },
-            // The others wait for this rank inside the library, if all have confirmed.
+            // The other members wait for this rank inside the library, if all have confirmed.
             #[cfg(not(loom))]
             Engine::Library(group) => {
                 group.owner().clone().make_aside(move || self.end_confirmed(why));
@@ -247,7 +249,7 @@ impl Running {
         }
     }
 
-    /// Goes on until rank 0 has settled a creation or left it. Blocks.
+    /// Advances until rank 0 has decided about a creation or has left it. Blocks.
     #[cfg(not(loom))]
     fn end_confirmed(mut self, why: DeviceError) {
         let comm = self.comm.clone();
@@ -271,7 +273,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An operation that is given up must not leave receives behind that would take later messages.
+        // A receive of an abandoned operation must not stay posted: it would take later messages.
         for (id, ..) in &self.pending {
             let _ = self.comm.cancel(*id);
             self.comm.detach(*id);

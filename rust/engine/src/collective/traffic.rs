@@ -1,4 +1,4 @@
-//! The messages of collective operations, handed to the engine that matches them.
+//! The messages of collective operations, over either engine.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::packet::endpoint::Mode;
 use crate::packet::requests::RequestId;
 
 impl Comm {
-    /// Whether this rank may still communicate, or, at its end, has a job to end.
+    /// Checks that this rank may communicate or, with `is_end`, that it has a job to end.
     pub(super) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.check_going(is_end),
@@ -21,7 +21,8 @@ impl Comm {
         }
     }
 
-    /// Sends a message of a collective operation to a member, and does not wait for it: the receiver's answer is what counts.
+    /// Sends a message of a collective operation to a member without waiting for completion: the receiver's
+    /// reply is what counts.
     pub(super) fn send_collective(
         &self,
         dest: u32,
@@ -60,7 +61,7 @@ impl Comm {
         }
     }
 
-    /// Contexts that no other rank hands out.
+    /// Allocates contexts that no other rank allocates.
     pub(super) fn allocate_contexts(&self, count: u32) -> Result<Vec<u64>, ContextError> {
         let contexts = match self.engine() {
             Engine::Packets(endpoint) => &endpoint.contexts,
@@ -70,7 +71,7 @@ impl Comm {
         contexts.lock().unwrap_or_else(PoisonError::into_inner).allocate_many(count)
     }
 
-    /// Why there is no counting any more on a rank of the world that another one says is gone.
+    /// The error of a world rank that another rank has reported as ended.
     pub(super) fn lost(&self, world: u32) -> DeviceError {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.lost(world),
@@ -89,7 +90,7 @@ pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Messag
     Ok(buffer.finish().map_err(ours)?.clone())
 }
 
-/// The octets of a message's one section, at most this many.
+/// The octets of a message's only section, at most `len_max` of them.
 pub(super) fn unpack(
     source: &Arc<dyn SlabSource>,
     message: Message,
@@ -103,7 +104,7 @@ pub(super) fn unpack(
     Ok(bytes.iter().map(|byte| byte.cast_unsigned()).collect())
 }
 
-/// Failures of messages that the device packs and unpacks for itself.
+/// The error of a message that the engine itself packs or unpacks.
 fn ours(error: BufferError) -> DeviceError {
     match error {
         BufferError::Slab(error) => error.into(),
