@@ -1,7 +1,7 @@
-//! Answers to synchronous sends: the numbers of announcements that receives have taken.
+//! Match acks of synchronous sends: the numbers of RTS that receives have matched.
 //!
-//! They go where notices go, so a rank that has finished has answered before. To each rank one message is under way at a time; what
-//! is matched meanwhile goes in the next one.
+//! They travel with the notices, so a rank's match acks precede the notice of its finish. One message per
+//! rank is in flight at a time; later matches go in the next one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
@@ -18,17 +18,17 @@ use super::peers::ANSWERS;
 use super::{Rank, lock};
 use crate::error::DeviceError;
 
-/// Words before the numbers: the round, and what the notice is.
+/// Words before the numbers: the session, and the kind of notice.
 const HEAD: usize = 2;
-/// Numbers in one message, which is short everywhere.
+/// Numbers in one message, which is an eager message in every library.
 const NUMBERS_MAX: usize = 126;
 
-/// What is answered.
+/// The match acks of one rank.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// This rank's sends that wait for an answer.
+    /// Sends of this rank that wait for a match ack.
     awaited: HashSet<u32>,
-    /// What this rank owes, by rank of the world.
+    /// Pending match acks of this rank, by world rank.
     owed: BTreeMap<u32, Owed>,
 }
 
@@ -39,29 +39,29 @@ struct Owed {
 }
 
 impl Answers {
-    /// Whether all answers have left.
+    /// Whether all match acks were sent.
     fn have_left(&self) -> bool {
         self.owed.is_empty()
     }
 }
 
 impl Rank {
-    /// A send waits for the answer to its announcement's number.
+    /// Registers a send that waits for the match ack of its RTS number.
     pub(super) fn await_answer(&self, number: u32) {
         lock(&self.answers).awaited.insert(number);
     }
 
-    /// A send is over, or is given up.
+    /// Removes a send that is complete or was given up.
     pub(super) fn forget_answer(&self, number: u32) {
         lock(&self.answers).awaited.remove(&number);
     }
 
-    /// Whether a send has no answer.
+    /// Whether a send waits for its match ack.
     pub(super) fn awaits_answer(&self, number: u32) -> bool {
         lock(&self.answers).awaited.contains(&number)
     }
 
-    /// Answers what a receive has taken. Does not block.
+    /// Sends the match ack of a message that a receive has taken. Does not block.
     pub(super) fn answer(&self, source: u32, number: u32) {
         let mut answers = lock(&self.answers);
         if source == self.rank {
@@ -72,7 +72,7 @@ impl Rank {
         self.let_answers_leave(&mut answers);
     }
 
-    /// Takes in what a rank has answered.
+    /// Handles the match acks of a rank.
     pub(super) fn hear_answers(&self, slab: &Slab, len: usize) {
         let mut answers = lock(&self.answers);
         for at in HEAD..len / 8 {
@@ -81,7 +81,7 @@ impl Rank {
         }
     }
 
-    /// Goes on with the answers that have not left. Does not block.
+    /// Sends pending match acks. Does not block.
     pub(super) fn tend_answers(&self) {
         if self.owes_answers.load(Ordering::Relaxed) {
             self.let_answers_leave(&mut lock(&self.answers));
@@ -92,7 +92,7 @@ impl Rank {
         answers.owed.retain(|dest, owed| {
             owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
             if owed.leaving.is_none() && !owed.numbers.is_empty() {
-                // What cannot be sent now is tried again.
+                // A failed send is tried again.
                 owed.leaving = self.send_answers(*dest, &mut owed.numbers).ok();
                 owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
             }
@@ -115,7 +115,7 @@ impl Rank {
         Ok(sent)
     }
 
-    /// Waits until all answers have left, for a while.
+    /// Waits a limited time until all match acks were sent.
     pub(super) fn await_answers_left(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let end = Instant::now() + self.config.finish_patience;
         let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
@@ -123,7 +123,7 @@ impl Rank {
             Ok((!self.owes_answers.load(Ordering::Relaxed)).then_some(()))
         });
         match left {
-            // Who takes none for so long is told of nothing.
+            // A rank that receives none for this time gets no match acks.
             Err(DeviceError::TimedOut { .. }) => Ok(()),
             left => left,
         }

@@ -1,4 +1,5 @@
-//! The short way of a blocking receive: what comes while it polls goes straight to its place, and no request is made.
+//! Fast path of a blocking receive over a C MPI: a message that arrives while it spins is copied to its
+//! destination, and no request is made.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,11 +22,11 @@ use crate::packet::direct::Direct;
 use crate::packet::requests::Completed;
 use crate::packet::unexpected::{damaged, lengths};
 
-/// How long a receive that is interrupted when its message is announced still waits for that.
+/// Time that an interrupted receive still waits for a message whose RTS has arrived.
 const PARTS_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Group {
-    /// Posts a receive and polls for its message, which is put into its place.
+    /// Posts a receive and spins for its message, which is stored in `place`.
     pub(crate) fn receive_directly(
         self: &Arc<Self>,
         wanted: Wanted,
@@ -46,13 +47,13 @@ impl Group {
         let mut looks = rank.config.spins;
         while looks > 0 {
             match posted.test() {
-                // No pause: a look into the library takes as long as one.
+                // No pause: a call of the library takes as long as one.
                 Ok(None) => {}
                 Ok(Some(Outcome::Done(seen))) if fits(seen, place) => {
                     return self.put(posted, seen, capacity, place).into();
                 }
                 Ok(Some(outcome)) => {
-                    // What is announced goes straight to the place, too.
+                    // The physical message of a rendezvous is received into the same memory.
                     let spare = place.take().map(Message::into_slab);
                     let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
                     return receive.go_on(outcome, looks, place);
@@ -64,7 +65,7 @@ impl Group {
         Direct::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
     }
 
-    /// Puts what has been received into its place, which it fits.
+    /// Copies a received message that fits to `place`.
     #[inline]
     fn put(
         &self,
@@ -86,7 +87,7 @@ impl Group {
         put.map(|()| envelope)
     }
 
-    /// Receives a message that has [not come yet](Self::receive_directly).
+    /// Receives a message after an empty [fast path](Self::receive_directly).
     pub(crate) fn receive_after(
         self: &Arc<Self>,
         direct: Direct,
@@ -118,14 +119,14 @@ impl Group {
     }
 }
 
-/// Whether something is a message, and the memory at its place has room for it.
+/// Whether this is a message, not an RTS, and the memory in `place` has room for it.
 #[inline]
 fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
     seen.len != ANNOUNCEMENT_LEN && place.as_ref().is_some_and(|place| place.room() >= seen.len)
 }
 
 impl Receive {
-    /// Goes on when the library's part is over, for so many looks more.
+    /// Continues when the library's operation has ended, for `looks` further polls.
     fn go_on(mut self, outcome: Outcome, looks: u32, place: &mut Option<Message>) -> Direct {
         let mut over = self.ended(outcome);
         for _ in 0..looks {
@@ -147,7 +148,7 @@ impl Receive {
 }
 
 impl Rank {
-    /// Ends a receive that its thread waits for no longer: given up, unless its message is there or about to be.
+    /// Ends a receive that its thread gives up, unless its message has arrived or its RTS has.
     fn give_up(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
         match receive.withdraw() {
             Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),

@@ -14,13 +14,13 @@ use crate::error::DeviceError;
 use crate::packet::unreceived::Unreceived;
 
 impl Rank {
-    /// Ends this rank: waits until what it has sent has been received, as long as the receivers have not finished. Blocks.
+    /// Finishes this rank. Blocks until its messages have been received, as long as the receivers have not
+    /// finished.
     ///
     /// A second call does nothing.
     ///
-    /// # Errors
-    /// What was not delivered: its receiver has finished without it, or, being about to finish as well, has not taken it for as
-    /// long as the patience lasts. Interrupted. This rank has finished all the same.
+    /// # Errors ^A message is undelivered: its receiver has finished without it, or is about to finish and
+    /// has not taken it within the patience. Interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         self.await_makers(patience);
         if self.finishing.swap(true, Ordering::Relaxed) {
@@ -35,7 +35,7 @@ impl Rank {
         self.end_receives(&DeviceError::Finished { rank: self.rank });
         self.state().peers.end();
         let told = told.and_then(|told| self.let_go(told, patience));
-        // A synchronous send that a receive has matched is told so before it is told of the end.
+        // A matched synchronous send gets its match ack before the notice of the end.
         let told = told.and_then(|()| self.await_answers_left(patience));
         let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
         self.note_unreceived();
@@ -45,7 +45,8 @@ impl Rank {
         result.and(told)
     }
 
-    /// Counts the messages that have arrived by now and that no receive has taken. Freed communicators have counted theirs.
+    /// Counts the messages that have arrived and that no receive has taken. Freed communicators have counted
+    /// theirs.
     fn note_unreceived(&self) {
         self.tend_freed(usize::MAX);
         let mut unreceived = std::mem::replace(&mut self.state().unreceived, Unreceived::of(self.rank));
@@ -53,7 +54,8 @@ impl Rank {
         let since = Instant::now();
         loop {
             groups.iter().for_each(|group| group.note_unreceived(&mut unreceived));
-            // What this rank has sent to itself arrives only when the library is called, with some libraries several times.
+            // Messages of this rank to itself arrive only while the library is called, with some libraries
+            // several times.
             if self.has_own_messages() || since.elapsed() > GRACE {
                 break;
             }
@@ -62,19 +64,20 @@ impl Rank {
         self.state().unreceived = unreceived;
     }
 
-    /// Whether all that this rank has sent to itself is here.
+    /// Whether all messages of this rank to itself have arrived.
     fn has_own_messages(&self) -> bool {
         let of = |counts: &[AtomicU64]| counts[self.rank as usize].load(Ordering::Relaxed);
         of(&self.received) >= of(&self.sent)
     }
 
-    /// What this rank has finished with and no receive took; none when there is nothing, before the end, and the second time.
+    /// The messages that had arrived at this rank's end and that no receive took. `None` when there are none,
+    /// before the end, and from the second call on.
     pub(crate) fn take_unreceived(&self) -> Option<Unreceived> {
         Some(std::mem::take(&mut self.state().unreceived)).filter(|left| left.count() > 0)
     }
 
-    /// Waits until what was sent has been received, or cannot be any more. What this rank has sent to itself, nobody receives
-    /// any more.
+    /// Waits until the sent messages have been received, or cannot be any more. No receive takes the messages
+    /// of this rank to itself.
     fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut since = Instant::now();
         loop {
@@ -98,7 +101,7 @@ impl Rank {
         }
     }
 
-    /// Waits until notices have left, for a while.
+    /// Waits a limited time until notices have left.
     fn let_go(
         &self,
         mut told: Vec<Operation<Octets>>,
@@ -110,13 +113,13 @@ impl Rank {
             Ok(told.is_empty().then_some(()))
         });
         match left {
-            // Who has not heard of it by now waits for nothing of this rank.
+            // A rank that has not received the notice by now waits for nothing of this rank.
             Err(DeviceError::TimedOut { .. }) => Ok(()),
             left => left,
         }
     }
 
-    /// Nothing, if all that was sent is delivered.
+    /// The error of undelivered messages; `Ok` if all are delivered.
     fn undelivered(&self) -> Result<(), DeviceError> {
         let state = self.state();
         let mut lost = state.peers.lost;
@@ -125,7 +128,7 @@ impl Rank {
         lost.reported()
     }
 
-    /// Ends the whole job because this rank has failed: says why, and ends all its processes, this one too.
+    /// Ends the whole job because this rank has failed: prints why, and ends all its processes, this one too.
     pub fn fail(&self, why: &str) {
         runtime::abort(self.mpi, self.rank, why);
     }

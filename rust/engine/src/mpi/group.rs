@@ -1,4 +1,5 @@
-//! A communicator's place in the library: two communicators there, for the program's messages and for collective operations.
+//! A communicator in the library: two communicators there, for the program's messages and for collective
+//! operations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use super::spilled::Spills;
 use super::{Rank, lock};
 use crate::error::DeviceError;
 
-/// The ranks of a communicator, as one of them sees it.
+/// The ranks of a communicator, from the view of one of them.
 #[derive(Debug)]
 pub struct Group {
     rank: Arc<Rank>,
@@ -21,13 +22,13 @@ pub struct Group {
     member: u32,
     /// For the program's messages, and for collective operations.
     pub(super) comms: [mpi::Comm; 2],
-    /// Messages that were taken over from the library: all of them came before those that it still has.
+    /// Spilled messages: all of them precede those that the library still has.
     pub(super) spilled: Mutex<Spills>,
     pub(super) spilled_len: AtomicUsize,
     is_freed: AtomicBool,
 }
 
-/// Which of a group's communicators.
+/// The communicators of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     Program,
@@ -35,7 +36,7 @@ pub(super) enum Channel {
 }
 
 impl Group {
-    /// The group of all ranks. Its communicators are the round's.
+    /// The group of all ranks. Its communicators belong to the session.
     pub(super) fn world(rank: Arc<Rank>, members: Arc<[u32]>, comms: [mpi::Comm; 2]) -> Arc<Group> {
         let member = rank.rank();
         Group::new(rank, WORLD, members, member, comms)
@@ -58,7 +59,7 @@ impl Group {
         group
     }
 
-    /// The rank that this is a group of.
+    /// The rank of this group.
     pub(crate) fn owner(&self) -> &Arc<Rank> {
         &self.rank
     }
@@ -80,8 +81,8 @@ impl Group {
         self.comms[channel as usize]
     }
 
-    /// Messages that nobody has received, as far as that can be counted: what the library has is one or none. And requests
-    /// that nobody has waited for.
+    /// The number of unreceived messages, as far as it can be counted, and of requests whose outcome was not
+    /// taken. The library's messages count as one or none.
     pub(crate) fn leftovers(&self) -> (usize, usize) {
         self.rank.progress();
         let any = mpi::From { source: None, tag: None };
@@ -92,18 +93,17 @@ impl Group {
 }
 
 impl Group {
-    /// Frees the communicator while there are references: what no receive has taken is dropped from now on. Receives that are
-    /// posted go on, and so do collective operations. Does nothing to the world.
+    /// Frees the communicator while references remain: messages that no receive has taken are dropped from
+    /// now on. Posted receives and collective operations continue. Has no effect on the world.
     pub(crate) fn free(&self) {
         if self.context != WORLD && !self.is_freed.swap(true, Ordering::Relaxed) {
             self.retire(false);
         }
     }
 
-    /// Checks that this rank has not freed it.
+    /// Checks that this rank has not freed the communicator.
     ///
-    /// # Errors
-    /// It has.
+    /// # Errors ^It has freed it.
     #[inline]
     pub(super) fn check_kept(&self) -> Result<(), DeviceError> {
         match self.is_freed.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
-//! Sends that the library has not taken yet: few are with it at a time, the others wait here in their order.
+//! Queues of sends per destination: few are with the library at a time, the others wait in order.
 //!
-//! Each time it is called, a library may try all sends again for which it has found no room (Open MPI), and one with about 2^20
-//! requests may end the process (MPICH). A send that is with the library may also wait for its receive, though it is short, and
-//! others behind it must not wait for that: as long as none leaves, more and more are given to the library.
+//! On each call a library may retry all sends for which it has found no room (Open MPI), and one with about
+//! 2^20 requests may end the process (MPICH). A send that is with the library may also wait for its receive,
+//! though it is short, and later sends must not wait for that. So the window grows as long as no send leaves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::packet::requests::RequestId;
 
-/// Sends to a rank that are with the library.
+/// Sends to a rank that are with the library at a time.
 const WINDOW: usize = 64;
-/// Time without one that leaves after which twice as many are given to the library; then it doubles as well.
+/// Time without a leaving send after which the window is doubled; then the time doubles as well.
 const STALL: Duration = Duration::from_millis(1);
-/// Waiting sends after which a send looks whether some can go.
+/// Waiting sends after which a send checks whether some can leave.
 const STRIDE: usize = 32;
 
 /// The sends to a rank.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// They are with the library, or were when somebody looked.
+    /// Sends that are with the library, or were at the last poll.
     leaving: Vec<RequestId>,
     waiting: VecDeque<RequestId>,
     window: usize,
@@ -47,7 +47,7 @@ impl Lane {
         !self.waiting.is_empty() || self.leaving.len() >= self.window
     }
 
-    /// Widens the window when nothing leaves for long, and narrows it when something has left.
+    /// Widens the window when no send leaves for long, and resets it when one has left.
     fn adjust(&mut self, has_moved: bool, now: impl FnOnce() -> Instant) {
         if has_moved {
             (self.window, self.stalled) = (WINDOW, None);
@@ -61,10 +61,10 @@ impl Lane {
     }
 }
 
-/// What a send that waits consists of.
+/// The arguments of a waiting send.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// Its communicator is there until it has left.
+    /// The communicator is kept until the send has left.
     pub(super) group: Arc<Group>,
     pub(super) message: Message,
     pub(super) to: To,
@@ -77,9 +77,9 @@ impl Rank {
         self.crowded[dest as usize].load(Ordering::Relaxed)
     }
 
-    /// Puts a send into its rank's lane: it waits there, or is with the library.
+    /// Adds a send to its rank's queue, waiting or with the library.
     pub(super) fn enter_lane(&self, state: &mut State, dest: u32, id: RequestId, waits: bool) {
-        // What a rank sends to itself it receives itself.
+        // A rank receives its messages to itself, so they never wait here.
         if dest == self.rank {
             return;
         }
@@ -100,7 +100,7 @@ impl Rank {
         }
     }
 
-    /// Goes on with the sends to a rank. Does not block.
+    /// Advances the sends to a rank. Does not block.
     pub(super) fn pump(&self, state: &mut State, dest: u32) {
         let Some(mut lane) = state.lanes.remove(&dest) else { return };
         let before = lane.leaving.len();
@@ -119,7 +119,7 @@ impl Rank {
         }
     }
 
-    /// Goes on with the sends to all ranks.
+    /// Advances the sends to all ranks.
     pub(super) fn pump_all(&self, state: &mut State) {
         let waiting = state.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         let dests: Vec<u32> = waiting.map(|(dest, _)| *dest).collect();
@@ -135,7 +135,7 @@ impl Rank {
         state.requests.sending(id).is_some_and(|sending| sending.is_leaving())
     }
 
-    /// Gives a send to the library; whether that has something of it then.
+    /// Gives a waiting send to the library; true if the library has a part of it afterwards.
     fn start_held(&self, state: &mut State, id: RequestId) -> bool {
         let State { requests, pairs, .. } = state;
         let Some(sending) = requests.sending(id) else { return false };
@@ -148,14 +148,13 @@ impl Rank {
 
     /// Checks that one more message to a rank may wait to be matched.
     ///
-    /// # Errors
-    /// As many as may do.
+    /// # Errors ^The limit is reached.
     pub(super) fn check_unmatched(&self, dest: u32) -> Result<(), DeviceError> {
         let max = self.config.unmatched_max();
         if self.state().requests.unmatched(dest) < max {
             return Ok(());
         }
-        // Answers may be here that nobody has looked at.
+        // Match acks may have arrived that were not polled yet.
         self.progress();
         let count = self.state().requests.unmatched(dest);
         if count < max {

@@ -1,9 +1,10 @@
-//! Library communicators of a new communicator, made off the threads that must not block.
+//! Creation of the library's communicators for a new communicator, off the threads that must not block.
 //!
-//! The library makes a communicator in a call that blocks until all members have made it. By then rank 0 of the parent has
-//! settled the creation, so every member is in this call or about to be, also one whose program has given up meanwhile, and the
-//! call is short. A thread that blocks makes it itself, though it hears of no interrupt meanwhile. For one that only polls, which
-//! may be the carrier of a virtual thread that another member waits for, a thread of its own does.
+//! The library makes a communicator in a call that blocks until all members have made it. By then rank 0 of
+//! the parent has decided the creation. So every member is in this call or about to be, even if its program
+//! has given up meanwhile, and the call is short. A thread that blocks makes the communicator itself, without
+//! a reaction to interrupts meanwhile. A thread that only polls may be the carrier of a virtual thread that
+//! another member waits for; a thread of its own makes the communicator then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,14 +17,15 @@ use super::{Rank, lock};
 use crate::comm::Comm;
 use crate::error::DeviceError;
 
-/// What becomes of the library's calls.
+/// The result of the library's calls.
 type Made = Result<Arc<Group>, DeviceError>;
 
-/// The making of a communicator. When it is dropped before the group is taken, the group is made and abandoned.
+/// The creation of a communicator. If it is dropped before the group is taken, the group is made and
+/// abandoned.
 #[derive(Debug)]
 pub(crate) struct Making {
     parent: Arc<Group>,
-    /// What is to be made, until somebody makes it.
+    /// The arguments of the creation, until a thread starts it.
     due: Mutex<Option<Due>>,
     shared: Arc<Shared>,
 }
@@ -46,18 +48,19 @@ enum Slot {
     #[default]
     UnderWay,
     Made(Made),
-    /// Nobody will take it, or somebody has.
+    /// The group was taken, or will never be.
     Closed,
 }
 
 impl Making {
-    /// What is to be made of these ranks of the world.
+    /// The creation of a group of these world ranks.
     pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> Making {
         let due = Mutex::new(Some(Due { context, members, member }));
         Making { parent: parent.clone(), due, shared: Arc::default() }
     }
 
-    /// Has it made aside, unless it is under way. Does not block, unless the system has no thread left.
+    /// Starts the creation on a thread of its own, unless it is in progress. Does not block, unless the
+    /// system has no thread left.
     pub(crate) fn start(&self) {
         let Some(due) = lock(&self.due).take() else { return };
         let (group, shared) = (self.parent.clone(), self.shared.clone());
@@ -79,7 +82,7 @@ impl Making {
         }
     }
 
-    /// Makes it, or waits until it is made.
+    /// Makes the group, or waits until it is made.
     pub(crate) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let rank = self.parent.owner();
         let due = lock(&self.due).take();
@@ -94,7 +97,7 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        // The other members wait for it inside the library.
+        // The other members wait for this rank inside the library.
         self.start();
         let before = std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed);
         if let Slot::Made(made) = before {
@@ -115,7 +118,7 @@ impl Shared {
     }
 }
 
-/// Tells the other members of a group that this rank will not take part in it.
+/// Notifies the other members of a group that this rank takes no part in it.
 fn abandon(made: Made) {
     if let Ok(group) = made {
         Comm::of_group(group).abandon(None);
@@ -123,7 +126,8 @@ fn abandon(made: Made) {
 }
 
 impl Rank {
-    /// Does this on a thread of its own, which finishing waits for; false when the system has none left.
+    /// Runs `make` on a thread of its own, which the finish waits for; false when the system has no thread
+    /// left.
     pub(crate) fn make_aside(self: Arc<Self>, make: impl FnOnce() + Send + 'static) -> bool {
         self.makers.fetch_add(1, Ordering::AcqRel);
         let rank = self.clone();
@@ -138,7 +142,8 @@ impl Rank {
         is_begun
     }
 
-    /// Waits for the threads that make communicators, for a while: other ranks may wait for these inside the library.
+    /// Waits a limited time for the threads that make communicators: other ranks may wait for them inside the
+    /// library.
     pub(super) fn await_makers(&self, patience: &mut dyn Patience) {
         let end = Instant::now() + self.config.finish_patience;
         let _ = self.block(Some(end), Backoff::new(&self.config), patience, || {
@@ -148,10 +153,9 @@ impl Rank {
 }
 
 impl Group {
-    /// A group of these ranks of the world, all of which make it now. Blocks until they do.
+    /// Makes a group of these world ranks, all of which make it now. Blocks until they do.
     ///
-    /// # Errors
-    /// The library's.
+    /// # Errors ^Those of the library.
     fn make(&self, due: &Due) -> Made {
         let Due { context, members, member } = due;
         let (context, member) = (*context, *member);
@@ -167,7 +171,8 @@ impl Group {
     }
 }
 
-/// The tag of what belongs to the making of a context's communicator: another one for each that may be made meanwhile.
+/// The tag of the library's messages during the creation of a context's communicator. Creations at the same
+/// time have different tags.
 fn tag_of(context: u64, tag_max: i32) -> i32 {
     let (rank, counter) = ((context >> 32) & 0xfff, (context >> 1) & 0xffff);
     ((rank << 16 | counter) % (tag_max as u64 + 1)) as i32

@@ -1,12 +1,14 @@
-//! Ranks whose messages the machine's own C MPI moves and matches.
+//! The C MPI engine: ranks whose messages the machine's own C MPI moves and matches.
 //!
-//! Matching, wildcards, ordering and the cancelling of receives are the library's. What is ours: each communicator has two of the
-//! library's, one for the program's messages and one for collective operations; and messages that may be longer than the
-//! memory of a receive are announced there, and travel beside ([`mpjdev_proto::announcement`]). Nothing waits inside the library but
-//! what makes communicators: a thread that waits tests, with pauses at first, then it yields, then it sleeps.
+//! The library does matching, wildcards, ordering and the cancelling of receives. This crate adds two things.
+//! Each communicator has two of the library's, one for the program's messages and one for collective
+//! operations. And a message that may be longer than the memory of a receive is sent by rendezvous: an RTS is
+//! matched in its place, and its physical messages follow on communicators of their own
+//! ([`mpjdev_proto::announcement`]). Only the creation of communicators blocks inside the library. A waiting
+//! thread polls, at first without pause, then it yields, then it sleeps.
 //!
-//! A C MPI tells nothing of ranks that finish. So each tells all others, with the number of messages that it has sent them: a
-//! receive is hopeless when so many have come.
+//! A C MPI does not report ranks that finish. So each rank notifies all others, with the number of messages
+//! that it has sent to them: a receive is hopeless when that number has arrived.
 
 mod answers;
 mod direct;
@@ -57,7 +59,7 @@ use runtime::Round;
 use scratch::Scratch;
 use spilled::Spills;
 
-/// What a receive asks for, its source numbered in the communicator.
+/// The source and tag of a receive, the source numbered in the communicator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) source: Option<u32>,
@@ -81,48 +83,48 @@ pub struct Rank {
     source: Arc<dyn SlabSource>,
     contexts: Mutex<ContextAllocator>,
     state: Mutex<State>,
-    /// Receives that nobody waits for any more: what they have matched is consumed.
+    /// Receives that were given up: the messages that they have matched are consumed.
     abandoned: Mutex<Vec<Receive>>,
-    /// Communicators that were freed since they were last visited, and those that the library does not have back.
+    /// Communicators that were freed since the last visit, and those that the library still has.
     freed: Mutex<Queue>,
     retirings: Mutex<Retirings>,
-    /// There is one of either kind.
+    /// There are freed communicators of either kind.
     has_freed: AtomicBool,
     /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
     makers: AtomicU32,
-    /// Answers to synchronous sends; some have not left.
+    /// Match acks of synchronous sends; `owes_answers` is true while some are to be sent.
     answers: Mutex<Answers>,
     owes_answers: AtomicBool,
-    /// The communicators that somebody refers to.
+    /// The communicators that are referred to.
     groups: Mutex<Vec<Weak<Group>>>,
-    /// The one of them of which messages are taken over next.
+    /// The communicator whose messages are spilled next.
     spilling: AtomicUsize,
-    /// Announcements that were taken over and that no receive has got.
+    /// RTS that were spilled and that no receive has taken.
     announced: AtomicUsize,
-    /// First physical messages of announced messages that were taken over.
+    /// Spilled first physical messages of rendezvous messages.
     firsts: Mutex<Spills>,
     /// This rank has begun to finish.
     finishing: AtomicBool,
-    /// Some rank has finished: what is hopeless is to be looked for.
+    /// Some rank has finished: operations may be hopeless.
     has_ended: AtomicBool,
-    /// Octets of memory on their way to this rank itself.
+    /// Octets of memory in flight to this rank itself.
     own: AtomicU64,
     /// Messages that were sent to each rank, and received from it.
     sent: Box<[AtomicU64]>,
     received: Box<[AtomicU64]>,
     /// Sends to that rank wait for others.
     crowded: Box<[AtomicBool]>,
-    /// Tests and probes that found nothing.
+    /// Count of empty tests and probes.
     fruitless: AtomicU32,
     crowd: Crowd,
     scratch: Scratch,
 }
 
-/// What operations share.
+/// The state that operations share.
 #[derive(Debug)]
 struct State {
     requests: Requests,
-    /// Sends that wait for others to the same rank, by rank of the world.
+    /// Sends that wait for others to the same rank, by world rank.
     lanes: BTreeMap<u32, Lane>,
     pairs: Pairs,
     peers: Peers,
@@ -177,7 +179,7 @@ impl Rank {
         self.rank
     }
 
-    /// Where this rank's messages take memory from.
+    /// The source of memory for this rank's messages.
     pub fn source(&self) -> &Arc<dyn SlabSource> {
         &self.source
     }
@@ -192,10 +194,9 @@ impl Rank {
         &self.contexts
     }
 
-    /// Whether this rank has not begun to finish.
+    /// Checks that this rank has not begun to finish.
     ///
-    /// # Errors
-    /// It has.
+    /// # Errors ^It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.finishing.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Message memory as the library gets it.
+//! Message memory in the form that the library uses.
 
 use std::sync::atomic::AtomicU64;
 
@@ -17,7 +17,7 @@ impl AsRef<[AtomicU64]> for Octets {
     }
 }
 
-/// Memory for octets that nobody receives, past the limit on message memory; none when the system refuses.
+/// Memory for unwanted octets, beyond the limit on message memory; `None` when the system refuses.
 pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
     let count = len.div_ceil(8);
     let mut words = Vec::new();
@@ -26,20 +26,18 @@ pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
     Some(words)
 }
 
-/// An announcement in memory of its own.
+/// An RTS in memory of its own.
 ///
-/// # Errors
-/// No memory.
+/// # Errors ^No memory.
 pub(super) fn write(announcement: &Announcement, source: &dyn SlabSource) -> Result<Slab, SlabError> {
     let slab = source.take(ANNOUNCEMENT_LEN)?;
     copy_in(slab.words(), 0, &announcement.emit());
     Ok(slab)
 }
 
-/// The announcement in this memory.
+/// The RTS in this memory.
 ///
-/// # Errors
-/// It is none.
+/// # Errors ^The octets are no RTS.
 pub(super) fn read(slab: &Slab) -> Result<Announcement, BadAnnouncement> {
     let mut octets = [0; ANNOUNCEMENT_LEN];
     copy_out(slab.words(), 0, &mut octets);

@@ -1,4 +1,4 @@
-//! The physical messages of an announced message, on their way beside it.
+//! The physical messages of a rendezvous message, received after its RTS.
 
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::announcement::Announcement;
@@ -12,21 +12,21 @@ use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::packet::unexpected::{lengths, physical};
 
-/// Physical messages that belong to a receive.
+/// The physical messages of one receive.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Source in the world.
+    /// The envelope; its source is numbered in the world.
     pub(super) envelope: Envelope,
     capacity: usize,
     first: Part,
     second: Option<Part>,
 }
 
-/// One of them.
+/// One physical message.
 #[derive(Debug)]
 struct Part {
     comm: mpi::Comm,
-    /// It may have been taken over from the library before.
+    /// It may have been spilled from the library before.
     is_first: bool,
     len: usize,
     stage: Stage,
@@ -34,18 +34,18 @@ struct Part {
 
 #[derive(Debug)]
 enum Stage {
-    /// Announced; of one that fits its receive, memory for it if that has some.
+    /// Announced by the RTS, with memory for it if the receive has enough.
     Announced(Option<Slab>),
     Arriving(Operation<Octets>),
     Here(Slab, usize),
     Failed(DeviceError),
-    /// It is moved.
+    /// Moved out, during a change of stage.
     Moving,
 }
 
 impl Parts {
-    /// Those of an announcement from a source in the world, for a receive of this capacity, which has its message then. Memory
-    /// that it has may be used.
+    /// The physical messages of an RTS, for a receive of this capacity, which is matched by it. `envelope`
+    /// has a world rank as source. `spare` may be used as memory.
     pub(super) fn new(
         rank: &Rank,
         envelope: Envelope,
@@ -58,7 +58,7 @@ impl Parts {
         }
         let part = |comm, is_first, len: u32, memory: Option<Slab>| {
             let len = len as usize;
-            // What does not fit has to be consumed, which needs a look at it first.
+            // A message that does not fit is probed for its length, since it has to be consumed too.
             let memory = memory.filter(|slab| slab.len() >= len);
             Part { comm, is_first, len, stage: Stage::Announced(memory) }
         };
@@ -70,10 +70,10 @@ impl Parts {
         Parts { envelope, capacity, first, second }
     }
 
-    /// Goes on: the message when all of it is here.
+    /// Makes progress; returns the message when it has arrived in full.
     ///
-    /// # Errors
-    /// It is larger than the capacity, or damaged; the library's. All of it has been consumed.
+    /// # Errors ^It is larger than the capacity, or damaged; those of the library. All of it has been
+    /// consumed.
     pub(super) fn advance(&mut self, rank: &Rank, tag: i32) -> Result<Option<Message>, DeviceError> {
         let source = self.envelope.source;
         let is_first_here = self.first.advance(rank, source, tag);
@@ -90,7 +90,7 @@ impl Parts {
 }
 
 impl Part {
-    /// Goes on; whether it is over.
+    /// Makes progress; true when the part is complete or has failed.
     fn advance(&mut self, rank: &Rank, source: u32, tag: i32) -> bool {
         loop {
             let next = match &mut self.stage {
@@ -110,11 +110,11 @@ impl Part {
         }
     }
 
-    /// Begins to receive it if that is possible.
+    /// Starts to receive the part if that is possible.
     fn begin(&mut self, rank: &Rank, source: u32, tag: i32) -> Option<Stage> {
         let Stage::Announced(spare) = &mut self.stage else { return None };
         let from = Wanted { source: Some(source), tag: Some(tag) };
-        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
         let _firsts = if self.is_first {
             let mut firsts = lock(&rank.firsts);
             if let Some(Spilled { len, what: What::Physical(physical), .. }) = firsts.take(from) {
@@ -149,7 +149,7 @@ impl Part {
         }
     }
 
-    /// Its octets, which must be as many as were announced.
+    /// The octets of the part, checked against the announced length.
     fn take(&mut self, envelope: &Envelope) -> Result<(Slab, usize), DeviceError> {
         match std::mem::replace(&mut self.stage, Stage::Moving) {
             Stage::Here(slab, len) => {
@@ -162,7 +162,8 @@ impl Part {
     }
 }
 
-/// Starts to receive what was taken from the library, whatever its length: what does not have the announced one is consumed too.
+/// Starts to receive a message that was taken from the library, whatever its length: one of a wrong length is
+/// consumed too.
 fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize, spare: Option<Slab>) -> Stage {
     let memory = match spare.filter(|spare| spare.len() >= len) {
         Some(spare) => Ok(spare),

@@ -1,4 +1,5 @@
-//! The table of the other ranks: which of them finish or have finished, and the number of messages they have sent.
+//! The table of the other ranks: which of them finish or have finished, and the number of messages they have
+//! sent.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,20 +15,20 @@ use super::{Group, Rank, Wanted};
 use crate::error::DeviceError;
 use crate::packet::ending::Lost;
 
-/// How long what a rank has sent before it finished is waited for, where it is not known to be here.
+/// Time that messages sent before a rank's finish are waited for, when they may still be in flight.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// Octets of a notice: the round, what it says, and how many messages the receiver was sent.
+/// Octets of a notice: the session, its kind, and the number of messages that were sent to the receiver.
 const NOTICE_LEN: usize = 24;
 
-/// The word of a notice that carries [answers](super::answers) instead.
+/// The kind of a notice that carries [match acks](super::answers) instead.
 pub(super) const ANSWERS: u64 = 2;
 
-/// What a rank says to the others.
+/// The state that a rank announces to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// It receives nothing more.
+    /// The rank receives nothing more.
     Finishing,
-    /// It has sent everything.
+    /// The rank has sent everything.
     Finished,
 }
 
@@ -35,17 +36,17 @@ pub(super) enum Notice {
 enum Peer {
     Running,
     Finishing,
-    /// It has sent this rank so many messages; it is known since then.
+    /// The rank has sent this rank that number of messages; the time is that of the notice.
     Finished(u64, Instant),
 }
 
-/// All ranks, as far as this one has heard of them.
+/// The states of all ranks, by the notices received so far.
 #[derive(Debug)]
 pub(super) struct Peers {
-    /// A notice of another round is of no account.
+    /// Notices of another session are ignored.
     round: u64,
     peers: Vec<Peer>,
-    /// What was not delivered.
+    /// Undelivered messages.
     pub(super) lost: Lost,
     is_over: bool,
 }
@@ -65,7 +66,7 @@ impl Peers {
         self.is_over = true;
     }
 
-    /// Whether a rank may still receive, as far as is known.
+    /// Whether a rank may still receive, by the notices received so far.
     pub(super) fn is_running(&self, world: u32) -> bool {
         matches!(self.peers[world as usize], Peer::Running)
     }
@@ -76,7 +77,7 @@ impl Peers {
 }
 
 impl Rank {
-    /// Tells all other ranks. Does not wait for them.
+    /// Sends a notice to all other ranks. Does not wait for them.
     pub(super) fn tell(&self, notice: Notice) -> Result<Vec<Operation<Octets>>, DeviceError> {
         let others = (0..self.size).filter(|other| *other != self.rank);
         let told = others.map(|other| {
@@ -91,10 +92,10 @@ impl Rank {
         told.collect()
     }
 
-    /// Takes in what other ranks have said.
+    /// Handles the notices of other ranks.
     pub(super) fn hear(&self, peers: &mut Peers) {
         let any = mpi::From { source: None, tag: None };
-        // What cannot be read is not waited for: the library will say so where it matters.
+        // A notice that cannot be received is skipped: the library returns the error where it matters.
         while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
             let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };
             let memory = Box::new(Octets(slab));
@@ -122,7 +123,7 @@ impl Rank {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a rank has finished and all that it has sent is here, as far as can be known.
+    /// Whether a rank has finished and all its messages have arrived, as far as this rank can tell.
     fn is_gone(&self, peers: &Peers, world: u32) -> bool {
         match peers.peers[world as usize] {
             Peer::Finished(sent, since) => {
@@ -132,7 +133,7 @@ impl Rank {
         }
     }
 
-    /// Whether a rank of the world can still receive.
+    /// Checks that a world rank can still receive.
     #[inline]
     pub(super) fn check_peer(&self, world: u32) -> Result<(), DeviceError> {
         match self.has_ended() {
@@ -146,7 +147,7 @@ impl Rank {
         has_finished.then_some(DeviceError::PeerFinished { rank: world })
     }
 
-    /// The first of these ranks that has finished, as what is wrong with it.
+    /// The error of the first of these ranks that has finished.
     pub(crate) fn first_finished(&self, worlds: &[u32]) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
@@ -155,7 +156,7 @@ impl Rank {
         worlds.iter().find_map(|world| self.hopeless_send(peers, *world))
     }
 
-    /// Why no message can come any more that a receive would take; none as long as one can.
+    /// The reason why no matching message can arrive any more; `None` as long as one can.
     pub(super) fn hopeless(&self, peers: &Peers, receive: &Receive, hope: Hope) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
@@ -173,7 +174,7 @@ impl Rank {
         others.all(|member| self.is_gone(peers, *member)).then_some(DeviceError::NobodyLeft)
     }
 
-    /// As [`hopeless`](Self::hopeless), for a probe.
+    /// [`hopeless`](Self::hopeless) for a probe.
     pub(super) fn hopeless_of(&self, group: &Group, wanted: Wanted) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;

@@ -1,7 +1,7 @@
-//! Messages that are looked for before they are received.
+//! Probes over a C MPI.
 //!
-//! An announcement says in its octets, and not in its length, how long its message is. So a probe takes what the library has over, and
-//! looks at that.
+//! An RTS states the length of its message in its octets, not by its own length. So a probe spills the
+//! library's messages and searches the spilled ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,9 +22,9 @@ use crate::error::DeviceError;
 use crate::packet::requests::RequestId;
 use crate::packet::unreceived::Unreceived;
 
-/// Tests and probes in vain after which a rank looks after what it does not ask for.
+/// Empty tests and probes after which a rank drives all its progress.
 const FRUITLESS: u32 = 64;
-/// Looks at the receives of a collective operation for each one for a notice, which is rare.
+/// Polls of the receives of a collective operation per poll for a notice, which is rare.
 const NOTICE_LOOKS: u32 = 8;
 
 /// A message that was taken out of matching and waits for its receive.
@@ -33,7 +33,7 @@ pub struct Taken {
     group: Arc<Group>,
     envelope: Envelope,
     needs_capacity: usize,
-    /// None once it is received.
+    /// `None` once it is received.
     message: Option<Spilled>,
 }
 
@@ -46,7 +46,7 @@ impl Taken {
         self.needs_capacity
     }
 
-    /// Begins to receive it.
+    /// Starts to receive the message.
     pub(crate) fn start(mut self, capacity: usize) -> RequestId {
         let message = self.message.take().expect("a message is received or dropped once");
         let receive = Receive::taken(&self.group, message, capacity, None);
@@ -56,13 +56,13 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // A receive that is given up consumes what it has matched.
+        // A dropped receive consumes the message that it has matched.
         drop(self.message.take().map(|message| Receive::taken(&self.group, message, 0, None)));
     }
 }
 
 impl Group {
-    /// Looks for a message without receiving it: its envelope, and the capacity it needs.
+    /// Polls for a message without receiving it. Returns its envelope and the capacity that it needs.
     pub(crate) fn probe_now(
         self: &Arc<Self>,
         wanted: Wanted,
@@ -74,7 +74,7 @@ impl Group {
         if seen.is_none() {
             rank.note_fruitless();
             if let Some(error) = rank.hopeless_of(self, wanted) {
-                // Who has finished may have sent right before it.
+                // A rank that has finished may have sent just before.
                 return self.look(wanted)?.map(Some).ok_or(error);
             }
         }
@@ -115,10 +115,10 @@ impl Group {
         Ok(spills.find(wanted).map(seen))
     }
 
-    /// Takes messages over until one of them fits, or the library has none that does.
+    /// Spills messages until one of them matches, or the library has none that does.
     fn spill_until(&self, spills: &mut Spills, wanted: Wanted) -> Result<(), DeviceError> {
         let rank = self.owner();
-        // MPICH lets messages come in when it is probed, and not when it is asked for a message to be taken.
+        // MPICH makes progress on a probe, and none on a matched probe.
         while spills.find(wanted).is_none()
             && rank.mpi.iprobe(wanted.from(), self.comm(Channel::Program))?.is_some()
         {
@@ -127,7 +127,7 @@ impl Group {
         Ok(())
     }
 
-    /// Takes a notice that a collective operation was abandoned: the world rank that has sent it, and the message.
+    /// Takes the notice of an abandoned collective operation: the world rank of its sender, and the message.
     pub(crate) fn take_abandonment(
         self: &Arc<Self>,
         capacity: usize,
@@ -142,7 +142,7 @@ impl Group {
         let what = What::Physical(Physical::Matched(matched));
         let taken = Spilled { source, tag, len, what };
         let mut receive = Receive::taken(self, taken, capacity, None);
-        // It is here: it is shorter than any message that the library announces itself.
+        // The notice has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let received = loop {
             match receive.advance() {
                 Ok(None) => std::thread::yield_now(),
@@ -152,7 +152,7 @@ impl Group {
         Ok(Some((world, received.ok().flatten().and_then(|received| received.message))))
     }
 
-    /// Waits until one of these receives of a collective operation is done, or there is such a notice.
+    /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.
     pub(crate) fn wait_collective(
         &self,
         pending: &[RequestId],
@@ -174,9 +174,9 @@ impl Group {
         })
     }
 
-    /// Takes all messages that nobody has received, notes them, and drops them.
+    /// Takes all unreceived messages, counts them and drops them.
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
-        // What the library refuses is not counted: it says so where somebody waits for it.
+        // A message that the library refuses is not counted. The error is returned where a thread waits.
         while let Ok(true) = self.spill(&mut lock(&self.spilled)) {}
         for Spilled { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
@@ -190,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Receives a message of which nothing is wanted: the library keeps what was matched until then.
+    /// Receives an unwanted message: the library would keep a matched one until then.
     fn consume(&self, matched: Matched, len: usize) {
         let rank = self.owner();
         let Ok(slab) = rank.source.take_arrived(len) else { return };
@@ -201,7 +201,7 @@ impl Group {
 }
 
 impl Rank {
-    /// A rank that only tests and probes looks after the rest now and then.
+    /// Counts an empty test or probe, and occasionally drives all progress.
     pub(super) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
             self.progress();

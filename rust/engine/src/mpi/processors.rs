@@ -1,16 +1,17 @@
-//! On how many processors the ranks of this machine run.
+//! The number of processors that the ranks of this machine share.
 
 use rustix::process::{Pid, getppid};
 use rustix::thread::sched_getaffinity;
 
-/// Processors that the ranks of this machine share. A launcher may bind each rank to some of them, but not its own daemon there,
-/// which is this process's parent; without one, what this process may use.
+/// Processors that the ranks of this machine share. A launcher may bind each rank to some of them, but leaves
+/// its own daemon unbound, which is this process's parent. Without a launcher: the processors that this
+/// process may use.
 pub(super) fn shared() -> usize {
     let allowed = |process: Option<Pid>| sched_getaffinity(process).map_or(0, |set| set.count() as usize);
     let launcher = getppid().map_or(0, |parent| allowed(Some(parent)));
     match launcher > allowed(None) {
         true => launcher,
-        // Which also knows of a share of their time.
+        // This function also takes a quota of processor time into account.
         false => std::thread::available_parallelism().map_or(1, usize::from),
     }
 }
@@ -23,7 +24,7 @@ mod tests {
     #[test]
     fn a_rank_that_is_bound_to_one_processor_shares_those_of_its_launcher() {
         let allowed = sched_getaffinity(None).unwrap();
-        // Of the test's own thread alone.
+        // The binding of the test's own thread alone.
         let bound = move || {
             let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
             let mut one = CpuSet::new();

@@ -1,4 +1,4 @@
-//! Receives over a C MPI. A posted receive has room for every message that is sent to be matched.
+//! Receives over a C MPI. A posted receive has room for every eager message.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,10 +20,10 @@ use crate::error::DeviceError;
 use crate::packet::requests::{Completed, RequestId};
 use crate::packet::unexpected::{lengths, physical, received};
 
-/// A received message with more octets keeps the memory that it was received in.
+/// A received message with more octets keeps the memory of its receive.
 const COPIED_MAX: usize = 1088;
 
-/// A receive under way.
+/// A receive in progress.
 #[derive(Debug)]
 pub struct Receive {
     pub(super) group: Arc<Group>,
@@ -33,22 +33,22 @@ pub struct Receive {
     pub(super) stage: Stage,
 }
 
-/// How far a receive is.
+/// The stage of a receive.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The library has it: not matched, as far as is known.
+    /// Posted with the library; not matched as far as this rank can tell.
     Posted(Operation<Octets>),
     /// Its message was taken from the library before.
     Matched(Operation<Octets>, Envelope),
-    /// Its message was taken from the library before, and is here, with so many octets.
+    /// Its message was taken from the library before and has arrived, with this number of octets.
     Here(Slab, usize, Envelope),
-    /// Its message is announced.
+    /// The RTS of its message has arrived.
     Announced(Box<Parts>, i32),
     Over,
 }
 
 impl Receive {
-    /// Posts a receive with the library, or begins to receive what was taken from it before.
+    /// Posts a receive with the library, or starts to receive a spilled message.
     pub(super) fn post(
         group: &Arc<Group>,
         channel: Channel,
@@ -62,7 +62,7 @@ impl Receive {
         })
     }
 
-    /// That of an operation that was posted.
+    /// The receive of an operation that was posted.
     pub(super) fn of_posted(
         group: &Arc<Group>,
         posted: Operation<Octets>,
@@ -97,10 +97,9 @@ impl Receive {
         Receive { group: group.clone(), wanted, capacity, spare, stage }
     }
 
-    /// Goes on: what was received when that is over.
+    /// Makes progress; returns the received message when the receive is complete.
     ///
-    /// # Errors
-    /// Those of the receive, which is over then. Cancelled when it was.
+    /// # Errors ^Those of the receive, which has ended then. Cancelled if it was.
     pub(super) fn advance(&mut self) -> Result<Option<Completed>, DeviceError> {
         let outcome = match &mut self.stage {
             Stage::Posted(operation) | Stage::Matched(operation, _) => operation.test(),
@@ -134,7 +133,7 @@ impl Receive {
         }
     }
 
-    /// The library's part is over. None when the message is only announced.
+    /// Handles the end of the library's operation. `None` when only the RTS has arrived.
     pub(super) fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
         let (operation, envelope) = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Posted(operation) => (operation, None),
@@ -151,7 +150,7 @@ impl Receive {
         }
     }
 
-    /// What the library has received: a message, or the announcement of one.
+    /// Handles a message that the library has received: the message itself, or an RTS.
     fn arrived(
         &mut self,
         memory: Box<Octets>,
@@ -183,8 +182,8 @@ impl Receive {
         Ok(Some(received(envelope, message)))
     }
 
-    /// Takes it back if it is not matched. What has become of it, which is [`DeviceError::Cancelled`] then; none when it goes on,
-    /// its message being announced.
+    /// Withdraws the receive if it is not matched. Returns its outcome, [`DeviceError::Cancelled`] if it was
+    /// withdrawn; `None` when the RTS of its message has arrived and the receive continues.
     pub(super) fn withdraw(&mut self) -> Option<Result<Completed, DeviceError>> {
         let Stage::Posted(operation) = &mut self.stage else { return self.advance().transpose() };
         if let Err(error) = operation.cancel() {
@@ -192,7 +191,7 @@ impl Receive {
         }
         loop {
             let over = self.advance().transpose();
-            // Either the cancelling or the receive succeeds, whatever others do (MPI 4.1, 3.8.4).
+            // Either the cancel or the receive succeeds, independently of other processes (MPI 4.1, 3.8.4).
             match self.stage {
                 Stage::Posted(_) if over.is_none() => std::thread::yield_now(),
                 _ => return over,
@@ -200,7 +199,7 @@ impl Receive {
         }
     }
 
-    /// Where it may come from, numbered in the world; none for anywhere.
+    /// Its source in the world; `None` for any source.
     pub(super) fn source(&self) -> Option<u32> {
         self.wanted.source.map(|source| self.group.members()[source as usize])
     }
@@ -211,7 +210,7 @@ impl Drop for Receive {
         if matches!(self.stage, Stage::Over) {
             return;
         }
-        // The library still has memory of it, and what it gets must go.
+        // The library still has memory of the receive, and its message must be consumed.
         if self.withdraw().is_none() {
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             let rest =
@@ -222,7 +221,7 @@ impl Drop for Receive {
 }
 
 impl Rank {
-    /// A message's memory for as long as it lives: not that which is for receives, when it is small.
+    /// The memory that a received message keeps. A small message does not keep the memory of its receive.
     fn keep(&self, memory: Box<Octets>, len: usize, spare: Option<Slab>) -> Result<Slab, DeviceError> {
         let kept = match spare {
             Some(spare) if spare.len() >= len => spare,
@@ -239,25 +238,25 @@ impl Rank {
         self.received[source as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The tag of what an announcement with this number announces.
+    /// The tag of the physical messages behind the RTS with this number.
     pub(super) fn part_tag(&self, number: u32) -> i32 {
         (number % (self.round.tag_max.cast_unsigned() + 1)).cast_signed()
     }
 }
 
-/// What has become of a posting.
+/// The result of a posting.
 pub(super) enum Post {
     Posted(Operation<Octets>),
-    /// A message was there that had been taken from the library before.
+    /// A spilled message has matched.
     Taken(Spilled),
 }
 
 impl Group {
-    /// Posts a receive with the library, unless its message was taken from there before.
+    /// Posts a receive with the library, unless a spilled message matches.
     #[inline]
     pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
         let rank = self.owner();
-        // What is taken over meanwhile would pass by a receive that is not posted yet.
+        // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
         let mut spills = lock(&self.spilled);
         if channel == Channel::Program
             && let Some(taken) = self.take_spilled(&mut spills, wanted)?

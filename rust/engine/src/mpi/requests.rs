@@ -1,4 +1,4 @@
-//! The requests of a rank: what is under way, and what has become of it.
+//! The request table of a rank over a C MPI: pending operations and their outcomes.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -13,12 +13,12 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;
 use crate::packet::requests::{Completed, RequestId};
 
-/// Requests that one look at all of them goes on with: a look takes no longer with a million of them.
+/// Requests that one poll of the table advances: a poll takes no longer with a million of them.
 const ADVANCED: usize = 256;
-/// Entries that it passes by.
+/// Entries that one poll visits.
 const LOOKS: usize = 4096;
 
-/// What a request is for.
+/// The operation of a request.
 #[derive(Debug)]
 pub(super) enum Work {
     Send(Sending),
@@ -27,12 +27,12 @@ pub(super) enum Work {
 
 #[derive(Debug)]
 struct Request {
-    /// None when it is done.
+    /// `None` when it is complete.
     work: Option<Work>,
     outcome: Option<Result<Completed, DeviceError>>,
-    /// Nobody will ask for the outcome.
+    /// No thread will ask for the outcome.
     is_detached: bool,
-    /// Destination in the world, tag and octets of a message that was not delivered.
+    /// Destination in the world, tag and octets of an undelivered message.
     lost: Option<(u32, i32, usize)>,
 }
 
@@ -47,9 +47,9 @@ struct Entry {
 pub(super) struct Requests {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// The entry at which the next look at all of them goes on.
+    /// The entry at which the next poll of the table continues.
     cursor: usize,
-    /// Sends that are not done, and those of them that count as unmatched, by rank of the world.
+    /// Incomplete sends, and those of them that count as unmatched, by world rank.
     sends: Vec<(u32, u32)>,
 }
 
@@ -91,7 +91,7 @@ impl Requests {
         Some(request)
     }
 
-    /// The outcome of a request that is done, which is gone then.
+    /// Takes the outcome of a complete request and removes the request.
     fn take_outcome(&mut self, id: RequestId) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
         let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
         match request.outcome.take() {
@@ -107,7 +107,7 @@ impl Requests {
         self.entries.len() - self.free.len()
     }
 
-    /// A send that is not done.
+    /// An incomplete send.
     pub(super) fn sending(&mut self, id: RequestId) -> Option<&mut Sending> {
         match &mut self.get(id)?.work {
             Some(Work::Send(sending)) => Some(sending),
@@ -115,7 +115,7 @@ impl Requests {
         }
     }
 
-    /// The ranks to which there are sends that are not done.
+    /// The destinations of incomplete sends.
     pub(super) fn dests(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.sends).filter(|(_, sends)| sends.0 > 0).map(|(dest, _)| dest)
     }
@@ -131,7 +131,7 @@ impl Requests {
         sends.1 -= u32::from(sending.is_counted);
     }
 
-    /// The next entry with something that is not done, among so many from the cursor on.
+    /// The next entry with an incomplete operation. At most `looks` entries from the cursor on are visited.
     fn next_undone(&mut self, looks: &mut usize) -> Option<u32> {
         while *looks > 0 && !self.entries.is_empty() {
             *looks -= 1;
@@ -146,8 +146,8 @@ impl Requests {
 }
 
 impl Requests {
-    /// Messages that were not delivered, as far as nobody was told: destination in the world, tag and octets. Standard sends to
-    /// ranks that receive nothing more do not count.
+    /// Undelivered messages that were not reported: destination in the world, tag and octets. Standard sends
+    /// to ranks that receive nothing more do not count.
     pub(super) fn lost(&self, has_finished: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, i32, usize)> {
         let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
         requests.filter_map(move |request| match &request.work {
@@ -167,17 +167,17 @@ fn parts(id: RequestId) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// What is to be given up.
+/// The operations to be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hope {
-    /// What nobody can complete any more, whether somebody asks for it or not.
+    /// Operations that no rank can complete any more.
     Any,
-    /// That, and what only this rank itself could complete, since it asks for it.
+    /// These, and those that only this rank itself could complete, since it waits for them.
     Asked,
 }
 
 impl Rank {
-    /// Goes on with a request; whether it is done.
+    /// Advances a request; true when it is complete.
     fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
         let State { requests, pairs, peers, .. } = state;
         let Some(request) = requests.entries[index as usize].request.as_mut() else { return true };
@@ -201,7 +201,7 @@ impl Rank {
             self.close(pairs, &sending);
             self.own.fetch_sub(sending.charged, Ordering::Relaxed);
             let is_left_there = matches!(outcome, Err(DeviceError::PeerFinished { .. }));
-            // A receiver that finishes names what it has not received of standard sends.
+            // A receiver that finishes reports the standard sends that it has not received.
             if outcome.is_err() && !(is_left_there && sending.mode == Mode::Standard) {
                 request.lost = Some((sending.dest, sending.tag, sending.len));
             }
@@ -218,19 +218,20 @@ impl Rank {
         true
     }
 
-    /// The same with a request that may be gone.
+    /// Advances a request that may have been removed.
     pub(super) fn advance_id(&self, state: &mut State, id: RequestId, hope: Hope) {
         if state.requests.get(id).is_some() {
             self.advance(state, parts(id).0, hope);
         }
     }
 
-    /// Goes on with what somebody or nobody waits for, another part of it each time when it is much, and hears of who has finished.
+    /// Drives progress: polls a part of all requests, another part each time, and receives notices of
+    /// finished ranks.
     pub(crate) fn progress(&self) {
         self.progress_with(LOOKS, ADVANCED);
     }
 
-    /// The same with all of it.
+    /// Drives progress with all requests.
     pub(super) fn progress_all(&self) {
         self.progress_with(usize::MAX, usize::MAX);
     }
@@ -278,7 +279,7 @@ impl Rank {
         Ok(self.advance(state, parts(id).0, Hope::Asked))
     }
 
-    /// The outcome of a request if it is done; the request is gone then.
+    /// The outcome of a request if it is complete; the request is removed then.
     pub(crate) fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let outcome = {
             let mut state = self.state();
@@ -291,7 +292,7 @@ impl Rank {
         outcome.transpose()
     }
 
-    /// Whether a request is done, which it stays.
+    /// Whether a request is complete. A complete request stays complete.
     pub(crate) fn is_done(&self, id: RequestId) -> bool {
         let is_done = self.look_at(&mut self.state(), id).unwrap_or(true);
         if !is_done {
@@ -314,7 +315,7 @@ impl Rank {
         })?
     }
 
-    /// Waits until one of the requests is done and gives its place.
+    /// Waits until one of the requests is complete and returns its index.
     pub(crate) fn wait_any(
         &self,
         ids: &[RequestId],
@@ -327,8 +328,8 @@ impl Rank {
         })
     }
 
-    /// Cancels a request: true when it will never be matched, which is certain for a receive that has no message yet. A send
-    /// is never cancelled.
+    /// Cancels a request. True when it will never be matched, which is certain for a receive without a
+    /// message. A send is never cancelled.
     pub(crate) fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         let mut state = self.state();
         if self.look_at(&mut state, id)? {
@@ -343,7 +344,7 @@ impl Rank {
         Ok(is_cancelled)
     }
 
-    /// Nobody will wait for this request: it goes on, and its outcome is dropped.
+    /// Gives up a request: its operation continues, and its outcome is dropped.
     pub(crate) fn detach(&self, id: RequestId) {
         let mut state = self.state();
         let Some(request) = state.requests.get(id) else { return };
@@ -353,7 +354,7 @@ impl Rank {
         }
     }
 
-    /// Ends all receives that are not done with an error.
+    /// Ends all incomplete receives with an error.
     pub(super) fn end_receives(&self, error: &DeviceError) {
         let mut state = self.state();
         for index in 0..state.requests.entries.len() {
@@ -368,7 +369,7 @@ impl Rank {
         }
     }
 
-    /// As a receive goes on that its thread waits for.
+    /// Advances a receive that its thread waits for.
     pub(super) fn advance_asked(&self, receive: &mut Receive) -> Result<Option<Completed>, DeviceError> {
         match receive.advance()? {
             None if self.has_ended() || self.check_unfinished().is_err() => {
@@ -383,7 +384,7 @@ impl Rank {
     }
 }
 
-/// Ends a receive with this error, unless its message is there; none when it is announced.
+/// Ends a receive with this error, unless its message has arrived; `None` when the message has an RTS only.
 fn end(receive: &mut Receive, error: DeviceError) -> Option<Result<Completed, DeviceError>> {
     match receive.withdraw()? {
         Err(DeviceError::Cancelled) => Some(Err(error)),

@@ -1,13 +1,16 @@
-//! Freed communicators: their messages are dropped, and the library gets them back once no more can come.
+//! Freed communicators: their messages are dropped, and the library's communicators are freed once no more
+//! can arrive.
 //!
-//! A library gives the context id of a freed communicator to a new one. A message that arrives for the old one after that is the
-//! new one's. So members exchange two markers, which are empty messages; no other message is empty. "Retired" travels among the
-//! collective messages, where no receive takes any tag: its sender receives and sends no more. "Last" travels among the program's
-//! messages, to a member that is known to have retired: before that a wildcard receive might match it. Messages of one sender do
-//! not overtake each other. So a communicator with both markers of all members is empty, and is freed.
+//! A library gives the context id of a freed communicator to a new one, which would receive later messages of
+//! the old one. So members exchange two markers, which are empty messages; no other message is empty.
+//! "Retired" travels among the collective messages, where no receive takes any tag: its sender receives and
+//! sends no more. "Last" travels among the program's messages, to a member that is known to have retired:
+//! before that a wildcard receive might match it. Messages of one sender do not overtake each other. So a
+//! communicator with both markers of all members is empty, and is freed.
 //!
-//! A member that finishes without freeing a communicator sends no marker. Then the library's communicators are kept until the
-//! next round, or until the process ends. They are at most those that existed when it finished.
+//! A member that finishes without freeing a communicator sends no marker. Then the library's communicators
+//! are kept until the next session, or until the process ends. They are at most those that existed when it
+//! finished.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,35 +30,35 @@ use super::parts::Parts;
 use super::spilled::{Physical, Spilled, What};
 use super::{Rank, lock, runtime};
 
-/// Messages that one visit takes from a communicator: a flood keeps no thread.
+/// Messages that one visit takes from a communicator: a flood does not occupy the thread.
 const TAKEN: usize = 256;
-/// Communicators that are visited each time a rank makes progress.
+/// Communicators that are visited per call of progress.
 pub(super) const VISITS: usize = 4;
 
 /// Memory that the library uses for a marker or a dropped message.
 type Words = Vec<AtomicU64>;
 
-/// A communicator that was freed, as its group leaves it.
+/// A freed communicator, as its group leaves it.
 #[derive(Debug)]
 pub(super) struct Freed {
     pub(super) context: u64,
     pub(super) members: Arc<[u32]>,
     pub(super) comms: [mpi::Comm; 2],
-    /// Messages that were taken over from the library.
+    /// Messages that were spilled from the library.
     pub(super) spilled: Vec<Spilled>,
-    /// The last reference is gone: no receive is posted any more, and nothing will be sent.
+    /// The last reference was dropped: no receive is posted any more, and nothing will be sent.
     pub(super) is_last: bool,
 }
 
-/// What was freed since the last visit.
+/// Communicators that were freed since the last visit.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     freed: Vec<Freed>,
-    /// This rank has finished: what is freed now is kept for the next round.
+    /// This rank has finished: communicators that are freed now are kept for the next session.
     is_over: bool,
 }
 
-/// A communicator that the library does not have back yet.
+/// A freed communicator that the library still has.
 #[derive(Debug)]
 struct Retiring {
     context: u64,
@@ -66,13 +69,13 @@ struct Retiring {
     told: u32,
     /// Members that have retired and were not sent "last".
     due: Vec<u32>,
-    /// Markers that are not here.
+    /// Markers that have not arrived.
     awaited: usize,
     sends: Vec<Operation<Words>>,
     dropped: Vec<Dropped>,
 }
 
-/// All of them, in the order of their visits.
+/// All retiring communicators, in the order of their visits.
 #[derive(Debug, Default)]
 pub(super) struct Retirings(VecDeque<Retiring>);
 
@@ -81,15 +84,16 @@ pub(super) struct Retirings(VecDeque<Retiring>);
 enum Dropped {
     /// There was no memory for its octets: the next visit tries again.
     Unbegun(Option<Matched>, Envelope, usize),
-    /// The message, or what announces it.
+    /// The message, or its RTS.
     Arriving(Operation<Words>, Envelope),
     Announced(Box<Parts>, i32),
-    /// One that was taken over before.
+    /// A spilled message.
     TakenOver(Operation<Octets>),
 }
 
 impl Dropped {
-    /// Starts to receive it if that has not begun and there is memory; true when the library refuses, so that it is over.
+    /// Starts to receive the message if that has not happened and there is memory; true when the library
+    /// refuses, which ends it.
     fn begin(&mut self, mpi: &'static Mpi) -> bool {
         let Dropped::Unbegun(matched, envelope, len) = self else { return false };
         let Some(memory) = words(*len) else { return false };
@@ -101,7 +105,7 @@ impl Dropped {
         false
     }
 
-    /// Goes on; whether it is over, with its memory.
+    /// Makes progress; true when the message and its memory are released.
     fn advance(&mut self, rank: &Rank) -> bool {
         loop {
             match self {
@@ -145,10 +149,10 @@ impl Retiring {
         Retiring { context, members, comms, is_last: false, told: 0, due, awaited, sends, dropped }
     }
 
-    /// Goes on; true when nothing can come any more.
+    /// Makes progress; true when nothing can arrive any more.
     fn advance(&mut self, rank: &Rank) -> bool {
         if self.is_last {
-            // What the library refuses is tried again at the next visit.
+            // A send that the library refuses is tried again at the next visit.
             while self.told < self.members.len() as u32 && self.send(rank.mpi, self.told, Channel::Collective)
             {
                 self.told += 1;
@@ -167,14 +171,14 @@ impl Retiring {
         self.is_last && self.awaited == 0 && is_told && self.dropped.is_empty()
     }
 
-    /// Sends a member the marker of a channel; whether the library has it.
+    /// Sends the marker of a channel to a member; true if the library has accepted it.
     fn send(&mut self, mpi: &'static Mpi, dest: u32, channel: Channel) -> bool {
         let comm = self.comms[channel as usize];
         let to = mpi::To { dest, tag: RETIRED_TAG, comm, mode: mpi::Mode::Standard };
         Operation::send(mpi, Words::new(), 0, to).map(|send| self.sends.push(send)).is_ok()
     }
 
-    /// Takes what is here and not matched by a receive.
+    /// Takes the messages that have arrived and are not matched by a receive.
     fn drain(&mut self, rank: &Rank, channel: Channel) {
         let any = mpi::From { source: None, tag: None };
         for _ in 0..TAKEN {
@@ -193,7 +197,7 @@ impl Retiring {
         }
     }
 
-    /// The envelope of a message. That of a collective operation is not the program's and does not count.
+    /// The envelope of a message. A message of a collective operation is internal and is not reported.
     fn envelope(&self, channel: Channel, source: u32, tag: i32) -> Envelope {
         let context = match channel {
             Channel::Program => self.context,
@@ -203,7 +207,7 @@ impl Retiring {
     }
 
     fn take(&mut self, rank: &Rank, matched: Matched, envelope: Envelope, len: usize) {
-        // An announcement counts when it is here, and a marker not at all.
+        // An RTS is counted when it has arrived, and a marker never.
         if len > 0 && len != ANNOUNCEMENT_LEN {
             rank.note_dropped(&envelope, len, 0);
         }
@@ -213,7 +217,7 @@ impl Retiring {
         }
     }
 
-    /// Drops what was taken over from the library.
+    /// Drops the spilled messages.
     fn take_spilled(&mut self, rank: &Rank, spilled: Vec<Spilled>) {
         for Spilled { source, tag, len, what } in spilled {
             let envelope = self.envelope(Channel::Program, source, tag);
@@ -248,7 +252,8 @@ impl Retirings {
 }
 
 impl Rank {
-    /// A communicator was freed, or its last reference is gone. Does not call the library: any lock may be held.
+    /// Queues a communicator that was freed or has lost its last reference. Does not call the library: any
+    /// lock may be held.
     pub(super) fn retire(&self, freed: Freed) {
         let mut queue = lock(&self.freed);
         if !queue.is_over {
@@ -265,7 +270,7 @@ impl Rank {
         self.state().unreceived.add(envelope, len);
     }
 
-    /// Visits some communicators that were freed, another ones each time. Does not block.
+    /// Visits some freed communicators, different ones each time. Does not block.
     pub(super) fn tend_freed(&self, visits: usize) {
         if !self.has_freed.load(Ordering::Acquire) {
             return;
@@ -280,8 +285,8 @@ impl Rank {
         for _ in 0..visits.min(retirings.0.len()) {
             let Some(mut retiring) = retirings.0.pop_front() else { break };
             if retiring.advance(self) {
-                // MPI has it that this is collective, and that it will normally be local (MPI 4.1, 7.4.3). What cannot be given
-                // back is not: no operation depends on it.
+                // This call is collective, but normally local (MPI 4.1, 7.4.3). A communicator that cannot be
+                // freed is left: no operation depends on it.
                 let _ = retiring.comms.map(|comm| self.mpi.free(comm));
             } else {
                 retirings.0.push_back(retiring);
@@ -291,7 +296,7 @@ impl Rank {
         self.has_freed.store(!(queue.freed.is_empty() && retirings.0.is_empty()), Ordering::Release);
     }
 
-    /// Keeps what is left for the next round: this rank has finished.
+    /// Keeps the remaining communicators for the next session: this rank has finished.
     pub(super) fn end_freed(&self) {
         self.tend_freed(usize::MAX);
         let mut retirings = lock(&self.retirings);
@@ -306,7 +311,7 @@ impl Rank {
     }
 }
 
-/// Drops messages that nobody will receive, where no more can come: before a communicator of an earlier round is freed.
+/// Drops unreceived messages where no more can arrive, before a communicator of an earlier session is freed.
 pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
     let any = mpi::From { source: None, tag: None };
     while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {

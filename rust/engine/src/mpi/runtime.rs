@@ -1,7 +1,7 @@
-//! The library's life in this process: initialised once, used in rounds from init to finish, finalised once.
+//! The C MPI of this process: initialised once, used in sessions from init to finish, finalised once.
 //!
-//! MPI wants the thread that has initialised it to finalise it (MPI 4.1, 11.2.2), and both block. So a thread of ours does both,
-//! and sleeps in between.
+//! The thread that has initialised MPI should finalise it (MPI 4.1, 11.2.2), and both calls block. A thread
+//! of this crate does both, and sleeps in between.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -17,27 +17,27 @@ use super::retiring::empty;
 use super::{Rank, lock, processors, waiting};
 use crate::comm::Comm;
 
-/// The variable by which a user chooses how ranks reach each other.
+/// The variable that selects the transport.
 pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
-/// How long `MPI_Finalize` may take when all processes have come to it.
+/// The time limit of `MPI_Finalize` once all processes have called it.
 const FINALIZE: Duration = Duration::from_secs(10);
-/// How long the launcher is given to forward what has been said before the job is aborted.
+/// The time for the launcher to forward the processes' output before the job is aborted.
 const FORWARD: Duration = Duration::from_millis(300);
-/// How often a thread that waits for the library's looks up.
+/// The interval at which a thread that waits for the library's thread checks for interrupts.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Why this process cannot be a rank over a C MPI.
+/// The reason why this process cannot be a rank over a C MPI.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unfit {
-    /// There is none.
+    /// No library was found.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The library refuses something.
+    /// The library returns an error.
     #[error("{library}: {error}")]
     Library {
-        /// Its name and version.
+        /// Name and version of the library.
         library: String,
-        /// What it says.
+        /// The error.
         error: MpiError,
     },
     /// The library belongs to another launcher.
@@ -46,37 +46,37 @@ pub enum Unfit {
          ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one, by its path or name"
     )]
     OtherLauncher {
-        /// Its name and version.
+        /// Name and version of the library.
         library: String,
-        /// Who has started the process.
+        /// The launcher of the process.
         launcher: String,
-        /// Processes that the library sees.
+        /// Processes that the library reports.
         size: u32,
         /// Processes that the launcher has started.
         started: u32,
     },
-    /// The library does not let threads call it as they like.
+    /// The library restricts calls from several threads.
     #[error(
         "{library} grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: enable that as the library's \
          documentation says (Cray MPICH: MPICH_MAX_THREAD_SAFETY=multiple), or let MPJDEV_MPI_LIBRARY name one of the same launcher \
          that was built with it; `mpjdev mpi-info` under the launcher says what is granted"
     )]
     Threads {
-        /// Its name and version.
+        /// Name and version of the library.
         library: String,
-        /// What it grants.
+        /// The thread level that it grants.
         granted: ThreadLevel,
     },
-    /// It was finalised.
+    /// The library was finalised.
     #[error("{library} was finalised before: MPI can be used once in a process")]
     Over {
-        /// Its name and version.
+        /// Name and version of the library.
         library: String,
     },
     /// The system has no thread left.
     #[error("a thread for the C MPI: {0}")]
     Thread(String),
-    /// The waiting thread was interrupted; it may try again.
+    /// The waiting thread was interrupted; the call can be repeated.
     #[error("interrupted while waiting for the other processes")]
     Interrupted,
 }
@@ -86,10 +86,9 @@ fn named(mpi: &Mpi) -> String {
     format!("{} ({})", mpi.path(), mpi.version())
 }
 
-/// Whether ranks can use a library that has been initialised.
+/// Checks that ranks can use a library that has been initialised.
 ///
-/// # Errors
-/// It belongs to another launcher, or does not let threads call it as they like.
+/// # Errors ^It belongs to another launcher, or restricts calls from several threads.
 pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32) -> Result<(), Unfit> {
     let library = named(mpi);
     if let (Some(launcher), Some(started)) = (candidates.launcher, candidates.size)
@@ -103,16 +102,15 @@ pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32
     }
 }
 
-/// Whether this process has used an MPI, whose life is to be [ended](end) before its own is.
+/// Whether this process has used an MPI, which it must [end](end) before it exits.
 #[must_use]
 pub fn is_used() -> bool {
     lock(&RUNTIME).is_some()
 }
 
-/// Whether the environment says that this process is a rank over a C MPI: the user does, or a launcher of one has started it.
+/// Whether the environment requests a rank over a C MPI: the user's variable, or that of a launcher of MPI.
 ///
-/// # Errors
-/// The user says something that is no transport: that.
+/// # Errors ^The user's variable names no transport; the error is its value.
 pub fn is_asked_for() -> Result<bool, String> {
     let chosen = std::env::var(TRANSPORT).unwrap_or_default();
     match chosen.as_str() {
@@ -123,15 +121,15 @@ pub fn is_asked_for() -> Result<bool, String> {
     }
 }
 
-/// Communicators of ranks that have finished. They go with the round's.
+/// Communicators of finished ranks. They are freed with those of the session.
 static KEPT: Mutex<Vec<mpi::Comm>> = Mutex::new(Vec::new());
 
-/// Keeps communicators of a rank that has finished until the next round, or the process's end.
+/// Keeps communicators of a finished rank until the next session or the end of the process.
 pub(super) fn keep(comms: [mpi::Comm; 2]) {
     lock(&KEPT).extend(comms);
 }
 
-/// One time from init to finish: communicators of all processes, apart from those of other times.
+/// One session from init to finish, with communicators of all processes that no other session uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub(super) number: u64,
@@ -140,13 +138,13 @@ pub(super) struct Round {
     pub(super) tag_max: i32,
     /// The world's, for the program's messages and for collective operations.
     world: [mpi::Comm; 2],
-    /// First and second physical messages of announced messages.
+    /// First and second physical messages of rendezvous messages.
     pub(super) firsts: mpi::Comm,
     pub(super) seconds: mpi::Comm,
-    /// What is told to all.
+    /// Notices to all ranks.
     pub(super) all: mpi::Comm,
-    /// What communicators are made of. Open MPI sends messages of its own there meanwhile, with the tag that it was given: nobody else
-    /// may look for any.
+    /// The parent of new communicators. Open MPI sends messages of its own on it during a creation, with the
+    /// given tag: no code may probe it for any tag.
     pub(super) origin: mpi::Comm,
 }
 
@@ -156,32 +154,31 @@ enum Command {
 }
 
 enum Closing {
-    /// All processes have come to their end.
+    /// All processes have reached their end.
     AllHere,
     Over(Result<(), MpiError>),
 }
 
-/// What this process has of the library.
+/// The state of the library in this process.
 #[derive(Debug)]
 struct Runtime {
     mpi: &'static Mpi,
-    /// Ranks on this machine, if the launcher says.
+    /// Ranks on this machine, if the launcher states their number.
     here: Option<u32>,
     commands: mpsc::Sender<Command>,
-    /// The round that is asked for.
+    /// The session that is being opened.
     opening: Option<mpsc::Receiver<Result<Round, Unfit>>>,
-    /// The round that has not finished, and its rank.
+    /// The session that has not finished, and its rank.
     open: Option<(u64, u32)>,
     is_closed: bool,
 }
 
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
-/// Makes this process a rank of the job that its MPI runs; blocks until all processes do so. After a finish it may be called
-/// again: then all must.
+/// Makes this process a rank of the job that its MPI runs. Blocks until all processes do so. It may be called
+/// again after a finish; then all processes must.
 ///
-/// # Errors
-/// There is no MPI that can be used; interrupted: then it may be tried again.
+/// # Errors ^No usable MPI; interrupted: the call can be repeated then.
 pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Patience) -> Result<Comm, Unfit> {
     let mut runtime = lock(&RUNTIME);
     let runtime = match &mut *runtime {
@@ -238,7 +235,7 @@ impl Runtime {
     }
 }
 
-/// A round's rank has finished.
+/// Records that the rank of a session has finished.
 pub(super) fn note_finished(number: u64) {
     if let Some(runtime) = &mut *lock(&RUNTIME)
         && runtime.open.is_some_and(|(open, _)| open == number)
@@ -247,21 +244,21 @@ pub(super) fn note_finished(number: u64) {
     }
 }
 
-/// Says why this rank has failed, and ends all processes of the job, this one too.
+/// Prints why this rank has failed, and ends all processes of the job, this one too.
 pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
     eprintln!("mpjdev: rank {rank} ends the job: {why}");
-    // A launcher that is told to abort forwards no more, MPICH's not even what it has read.
+    // An aborting launcher forwards no more output; MPICH's drops even what it has read.
     std::thread::sleep(FORWARD);
     if let Err(error) = mpi.abort(1) {
         eprintln!("mpjdev: {error}");
     }
-    // An MPI that comes back from it has at least told its launcher.
+    // If the abort returns, the library has at least notified its launcher.
     mpi::leave(1);
 }
 
-/// Ends the library's life, for a process that is about to end. Blocks until all processes of the job do so, and then for some
-/// seconds at most. Does nothing where no MPI was used. A process whose rank has not finished ends the job, and says so: with
-/// `why`, if there is more to say. Does not return then.
+/// Finalises the library in a process that is about to end. Blocks until all processes of the job do so, and
+/// then for some seconds at most. Does nothing without a used MPI. If the rank of this process has not
+/// finished, prints the reason, `why` if given, and ends the job; it does not return then.
 pub fn end(why: Option<&str>) {
     let mut held = lock(&RUNTIME);
     let Some(runtime) = &mut *held else { return };
@@ -293,13 +290,13 @@ pub fn end(why: Option<&str>) {
     }
 }
 
-/// What the library's own thread knows.
+/// The state of the library's own thread.
 struct Main {
     mpi: &'static Mpi,
     candidates: Candidates,
     /// The communicator for the end.
     begun: Option<mpi::Comm>,
-    /// Communicators of rounds before.
+    /// Communicators of earlier sessions.
     rounds: Vec<mpi::Comm>,
 }
 
@@ -339,8 +336,8 @@ impl Main {
         Ok(())
     }
 
-    /// The communicators of a round. Only when all processes have come here may those of the last one go: what they were sent in it
-    /// has arrived then.
+    /// The communicators of a session. Those of the last session are freed only here: since all processes
+    /// have reached this point, all messages on them have arrived.
     fn open_begun(&mut self, number: u64) -> Result<Round, MpiError> {
         let mpi = self.mpi;
         let world = mpi.world();
@@ -368,7 +365,7 @@ impl Main {
 
     fn close(&self, reply: &mpsc::Sender<Closing>) -> Result<(), MpiError> {
         let Some(ends) = self.begun else { return Ok(()) };
-        // The other processes may compute for as long as they like.
+        // The other processes may compute for any time.
         let mut barrier = self.mpi.ibarrier(ends)?;
         let mut nap = Duration::from_micros(50);
         while !barrier.test()? {
@@ -376,13 +373,15 @@ impl Main {
             nap = (2 * nap).min(SLICE);
         }
         let _ = reply.send(Closing::AllHere);
-        // Libraries complain of messages that are left, and who finishes late sends notices to who has finished early.
+        // Libraries complain of unreceived messages, and a late finisher sends notices to ranks that finished
+        // early.
         self.rounds.iter().chain(&*lock(&KEPT)).for_each(|comm| empty(self.mpi, *comm));
         self.mpi.finalize()
     }
 }
 
-/// As the library does it, without keeping a processor that the processes may need that it waits for.
+/// Duplicates a communicator by the library's nonblocking call, and leaves the processor to the processes
+/// that it waits for.
 fn dup(mpi: &'static Mpi, comm: mpi::Comm) -> Result<mpi::Comm, MpiError> {
     let mut made = mpi.idup(comm)?;
     let mut looks = 0_u32;

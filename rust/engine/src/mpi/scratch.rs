@@ -1,4 +1,4 @@
-//! Memory for receives: each has room for every message that is sent to be matched itself.
+//! Memory of receives over a C MPI: each has room for every eager message.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -10,13 +10,13 @@ use mpjdev_proto::announcement::DIRECT_MAX;
 use super::lock;
 use super::octets::Octets;
 
-/// Memory that is kept for the next receives.
+/// Slabs that are kept for the next receives.
 const KEPT: usize = 64;
 
-/// What is not in use.
+/// The memory that is not in use.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// That of the last receive: mostly there is one at a time.
+    /// The memory of the last receive: mostly there is one at a time.
     last: AtomicCell<Option<Box<Octets>>>,
     others: Mutex<Vec<Octets>>,
 }
@@ -45,7 +45,7 @@ impl Scratch {
 
     #[inline]
     pub(super) fn give_back(&self, memory: Box<Octets>) {
-        // What was taken over from the library has memory of its length.
+        // A spilled message has memory of its own length.
         if memory.0.len() < DIRECT_MAX {
             return;
         }

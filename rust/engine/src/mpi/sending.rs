@@ -1,4 +1,4 @@
-//! Sends over a C MPI. A message that fits every receive travels as it is, any other one beside its announcement.
+//! Sends over a C MPI. A message that fits every receive is sent eagerly, any other one by rendezvous.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,20 +17,20 @@ use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;
 use crate::packet::requests::RequestId;
 
-/// A send under way.
+/// A send in progress.
 #[derive(Debug)]
 pub(super) struct Sending {
-    /// It waits for others to the same rank.
+    /// The arguments of a send that waits for others to the same rank.
     pub(super) held: Option<Held>,
-    /// Where it cannot be sent as a whole: why, once what has left is done.
+    /// The error of a send that failed in part; it is returned once the rest is complete.
     pub(super) failed: Option<DeviceError>,
-    /// The message itself or what announces it, until that is done.
+    /// The message itself or its RTS, until that has left.
     posted: Option<Operation<Octets>>,
-    /// What was announced and is not done yet.
+    /// Physical messages of the rendezvous that are not complete.
     parts: Vec<Operation<Octets>>,
-    /// All that was announced is short.
+    /// All physical messages of the rendezvous are short.
     is_short: bool,
-    /// It counts against the bound on messages that wait to be matched.
+    /// It counts against the limit of unmatched messages.
     pub(super) is_counted: bool,
     /// Destination in the world.
     pub(super) dest: u32,
@@ -39,17 +39,16 @@ pub(super) struct Sending {
     pub(super) len: usize,
     /// Its pairing number, if it has one.
     pub(super) number: Option<u32>,
-    /// How the program has sent it.
+    /// The send mode of the program.
     pub(super) mode: Mode,
-    /// Octets of memory that count as on their way to this rank itself.
+    /// Octets of memory that count as in flight to this rank itself.
     pub(super) charged: u64,
 }
 
 impl Sending {
-    /// Goes on; true when all of it is done.
+    /// Makes progress; true when the send is complete.
     ///
-    /// # Errors
-    /// The library's. What is still under way goes on, and its memory stays.
+    /// # Errors ^Those of the library. Operations in progress continue, and their memory stays.
     pub(super) fn advance(&mut self) -> Result<bool, DeviceError> {
         if self.held.is_some() {
             return Ok(false);
@@ -71,25 +70,25 @@ impl Sending {
         }
     }
 
-    /// Whether the library has short messages of it, which leave without their receive.
+    /// Whether the library has short messages of this send, which leave without their receive.
     pub(super) fn is_leaving(&self) -> bool {
         self.posted.is_some() || (self.is_short && !self.parts.is_empty())
     }
 
-    /// The number of the answer that it waits for.
+    /// The number of the match ack that this send waits for.
     pub(super) fn answer(&self) -> Option<u32> {
         self.number.filter(|_| self.mode == Mode::Synchronous)
     }
 }
 
-/// Opens a pair: its number and the tag of what is announced.
+/// Opens a pair: its number and the tag of its physical messages.
 pub(super) fn open(pairs: &mut Pairs) -> Result<(u32, i32), DeviceError> {
     let number = pairs.open().map_err(|_| DeviceError::NoFreePair { open: pairs.open_len() })?;
     Ok((number, pairs.tag(number)))
 }
 
 impl Group {
-    /// Starts to send a message to a member; none when that is done already.
+    /// Starts to send a message to a member; `None` when that is complete already.
     pub(crate) fn start_send(
         self: &Arc<Self>,
         dest: u32,
@@ -103,7 +102,7 @@ impl Group {
         self.begin_send(Channel::Program, dest, tag, message, mode)
     }
 
-    /// Sends a message to a member and waits until that counts as done.
+    /// Sends a message to a member and waits until the send is complete.
     pub(crate) fn send(
         self: &Arc<Self>,
         dest: u32,
@@ -146,7 +145,7 @@ impl Group {
         let world = self.members()[dest as usize];
         let to = To { dest, tag, comm: self.comm(channel), mode: mpi::Mode::Standard };
         let is_held = channel == Channel::Program && rank.is_crowded(world);
-        // A message that is taken over from the library is not matched by that, so a synchronous one is answered.
+        // A spilled message is not matched yet, so a synchronous send needs a match ack.
         let direct = mode == Mode::Standard
             && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
         let mut posted = None;
@@ -217,8 +216,9 @@ impl Rank {
         Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to)?)
     }
 
-    /// Whether a standard send to this rank itself counts as done, as it does within the credit. A library may keep it until it is
-    /// received, which this rank does itself, perhaps behind it; and the memory is this rank's in any case.
+    /// Whether a standard send to this rank itself completes at once, as it does within the credit. A library
+    /// may keep it until it is received, which only this rank does, perhaps later. Its memory is this rank's
+    /// in any case.
     fn lend_to_itself(&self, sending: &mut Sending, message: &Message) -> bool {
         let held = message.held_len() as u64;
         let take = || {
@@ -229,7 +229,7 @@ impl Rank {
             }
             is_within
         };
-        // What was received meanwhile has not been looked at yet.
+        // Completed messages may not have been polled yet.
         let is_within = take() || {
             self.progress_all();
             take()
@@ -240,7 +240,7 @@ impl Rank {
         is_within
     }
 
-    /// Gives a send up: what has left of it goes on.
+    /// Gives a send up: the parts that have left continue.
     fn leave(&self, sending: Sending) {
         if sending.posted.is_none() && sending.parts.is_empty() {
             self.close(&mut self.state().pairs, &sending);
@@ -250,13 +250,13 @@ impl Rank {
         self.detach(id);
     }
 
-    /// A send is over: its number is free.
+    /// Frees the number of a send that has ended.
     pub(super) fn close(&self, pairs: &mut Pairs, sending: &Sending) {
         sending.number.map(|number| pairs.close(number));
         sending.answer().into_iter().for_each(|number| self.forget_answer(number));
     }
 
-    /// Starts to send a message: itself, or what announces it and then its physical messages.
+    /// Starts to send a message: the message itself, or an RTS and then its physical messages.
     pub(super) fn start(
         &self,
         message: &Message,
@@ -287,7 +287,8 @@ impl Rank {
             is_synchronous,
         };
         let slab = octets::write(&announcement, &*self.source)?;
-        // First, so that the receiver has posted its memory when they come.
+        // The RTS is sent first, so that the receiver has posted its memory when the physical messages
+        // arrive.
         sending.posted = Some(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
         count();
         let first = To { dest: sending.dest, tag, comm: self.round.firsts, mode: mpi::Mode::Standard };
@@ -297,8 +298,8 @@ impl Rank {
         first_sent.and(self.send_announced(second, second_len, beside, &slab, sending))
     }
 
-    /// Starts to send a physical message that was announced, for which somebody waits from then on: where the library refuses it,
-    /// an empty one goes instead, which is taken for a damaged one.
+    /// Starts to send a physical message that an RTS has announced. The receiver waits for it: if the library
+    /// refuses it, an empty message is sent instead, which the receiver takes for a damaged one.
     fn send_announced(
         &self,
         slab: &Slab,

@@ -1,8 +1,8 @@
-//! Messages that were taken from the library before a receive has asked for them, with an index by source and tag.
+//! Spilled messages: taken from the library before a receive asks for them, and indexed by source and tag.
 //!
-//! A library searches the messages that no receive has asked for in order, and some search those of all communicators. So the
-//! library keeps few of them: a rank takes them over while it waits, and now and then when it posts a receive. They are looked at
-//! first from then on, and so nothing is overtaken.
+//! A library searches its unexpected messages in order, and some search those of all communicators together.
+//! So the library keeps few of them: a rank takes them while it waits, and occasionally when it posts a
+//! receive. Receives search the spilled messages before the library's, so nothing is overtaken.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,13 @@ use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::packet::unexpected::lengths;
 
-/// Receives of a communicator after which it takes over what the library has.
+/// Receives on a communicator after which its messages are spilled.
 const RECEIVES: u32 = 64;
-/// Messages that are taken over at a time: a flood keeps no thread.
+/// Messages that are spilled at a time: a flood does not occupy the thread.
 const BATCH: usize = 1024;
-/// Communicators of which a rank takes messages over each time it makes progress.
+/// Communicators whose messages are spilled per call of progress.
 const VISITS: usize = 4;
-/// Announcements without a receive from which on the physical messages that follow them are taken over as well.
+/// The number of RTS without a receive from which on the physical messages behind them are spilled too.
 const ANNOUNCED: usize = 16;
 
 /// A message that was taken from the library.
@@ -40,11 +40,11 @@ pub(super) struct Spilled {
     pub(super) what: What,
 }
 
-/// What was taken.
+/// The form of a spilled message.
 #[derive(Debug)]
 pub(super) enum What {
     Physical(Physical),
-    /// What announces the message.
+    /// The RTS of a rendezvous message.
     Announced(Announcement),
 }
 
@@ -58,11 +58,11 @@ pub(super) enum Physical {
 }
 
 impl Physical {
-    /// That of a message that was taken, with octets that are few enough to be here.
+    /// The physical message of a taken message with few octets, which have usually arrived.
     fn of_short(rank: &Rank, matched: Matched, len: usize) -> Result<Physical, MpiError> {
         let Ok(slab) = rank.source.take_arrived(len) else { return Ok(Physical::Matched(matched)) };
         let mut operation = Operation::receive_matched(rank.mpi, Box::new(Octets(slab)), len, matched)?;
-        // Nothing waits here: a library may ask the sender for the octets.
+        // No wait here: a library may have to ask the sender for the octets.
         match operation.test()? {
             None => Ok(Physical::Arriving(operation)),
             Some(_) => operation
@@ -73,7 +73,7 @@ impl Physical {
     }
 }
 
-/// The messages of a group, or of a rank, that were taken from the library and that no receive has got.
+/// The spilled messages of a group, or of a rank.
 #[derive(Debug, Default)]
 pub(super) struct Spills {
     matcher: Matcher<(), Spilled>,
@@ -90,7 +90,7 @@ impl Spills {
         self.matcher.add_unexpected(envelope, spilled);
     }
 
-    /// Takes the earliest message that fits.
+    /// Takes the earliest matching message.
     #[inline]
     pub(super) fn take(&mut self, wanted: Wanted) -> Option<Spilled> {
         match self.matcher.unexpected_len() {
@@ -112,21 +112,21 @@ impl Spills {
         self.matcher.unexpected_len()
     }
 
-    /// Whether what the library has is to be taken over before this receive.
+    /// Whether the library's messages are to be spilled before this receive.
     #[inline]
     fn is_due(&mut self) -> bool {
         self.receives = self.receives.wrapping_add(1);
         self.receives.is_multiple_of(RECEIVES)
     }
 
-    /// As many were taken over as are at a time, so there are more: the next receive takes them.
+    /// Schedules another spill before the next receive, since the last one reached its limit.
     fn go_on(&mut self) {
         self.receives = u32::MAX;
     }
 }
 
 impl Group {
-    /// Takes messages over from the library; true when there may be more.
+    /// Spills messages of the library; true when there may be more.
     pub(super) fn spill(&self, spills: &mut Spills) -> Result<bool, DeviceError> {
         let mut taken = 0;
         while taken < BATCH
@@ -141,7 +141,7 @@ impl Group {
         Ok(taken == BATCH)
     }
 
-    /// The first message that fits, of those that were taken over. Now and then takes over more before.
+    /// Takes the first matching spilled message. Occasionally spills more before.
     #[inline]
     pub(super) fn take_spilled(
         &self,
@@ -161,7 +161,7 @@ impl Group {
         Ok(taken)
     }
 
-    /// A message has left what was taken over.
+    /// Records that a message has left the spilled ones.
     pub(super) fn note_taken(&self, spills: &Spills, taken: &Spilled) {
         self.spilled_len.store(spills.len(), Ordering::Relaxed);
         if matches!(taken.what, What::Announced(_)) {
@@ -169,7 +169,7 @@ impl Group {
         }
     }
 
-    /// Everything that was taken over.
+    /// Takes all spilled messages.
     pub(super) fn take_all_spilled(&self) -> Vec<Spilled> {
         let mut spills = lock(&self.spilled);
         let taken = spills.take_all();
@@ -177,10 +177,10 @@ impl Group {
         taken
     }
 
-    /// Takes the first message of the library's that fits.
+    /// Takes the first matching message of the library.
     fn take_from_library(&self, wanted: Wanted) -> Result<Option<Spilled>, DeviceError> {
         let rank = self.owner();
-        // What is taken is received, so the memory for it comes first.
+        // A taken message must be received, so its memory is allocated first.
         let memory = rank.scratch.take(&*rank.source)?;
         let taken = rank.mpi.improbe(wanted.from(), self.comm(Channel::Program))?;
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else {
@@ -193,7 +193,7 @@ impl Group {
             let what = What::Physical(Physical::of_short(rank, matched, len)?);
             return Ok(Some(Spilled { source, tag, len, what }));
         }
-        // It is here: it is shorter than any message that the library announces itself.
+        // The RTS has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
         let announcement = octets::read(&memory.0);
         rank.scratch.give_back(memory);
@@ -206,7 +206,7 @@ impl Group {
 }
 
 impl Rank {
-    /// Takes over what the library has for some communicators, other ones each time. Does not block.
+    /// Spills the messages of some communicators, different ones each time. Does not block.
     pub(super) fn spill(&self) {
         let groups: Vec<Arc<Group>> = {
             let groups = lock(&self.groups);
@@ -215,7 +215,7 @@ impl Rank {
             visited.filter_map(|at| groups[at].upgrade()).collect()
         };
         for group in groups {
-            // What the library refuses it says where somebody waits for it.
+            // An error of the library is returned where a thread waits for it.
             if group.check_kept().is_ok()
                 && let Ok(mut spills) = group.spilled.try_lock()
             {
@@ -225,7 +225,7 @@ impl Rank {
         self.spill_announced();
     }
 
-    /// Takes over the first physical messages of announced messages, when there are many.
+    /// Spills the first physical messages of rendezvous messages, when there are many.
     fn spill_announced(&self) {
         if self.announced.load(Ordering::Relaxed) >= ANNOUNCED
             && let Ok(mut firsts) = self.firsts.try_lock()
@@ -251,12 +251,13 @@ impl Rank {
         }
     }
 
-    /// Drops the physical messages that no receive has asked for.
+    /// Drops the physical messages without a receive.
     pub(super) fn drop_firsts(&self) {
         let mut firsts = lock(&self.firsts);
         for Spilled { len, what, .. } in firsts.take_all() {
             if let What::Physical(Physical::Matched(matched)) = what {
-                // Without memory the library keeps it. What the library is not done with keeps its memory.
+                // Without memory, the library keeps the message. A receive that is not complete keeps its
+                // memory.
                 let Some(memory) = octets::words(len) else { continue };
                 let received = Operation::receive_matched(self.mpi, Box::new(memory), len, matched);
                 let _ = received.and_then(|mut operation| operation.test().map(drop));

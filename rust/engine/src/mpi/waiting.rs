@@ -1,6 +1,8 @@
-//! How a thread waits: it tests, then it yields in between, then it sleeps for moments. Nobody wakes it, since the library tells
-//! nobody; so the moments are short. And many libraries move a long message only when they are called, a part each time: a
-//! look that takes long has moved one, and who looks again at once gets the next.
+//! Waits over a C MPI: a thread polls, then yields between polls, then sleeps for short times.
+//!
+//! The library wakes no thread, so the sleeps are short. Many libraries move a long message only while they
+//! are called, one part per call. A poll that takes long has moved a part, and the next poll without a sleep
+//! moves the next one.
 
 use std::time::{Duration, Instant};
 
@@ -11,22 +13,24 @@ use crate::error::DeviceError;
 
 /// The shortest sleep.
 const SHORTEST: Duration = Duration::from_micros(20);
-/// The longest.
+/// The longest sleep.
 const LONGEST: Duration = Duration::from_micros(500);
-/// A sleep is at most such a part of the time since the first one: what comes meanwhile waits for no more.
+/// The fraction of the time since the first sleep that a sleep lasts at most: a message waits no longer than
+/// this fraction.
 const NAP_PART: u32 = 8;
-/// A look that takes longer, and longer than it takes to look at its requests, has moved octets.
+/// A poll that takes longer, and longer than its requests need, has moved octets.
 const MOVED: Duration = Duration::from_micros(2);
-/// A look at one request in vain takes less.
+/// The bound on the time of an empty poll of one request.
 const LOOK: Duration = Duration::from_nanos(250);
-/// Yields after which a wait asks whether it may go on; that costs microseconds where Java is asked.
+/// Yields after which a wait checks its patience, which takes microseconds when Java is asked.
 const ASKED: u32 = 256;
-/// Yields after which a wait looks after what it does not wait for.
+/// Yields after which a wait drives all progress, beyond its own requests.
 const YIELDS: u32 = 16;
-/// Looks before a wait yields, longer than elsewhere: a library may move a MiB in so many, and only while it is called.
+/// Polls before a wait yields. More than elsewhere: a library may move a MiB in this number of polls, and
+/// only while it is called.
 pub(super) const SPINS: u32 = 1000;
 
-/// Whether a wait asks in this round whether it may go on, and what the time is: never while it only looks.
+/// Whether a wait checks patience and deadline in this round: never while it spins.
 fn asks(step: Step, round: u32) -> bool {
     match step {
         Step::Pause => false,
@@ -46,7 +50,8 @@ impl Naps {
         self.first.is_some()
     }
 
-    /// A look at so many requests has taken so long: whether it has moved octets, which ends the sleeping.
+    /// Ends the sleeps if a poll of this number of requests took so long that it has moved octets; true if it
+    /// has.
     fn end_after(&mut self, look: Duration, requests: usize) -> bool {
         let has_moved = look > MOVED + LOOK * requests as u32;
         if has_moved {
@@ -55,7 +60,7 @@ impl Naps {
         has_moved
     }
 
-    /// How long the next one is.
+    /// The length of the next sleep.
     fn next(&mut self, now: Instant) -> Duration {
         let since = now - *self.first.get_or_insert(now);
         (since / NAP_PART).clamp(SHORTEST, LONGEST)
@@ -63,7 +68,7 @@ impl Naps {
 }
 
 impl Rank {
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` returns a value.
     pub(super) fn block<R>(
         &self,
         deadline: Option<Instant>,
@@ -74,7 +79,7 @@ impl Rank {
         self.block_for(1, deadline, backoff, patience, ready)
     }
 
-    /// The same, where each time so many requests are looked at.
+    /// Waits until `ready` returns a value; each call of it polls `requests` requests.
     pub(super) fn block_for<R>(
         &self,
         requests: usize,
@@ -96,7 +101,7 @@ impl Rank {
             }
             if looks.is_some_and(|begun| naps.end_after(begun.elapsed(), requests)) {
                 backoff = Backoff::after_pauses(&self.config);
-                // There a look may have taken long for others.
+                // On an oversubscribed machine the poll may have taken long because of other processes.
                 if self.crowd.is_here() {
                     backoff.hurry();
                 }
@@ -104,7 +109,7 @@ impl Rank {
             rounds = rounds.wrapping_add(1);
             let step = backoff.step();
             match step {
-                // A look into the library takes longer than a pause.
+                // A call of the library takes longer than a pause.
                 Step::Pause => {}
                 Step::Yield => {
                     if rounds.is_multiple_of(YIELDS) {
@@ -158,7 +163,7 @@ mod tests {
         naps.next(start);
         assert!(!naps.end_after(Duration::from_nanos(300), 1), "in vain");
         assert_eq!(naps.next(later), LONGEST);
-        // MPICH copies 512 KiB, or twice that.
+        // MPICH copies 512 KiB or a MiB.
         assert!(naps.end_after(Duration::from_micros(90), 1));
         assert!(!naps.have_begun());
         assert_eq!(naps.next(later), SHORTEST, "it begins anew");
