@@ -1,5 +1,7 @@
-//! Hints between ranks: doorbells, bells, and who waits for room. All stand where everybody may write, so nothing rests on
-//! them alone: what a sleep that nobody ended finds is told once more, and the queue of a rank that is gone is polled without.
+//! Hints between ranks: doorbells, futexes, and requests for room in a queue.
+//!
+//! Every rank may write the hints, so correctness never depends on them. A sleep that no wake ended recovers
+//! lost wake-ups, and the queue of a rank that has ended is polled without a doorbell.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -11,16 +13,16 @@ use super::layout::{BELLS, DOORBELLS, EPOCH, HELPER, WAITS, bell_words};
 use super::wire::ShmWire;
 use crate::PeerState;
 
-/// What a rank's helper sleeps on; it keeps nothing of the rank alive.
+/// Futex that the progress thread of a rank sleeps on. It keeps nothing of the rank alive.
 #[derive(Debug)]
 pub struct HelperBell {
     job: Arc<Job>,
     word: usize,
-    /// Calls that were answered.
+    /// Number of wakes at the last sleep.
     seen: u32,
 }
 
-/// Calls a helper.
+/// Handle that wakes a progress thread.
 #[derive(Debug)]
 pub struct HelperCaller {
     job: Arc<Job>,
@@ -28,19 +30,20 @@ pub struct HelperCaller {
 }
 
 impl HelperCaller {
-    /// Ends its sleep, this one or the next.
+    /// Ends the current sleep, or the next one.
     pub fn call(&self) {
         self.job.pages.common.bell(self.word).call();
     }
 }
 
 impl HelperBell {
-    /// What calls the helper.
+    /// A handle that wakes the progress thread.
     pub fn caller(&self) -> HelperCaller {
         HelperCaller { job: self.job.clone(), word: self.word }
     }
 
-    /// Sleeps until a rank calls the helper, unless one has since the last sleep, or the time is over. Gives whether one has.
+    /// Sleeps until a rank wakes the progress thread, at most for `most`. A wake since the last sleep returns
+    /// at once. Returns whether there was a wake.
     pub fn sleep(&mut self, most: Duration) -> bool {
         let bell = self.job.pages.common.bell(self.word);
         bell.sleep(most, || bell.rings() != self.seen);
@@ -48,14 +51,14 @@ impl HelperBell {
     }
 }
 
-/// What a rank has noticed of the others' ends.
+/// The changes of other ranks' states that a rank has noticed.
 #[derive(Debug, Default)]
 pub(super) struct Noticed {
-    /// Both epochs, as they were seen last.
+    /// Both epochs as last read.
     hints: AtomicU64,
-    /// Changes with them, and is never zero again.
+    /// Changes with the hints. It starts at zero and never returns to zero.
     epoch: AtomicU32,
-    /// Ranks that are not alive, of those that this one knows, when it looked last.
+    /// Number of mapped ranks that were not alive at the last recovery of lost wake-ups.
     gone: AtomicU32,
 }
 
@@ -63,7 +66,8 @@ impl Noticed {
     #[inline(always)]
     pub(super) fn epoch(&self, hints: u64) -> u32 {
         if hints != self.hints.load(Acquire) {
-            // Before the hints are taken as seen: who sees those sees this.
+            // The epoch advances before the hints are stored: a thread that reads the new hints reads the new
+            // epoch.
             self.advance();
             self.hints.store(hints, SeqCst);
         }
@@ -76,14 +80,14 @@ impl Noticed {
     }
 }
 
-/// That a queue to another rank had no room, and how far that rank had come then.
+/// A queue to another rank that had no room, and the position of that rank at that time.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     waits: AtomicBool,
     seen: AtomicU64,
 }
 
-/// Where the bells of a rank stand.
+/// Index of the first hint word of a rank on the common page.
 pub(super) fn bell_at(ranks: usize, rank: u32) -> usize {
     BELLS + rank as usize * bell_words(ranks)
 }
@@ -93,35 +97,36 @@ impl ShmWire {
         bell_at(self.job.ranks(), rank)
     }
 
-    /// What this rank's helper sleeps on.
+    /// The futex that this rank's progress thread sleeps on.
     pub fn helper_bell(&self) -> HelperBell {
         let word = self.bell(self.rank) + HELPER;
         HelperBell { job: self.job.clone(), word, seen: self.job.pages.common.bell(word).rings() }
     }
 
-    /// The doorbells of those that have put something into their queue to `dest`: 64 of them from `source` on.
+    /// The doorbells of 64 ranks from `source` on. A set bit means that the rank has put a record into its
+    /// queue to `dest`.
     pub(super) fn doorbells(&self, dest: u32, source: u32) -> &AtomicU64 {
         &self.job.pages.common.words()[self.bell(dest) + DOORBELLS + source as usize / 64]
     }
 
-    /// Clears the doorbells of a rank as a hostile one can, for tests of what is above.
+    /// Clears the doorbells of a rank as a hostile rank can, for tests of the layers above.
     #[doc(hidden)]
     pub fn clear_doorbells(&self, dest: u32) {
         self.doorbells(dest, 0).store(0, SeqCst);
     }
 
-    /// Clears the epoch as a hostile rank can, for tests of what is above.
+    /// Clears the epoch as a hostile rank can, for tests of the layers above.
     #[doc(hidden)]
     pub fn clear_epoch(&self) {
         self.job.pages.common.words()[EPOCH].store(0, SeqCst);
     }
 
-    /// Tells a rank that there is something in this rank's queue to it.
+    /// Rings this rank's doorbell at `dest` and wakes it.
     #[inline]
     pub(super) fn notify(&self, dest: u32) {
         fence(SeqCst);
         let (doorbells, bit) = (self.doorbells(dest, self.rank), 1 << (self.rank % 64));
-        // Set already as long as the receiver looks at the queue by itself.
+        // The bit stays set while the receiver polls the queue without a doorbell.
         if doorbells.load(Relaxed) & bit == 0 {
             doorbells.fetch_or(bit, SeqCst);
             fence(SeqCst);
@@ -129,31 +134,31 @@ impl ShmWire {
         self.job.pages.common.bell(self.bell(dest)).ring_after_fence();
     }
 
-    /// Wakes the thread of a rank that sleeps on the transport.
+    /// Wakes the thread of a rank that is parked in the transport.
     #[inline]
     pub(super) fn wake(&self, rank: u32) {
         self.job.pages.common.bell(self.bell(rank)).ring();
     }
 
-    /// Calls the helper of a rank, awake or not.
+    /// Wakes the progress thread of a rank, whether it sleeps or not.
     pub(super) fn ring_helper(&self, rank: u32) {
         self.job.pages.common.bell(self.bell(rank) + HELPER).call();
     }
 
-    /// What the others have rung for this rank.
+    /// The doorbells that other ranks ring for this rank.
     #[inline(always)]
     pub(super) fn own_doorbells(&self) -> &[AtomicU64] {
         &self.job.pages.common.words()[self.own_bell + DOORBELLS..]
     }
 
-    /// Whether there is a doorbell of a source that is not looked at.
+    /// Whether a doorbell is set for a source whose queue is not polled yet.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         let known = self.active.iter().zip(&self.ignored).map(|(a, b)| a.load(Relaxed) | b.load(Relaxed));
         self.own_doorbells().iter().zip(known).any(|(rung, known)| rung.load(Relaxed) & !known != 0)
     }
 
-    /// Tells all ranks that the state of this one has changed.
+    /// Announces to all ranks that the state of this one has changed.
     pub(super) fn ring_all(&self) {
         self.job.pages.common.words()[EPOCH].fetch_add(1, SeqCst);
         for rank in 0..self.job.ranks() as u32 {
@@ -161,14 +166,14 @@ impl ShmWire {
         }
     }
 
-    /// Both epochs.
+    /// Both epochs in one number.
     #[inline(always)]
     pub(super) fn hints(&self) -> u64 {
         let pages = &self.job.pages;
         u64::from(pages.epoch()) << 32 | u64::from(pages.common.words()[EPOCH].load(Acquire) as u32)
     }
 
-    /// Sleeps until something arrives, somebody rings, or the time is over.
+    /// Parks until a packet arrives, a rank wakes this one, or `most` has passed.
     pub(super) fn sleep_on_bell(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let bell = self.job.pages.common.bell(self.bell(self.rank));
         let before = bell.rings();
@@ -178,7 +183,7 @@ impl ShmWire {
         }
     }
 
-    /// Nobody has rung: perhaps somebody should have.
+    /// Recovers lost wake-ups after a sleep that no wake ended.
     #[cold]
     fn look_around(&self) {
         for dest in 0..self.job.ranks() as u32 {
@@ -195,7 +200,8 @@ impl ShmWire {
 
     // ---- Room
 
-    /// Has `dest` tell when there is room in this rank's queue to it; `seen` is how far it had come when there was none.
+    /// Asks `dest` for a wake when this rank's queue to it has room. `seen` is the position of `dest` when
+    /// the queue was full.
     #[cold]
     pub(super) fn ask_for_room(&self, dest: u32, seen: u64) {
         let room = &self.room[dest as usize];
@@ -207,7 +213,8 @@ impl ShmWire {
         fence(SeqCst);
     }
 
-    /// There was room, or it is not needed any more. Under the lock of the queue, as asking is.
+    /// Withdraws the request for room, because there was room or none is needed. The caller holds the lock of
+    /// the queue, as for [`ask_for_room`](Self::ask_for_room).
     #[inline(always)]
     pub(super) fn note_room(&self, dest: u32) {
         let room = &self.room[dest as usize];
@@ -218,12 +225,12 @@ impl ShmWire {
         }
     }
 
-    /// Whether some queue had no room, and what found none waits still.
+    /// Whether a packet still waits for room in some queue.
     pub(crate) fn asks_for_room(&self) -> bool {
         self.room_asked.load(Acquire) > 0
     }
 
-    /// Whether a rank whose queue had no room has come further since.
+    /// Whether a rank whose queue had no room has advanced since.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
         self.room_asked.load(Acquire) > 0 && self.finds_room()
@@ -237,7 +244,8 @@ impl ShmWire {
         })
     }
 
-    /// Tells a rank that there is room in its queue to this one; its program may be computing.
+    /// Wakes a rank because its queue to this one has room. Its progress thread is woken too, since its
+    /// program may be computing.
     #[cold]
     pub(super) fn tell_of_room(&self, source: u32) {
         self.wake(source);

@@ -1,4 +1,5 @@
-//! The pages that ranks share beside their segments: one that all write, and the monitor's status board.
+//! Pages shared by all ranks beside their segments: the common page that all write, and the monitor's status
+//! page.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +21,7 @@ pub enum Death {
     Exited(u8),
     /// This signal killed it.
     Killed(u8),
-    /// Nobody knows how.
+    /// The cause is unknown.
     Unknown,
 }
 
@@ -34,10 +35,10 @@ impl Death {
     }
 }
 
-/// What the board says of a process that has ended behind its finish.
+/// Entry of the status page for a process that has ended after its finish.
 const ENDED: u64 = 0x400;
 
-/// Both pages, as the one has them that starts a job.
+/// Both pages, held by the process that starts a job.
 #[derive(Debug)]
 pub struct Board {
     ranks: usize,
@@ -48,7 +49,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// For a job of so many ranks.
+    /// Creates the pages of a job of `ranks` ranks.
     ///
     /// # Errors
     /// The system refuses.
@@ -67,12 +68,13 @@ impl Board {
         [self.common_file.as_fd(), self.board_file.as_fd()]
     }
 
-    /// Says that the process of a rank that has finished has ended: it holds nothing of the others any more. Wakes nobody.
+    /// Records that the process of a finished rank has ended. It holds no slab of other ranks any more. Wakes
+    /// no rank.
     pub fn note_end(&self, rank: u32) {
         let _ = self.board.words()[DEATHS + rank as usize].compare_exchange(0, ENDED, Release, Relaxed);
     }
 
-    /// Says that a rank's process has ended without finishing, and wakes all ranks.
+    /// Records that a rank's process has ended without finishing, and wakes all ranks.
     pub fn announce(&self, rank: u32, death: Death) {
         let words = self.board.words();
         words[DEATHS + rank as usize].store(death.emit(), Release);
@@ -80,13 +82,13 @@ impl Board {
         for rank in 0..self.ranks {
             let part = BELLS + rank * bell_words(self.ranks);
             self.common.bell(part).ring();
-            // A rank that computes may have something for the dead one.
+            // A rank whose program computes may hold packets for the dead rank.
             self.common.bell(part + HELPER).call();
         }
     }
 }
 
-/// Both pages, as a rank has them.
+/// Both pages as a rank maps them.
 #[derive(Debug)]
 pub(super) struct Pages {
     pub(super) common: Segment,
@@ -94,10 +96,10 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Maps them.
+    /// Maps the pages.
     ///
     /// # Errors
-    /// They are no such pages; the system refuses.
+    /// The files are no such pages; the system refuses.
     pub(super) fn open(ranks: usize, [common, board]: [BorrowedFd<'_>; 2]) -> io::Result<Pages> {
         let common = Segment::open(common, common_len(ranks), Writers::All)?;
         let board = Segment::open(board, board_len(ranks), Writers::Owner)?;
@@ -119,7 +121,7 @@ impl Pages {
         self.board.words()[DEATHS + rank as usize].load(Acquire) != 0
     }
 
-    /// How a rank's process has ended, when it has without finishing.
+    /// How a rank's process ended, if it ended without finishing.
     pub(super) fn death_of(&self, rank: u32) -> Option<String> {
         let word = self.board.words()[DEATHS + rank as usize].load(Acquire);
         let low = word & 0xff;
@@ -132,18 +134,18 @@ impl Pages {
     }
 }
 
-/// Whether a rank has finished, as its segment says.
+/// Whether a rank has finished, according to its segment.
 pub fn has_finished(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> bool {
     word(file, ranks, rank, STATE) == Some(FINISHED)
 }
 
-/// World rank of the first peer behind a connection that a rank has seen fail, as its segment says. Who ends after that may
-/// have ended because of it.
+/// World rank of the first peer that a rank has seen fail on a connection, according to its segment. A rank
+/// that ends afterwards may have ended because of that failure.
 pub fn blamed(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Option<u32> {
     word(file, ranks, rank, BLAMED)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
 }
 
-/// A word of a rank's segment; none when it is no such segment.
+/// A word of a rank's segment; `None` if the file is no such segment.
 fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64> {
     let segment = Segment::open(file, tables_len(ranks), Writers::Owner).ok()?;
     let words = segment.words();
@@ -151,12 +153,12 @@ fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64>
     is_its.then(|| words[at].load(Acquire))
 }
 
-/// Says that this rank has seen a peer fail, by its world rank; only the first one is noted.
+/// Records the world rank of a peer that this rank has seen fail. Only the first one is kept.
 pub fn blame(pool: &SegmentPool, rank: u32) {
     let _ = pool.segment.words()[BLAMED].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
 }
 
-/// Says in a rank's segment that it has failed, and why; what does not fit is left out.
+/// Records in a rank's segment that it has failed, and why. The text is cut to its maximum.
 pub(super) fn set_failed(words: &[AtomicU64], why: &str) {
     let mut len = why.len().min(WHY_MAX);
     while !why.is_char_boundary(len) {
@@ -167,12 +169,12 @@ pub(super) fn set_failed(words: &[AtomicU64], why: &str) {
     words[STATE].store(FAILED, Release);
 }
 
-/// Says that the process of this segment has failed to become a rank that others may count on.
+/// Records that the process of this segment could not become a rank.
 pub fn fail_joining(pool: &SegmentPool, why: &str) {
     set_failed(pool.segment.words(), why);
 }
 
-/// Says that the process of this segment will not be the rank that it was announced as.
+/// Records that the process of this segment will not be the rank that it was registered as.
 pub fn resign(pool: &SegmentPool) {
     pool.segment.words()[STATE].store(FINISHED, Release);
 }

@@ -1,7 +1,9 @@
-//! A thread that goes on for a rank whose program computes, where no other rank of its process can.
+//! Progress thread of a rank whose program computes while no other rank of its process can drive its
+//! progress.
 //!
-//! It sleeps until it is called: by a rank that has waited in vain for an answer, by one that has made room for packets that
-//! wait here, or by the monitor when a rank has died. Messages that nobody waits for never wake it.
+//! The thread sleeps until it is woken: by a rank that has waited for an answer without success, by a rank
+//! that has made room for pending packets, or by the monitor when a rank has died. Messages that no rank
+//! waits for never wake it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,10 +11,10 @@ use std::time::Duration;
 use super::HelperBell;
 use crate::{Progress, goes_on};
 
-/// How long it sleeps at most, so that it notices that its rank is gone.
+/// Longest sleep. After it the thread notices that its rank no longer exists.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Starts the helper of a rank; it ends with the rank, or when that has finished.
+/// Starts the progress thread of a rank. It ends with the rank, or when the rank has finished.
 ///
 /// # Errors
 /// The system has no thread left.

@@ -1,4 +1,4 @@
-//! The receiving side of a rank: the queues of the other ranks, and its own.
+//! Receiving side of a rank: the queues of the other ranks, and its queue to itself.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
@@ -10,13 +10,14 @@ use super::ring::Damaged;
 use super::wire::ShmWire;
 use crate::{Each, Inbox, Incoming, Kind, Payload, PeerState, Wire, goes_inline};
 
-/// The receiving side of one rank.
+/// Receiving side of one rank.
 #[derive(Debug)]
 pub struct ShmInbox {
     wire: Arc<ShmWire>,
-    /// Those whose queues are looked at, by rank.
+    /// The sources whose queues are polled, by rank.
     sources: Vec<Option<Source>>,
-    /// Who is looked at first: the one behind whom something came from last, so that nobody waits for ever behind others.
+    /// The source polled first: the one after the source of the last packet, so that none starves behind
+    /// others.
     turn: u32,
 }
 
@@ -28,7 +29,7 @@ impl Inbox for ShmInbox {
         }
         let words = self.wire.active.len();
         let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
-        // The word of the turn is looked at twice: from the turn on at first, then before it.
+        // The word of the turn is polled twice: first from the turn on, at the end before it.
         for step in 0..=words {
             let word = if first + step < words { first + step } else { first + step - words };
             let mut bits = self.wire.active[word].load(Acquire);
@@ -46,7 +47,7 @@ impl Inbox for ShmInbox {
         n
     }
 
-    /// Doorbells stand where every rank may clear them.
+    /// Every rank may clear doorbells, so the queues of ended ranks are polled without them.
     fn poll_gone(&mut self) {
         for source in 0..self.sources.len() as u32 {
             let (word, bit) = (source as usize / 64, 1 << (source % 64));
@@ -54,7 +55,7 @@ impl Inbox for ShmInbox {
             if known & bit != 0 || source == self.wire.rank || self.wire.peer(source) == PeerState::Alive {
                 continue;
             }
-            // A segment that cannot be mapped is no reason to end the job: its rank is gone already.
+            // The job survives a segment that cannot be mapped here: its rank has already ended.
             if self.wire.peer_of(source).is_ok() && self.begin(source) {
                 self.wire.active[word].fetch_or(bit, Release);
             }
@@ -88,7 +89,8 @@ impl ShmInbox {
             let Some((header, payload)) = packet else { break };
             let body = match payload {
                 None => Incoming::Nothing,
-                // As from any other rank: copied, so that it holds and counts for its octets, and not for its buffer.
+                // As from any other rank: the message is copied, so that it is charged for its octets, not
+                // for its buffer.
                 Some(Payload::Whole(ref message))
                     if header.kind == Kind::Eager && goes_inline(message, self.wire.inline_max) =>
                 {
@@ -96,7 +98,7 @@ impl ShmInbox {
                 }
                 Some(payload) => Incoming::Reference(payload),
             };
-            // A rank keeps to the rules.
+            // A rank sends itself only what is allowed.
             let allowed = each(self.wire.rank, header, body);
             debug_assert_eq!(allowed, Ok(()));
             n += 1;
@@ -104,7 +106,7 @@ impl ShmInbox {
         n
     }
 
-    /// Looks from now on at the queues whose doorbells have rung.
+    /// Begins to poll the queues whose doorbells have rung.
     #[cold]
     fn look_at_news(&mut self) {
         for i in 0..self.wire.active.len() {
@@ -121,7 +123,8 @@ impl ShmInbox {
                     continue;
                 }
                 if !self.begin(source) {
-                    // Rung by somebody else, or by a rank that has not come that far: it must be able to ring again.
+                    // Another rank rang it, or the source has no queue yet. The source must be able to ring
+                    // again.
                     doorbells.fetch_and(!bit, SeqCst);
                     fence(SeqCst);
                     if !self.begin(source) {
@@ -133,7 +136,7 @@ impl ShmInbox {
         }
     }
 
-    /// Begins to look at a source's queue; false when it is not there.
+    /// Begins to poll the queue of a source. Returns false when the queue does not exist.
     fn begin(&mut self, source: u32) -> bool {
         if self.sources[source as usize].is_some() {
             return true;
@@ -151,7 +154,7 @@ impl ShmInbox {
         false
     }
 
-    /// Never looks at a source again, and ends the job because of it.
+    /// Stops polling a source for good, and ends the job because of it.
     #[cold]
     fn give_up(&mut self, source: u32, what: &str) {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
@@ -171,7 +174,7 @@ impl ShmInbox {
             let Some(from) = &mut self.sources[source as usize] else { break };
             from.flush_returns();
             let next = from.next(|header, body| each(source, header, body));
-            // Lines that were skipped count as well.
+            // Skipped lines count as well.
             if let Some(position) = from.new_position() {
                 self.wire.about(source, CONSUMED).store(position, Release);
                 if from.wants_to_hear_of_room() {

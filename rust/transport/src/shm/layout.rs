@@ -1,17 +1,17 @@
-//! Where things stand in a rank's segment, on the page that all ranks write, and on the monitor's. All places are words of
-//! eight octets.
+//! Layout of a rank's segment, of the common page that all ranks write, and of the monitor's status page. All
+//! locations are words of eight octets.
 //!
 //! ```text
 //! segment of rank r, written by r alone            common page, written by all ranks
 //!   0  magic, version, rank, ranks, octets,           0  epoch: a rank's state has changed
-//!      credit                                        16 + 16 r ...  of rank r: bell, helper's bell, then doorbells:
-//!   8  state, life, rank that failed first, + 1           one bit for each rank that has put something into its queue to r
-//!  16  octets of the text why it failed, the text
-//!  64  per rank p, 16 words:                        board, written by the monitor alone
-//!        0  lines of its queue to p                   0  magic, version, ranks, epoch: a rank has died
-//!        1  slabs of its own taken back from p        8 + r  how the process of rank r has died
-//!        2  whether it waits for room in that queue
-//!        8  how far it has come in p's queue to it
+//!      credit                                        16 + 16 r ...  of rank r: futex, futex of the progress
+//!   8  state, heartbeat, first failed peer + 1          thread, then doorbells: one bit for each rank that
+//!  16  octets of the text why it failed, the text       has put a record into its queue to r
+//!  64  per rank p, 16 words:
+//!        0  lines of its queue to p                  status page, written by the monitor alone
+//!        1  slabs of its own collected from p          0  magic, version, ranks, epoch: a rank has died
+//!        2  whether it waits for room in that queue    8 + r  how the process of rank r has ended
+//!        8  its position in p's queue to it
 //!        9  octets of p's messages that it has matched
 //!       10  slabs it has returned to p
 //!       11  whether it holds no slab of p's and reads none any more
@@ -19,9 +19,9 @@
 //!      then slabs
 //! ```
 //!
-//! Pages of queues and slabs are taken when they are needed.
+//! Pages of queues and slabs are allocated when they are needed.
 
-/// "mpjdev" and a version: a segment of another version is refused.
+/// "mpjdev" and a version. A segment of another version is rejected.
 pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x03");
 
 pub(super) const RANK: usize = 1;
@@ -30,16 +30,16 @@ pub(super) const LEN: usize = 3;
 pub(super) const CREDIT: usize = 4;
 pub(super) const STATE: usize = 8;
 pub(super) const LIFE: usize = 9;
-/// 1 more than the world rank of the peer that this rank has seen fail first; 0 while there is none.
+/// 1 more than the world rank of the peer that this rank has seen fail first; 0 without a failed peer.
 pub(super) const BLAMED: usize = 10;
 pub(super) const WHY_LEN: usize = 16;
 pub(super) const WHY: usize = 17;
-/// Octets of the text why a rank failed.
+/// Largest text in octets why a rank failed.
 pub(super) const WHY_MAX: usize = (PEERS - WHY) * 8;
 pub(super) const PEERS: usize = 64;
 pub(super) const PEER_WORDS: usize = 16;
 
-/// Offsets in the words of a peer: what a rank says as its sender, and as its receiver.
+/// Offsets in the words of a peer: those a rank writes as its sender, and as its receiver.
 pub(super) const QUEUE_LINES: usize = 0;
 pub(super) const TAKEN_BACK: usize = 1;
 pub(super) const WAITS: usize = 2;
@@ -53,52 +53,52 @@ pub(super) const ALIVE: u64 = 0;
 pub(super) const FINISHED: u64 = 1;
 pub(super) const FAILED: u64 = 2;
 
-/// Places of the ring in which slabs come back from one other rank: a page.
+/// Entries of the ring that returns slabs to one other rank: a page.
 pub(super) const RETURNS_MAX: usize = 512;
 /// Octets that one rank has for queue and ring to another one.
 const PAIR_LEN: usize = QUEUE_LINES_MAX * 64 + RETURNS_MAX * 8;
-/// Lines of a queue at most; their number is a power of two.
+/// Largest number of lines of a queue, a power of two.
 pub(super) const QUEUE_LINES_MAX: usize = 1024;
 
 /// Words of the common page.
 pub(super) const EPOCH: usize = 0;
 pub(super) const BELLS: usize = 16;
-/// Words of a rank's part: its bell, its helper's, its doorbells.
+/// Words of a rank's part: its futex, that of its progress thread, its doorbells.
 pub(super) const HELPER: usize = 1;
 pub(super) const DOORBELLS: usize = 2;
 
-/// Words of the board.
+/// Words of the status page.
 pub(super) const BOARD_RANKS: usize = 1;
 pub(super) const BOARD_EPOCH: usize = 2;
 pub(super) const DEATHS: usize = 8;
 
-/// Words of a rank's part of the common page: whole pairs of lines.
+/// Number of words of a rank's part of the common page: whole pairs of lines.
 pub(super) fn bell_words(ranks: usize) -> usize {
     (DOORBELLS + ranks.div_ceil(64)).next_multiple_of(16)
 }
 
-/// The words of a peer.
+/// Index of the first word about a peer.
 #[inline(always)]
 pub(super) fn peer(rank: u32) -> usize {
     PEERS + rank as usize * PEER_WORDS
 }
 
-/// Octets of the tables in front of the queues: whole pages.
+/// Octets of the tables before the queues: whole pages.
 pub(super) fn tables_len(ranks: usize) -> usize {
     (peer(ranks as u32) * 8).next_multiple_of(PAGE)
 }
 
-/// Where the queue to a rank begins, in octets.
+/// Offset of the queue to a rank, in octets.
 pub(super) fn queue_at(ranks: usize, rank: u32) -> usize {
     tables_len(ranks) + rank as usize * PAIR_LEN
 }
 
-/// Where the ring of slabs that are returned to a rank begins, in octets.
+/// Offset of the ring of slabs returned to a rank, in octets.
 pub(super) fn returns_at(ranks: usize, rank: u32) -> usize {
     queue_at(ranks, rank) + QUEUE_LINES_MAX * 64
 }
 
-/// Where the slabs begin, in octets.
+/// Offset of the slabs, in octets.
 pub(super) fn slabs_at(ranks: usize) -> usize {
     queue_at(ranks, ranks as u32)
 }
@@ -108,19 +108,20 @@ pub(super) fn common_len(ranks: usize) -> usize {
     ((BELLS + ranks * bell_words(ranks)) * 8).next_multiple_of(PAGE)
 }
 
-/// Octets of the board.
+/// Octets of the status page.
 pub(super) fn board_len(ranks: usize) -> usize {
     ((DEATHS + ranks) * 8).next_multiple_of(PAGE)
 }
 
-/// Memory is taken from the system in multiples of this.
+/// Memory is allocated in multiples of this.
 pub(super) const PAGE: usize = 4096;
 
-/// Huge pages are asked for in these units, behind so many octets of slabs, so that a rank that needs little takes little.
+/// Huge pages are requested in these units, after the first [`HUGE_BEHIND`] octets of slabs, so that a rank
+/// with small needs takes little memory.
 pub(super) const HUGE: usize = 2 << 20;
 const HUGE_BEHIND: usize = 4 << 20;
 
-/// Where huge pages begin, in octets.
+/// Offset of the first huge page, in octets.
 pub(super) fn huge_at(ranks: usize) -> usize {
     (slabs_at(ranks) + HUGE_BEHIND).next_multiple_of(HUGE)
 }

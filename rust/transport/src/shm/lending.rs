@@ -1,4 +1,4 @@
-//! Slabs that another rank reads until it returns them.
+//! Loans: slabs that another rank reads until it returns them.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use super::peer::Peer;
 use super::pool::Chunk;
 use super::ring::Damaged;
 
-/// One slab of a packet: the first `len` octets of it.
+/// One slab of a packet: its first `len` octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     pub(super) slab: &'a Slab,
@@ -20,23 +20,24 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Puts where the slab is into two words: its first line and how many there are, the octets and the number of the loan.
+    /// Encodes the slab in two words: its first line and its number of lines, then its octets and the number
+    /// of the loan.
     pub(super) fn put(&self, slot: u32, to: &[AtomicU64]) {
         to[0].store((self.chunk.offset / LINE) as u64 | ((self.chunk.len / LINE) as u64) << 32, Relaxed);
         to[1].store((self.len as u64) << 32 | u64::from(slot), Relaxed);
     }
 }
 
-/// The slabs that one other rank has, each under a number that travels with it and comes back.
+/// The slabs on loan to one other rank. Each has a number that travels with it and is returned.
 ///
-/// A reference is held here for each: so their memory is not reused, whatever becomes of the message.
+/// The entry holds a reference, so the memory is not reused, even if the message is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Lending {
     slots: Vec<Option<Slab>>,
     free: Vec<u32>,
-    /// Returned slabs that were taken back so far.
+    /// Number of returned slabs collected so far.
     taken_back: u64,
-    /// The other rank reads no slab any more: its counts mean nothing.
+    /// The other rank reads no slab any more, so its counts mean nothing.
     is_over: bool,
 }
 
@@ -45,16 +46,17 @@ impl Lending {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes back what has been returned when much is lent.
+    /// Collects returned slabs if many are on loan.
     ///
     /// # Errors
-    /// The other rank returns what it has not got.
+    /// The other rank returns a slab that it does not have.
     pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damaged> {
         if self.lent() >= RETURNS_MAX / 8 { self.take_back(peer, false) } else { Ok(()) }
     }
 
-    /// Takes back what has been returned; everything when the other rank's process has ended, or that rank has released
-    /// all of it. What is lent after that is taken back as a whole, too: the counts of both sides fit no more.
+    /// Collects the returned slabs. Reclaims all of them when the other rank's process has ended or that rank
+    /// has released them. Later loans are reclaimed as a whole too, because the counts of both sides no
+    /// longer agree.
     ///
     /// # Errors
     /// As for [`make_room`](Self::make_room).
@@ -82,7 +84,8 @@ impl Lending {
         Ok(())
     }
 
-    /// Lends a slab and gives its number. What bounds them is the credit, and the sender's requests.
+    /// Lends a slab and returns the number of the loan. The credit and the sender's requests bound the number
+    /// of loans.
     pub(super) fn lend(&mut self, part: &Part<'_>) -> u32 {
         self.put(part.slab.clone())
     }
@@ -100,7 +103,7 @@ impl Lending {
         }
     }
 
-    /// Ends the loan of a slab whose packet has not left.
+    /// Ends the loan of a slab unless its packet was sent.
     pub(super) fn take_unless(&mut self, sent: &Result<bool, Damaged>, slot: u32) {
         if *sent != Ok(true) {
             drop(self.take(slot));

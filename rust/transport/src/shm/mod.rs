@@ -1,9 +1,12 @@
-//! Ranks as processes of one machine: packets go through queues in shared memory, large messages by reference.
+//! Transport between processes of one machine: packets go through queues in shared memory, large messages by
+//! reference.
 //!
-//! Each rank has one segment that it alone writes: its queues to the others, its slabs, and how far it has come in what
-//! the others have written. Everybody else maps it for reading. So a rank that writes nonsense harms itself only: what
-//! it says is copied out once, checked, and then used. One page is written by all: hints, who should look where and who
-//! should wake up. What a hint has lost or made up is found when a sleep is over. Who has died stands on the monitor's board.
+//! Each rank has one segment that it alone writes: its queues to the others, its slabs, and its positions in
+//! the queues of the others. All other ranks map it for reading. A rank that writes nonsense harms only
+//! itself: every word of it is copied once, checked, and then used.
+//!
+//! All ranks write the common page with its hints: which queues to poll and which rank to wake. The end of a
+//! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
 
 mod bells;
 mod board;
@@ -38,39 +41,39 @@ use pool::Reclaim;
 pub use pool::SegmentPool;
 pub use wire::ShmWire;
 
-/// What the ranks of a job have of each other before the first packet.
+/// The shared files that the ranks of a job hold before the first packet.
 #[derive(Debug)]
 pub struct Job {
     pages: Pages,
-    /// The segments' files, by rank, until they are mapped.
+    /// Files of the segments by rank, until they are mapped.
     files: Box<[Mutex<Option<OwnedFd>>]>,
-    /// What texts add to the number of a rank.
+    /// Offset of rank numbers in error texts.
     base: u32,
 }
 
 impl Job {
-    /// Of the two files of the [`Board`] and the ranks' segments.
+    /// The job of the two files of the [`Board`] and the segments of the ranks.
     ///
     /// # Errors
-    /// They are something else; the system refuses.
+    /// The files are something else; the system refuses.
     pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
         let pages = Pages::open(files.len(), pages)?;
         Ok(Job { pages, files: files.into_iter().map(|file| Mutex::new(Some(file))).collect(), base: 0 })
     }
 
-    /// People are told of its ranks by numbers that begin with this one.
+    /// Error texts number its ranks from `base` on.
     #[must_use]
     pub fn numbered_from(self, base: u32) -> Job {
         Job { base, ..self }
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.files.len()
     }
 }
 
-/// How a packet's octets travel; together with its kind this is the form of a record.
+/// How a packet carries its octets. Together with its kind this is the form of a record.
 const NOTHING: u8 = 0;
 const INLINE: u8 = 1;
 const BY_REFERENCE: u8 = 2;
@@ -97,8 +100,8 @@ fn parse_form(form: ring::Form) -> Option<(Kind, u8)> {
     (form & 15 <= HEADED).then_some((kind, form & 15))
 }
 
-/// Makes a rank's segment, with `len` octets of slabs, of which no page is taken yet. Its messages take memory from the pool
-/// that is given back.
+/// Creates a rank's segment with `len` octets of slabs, none of them allocated yet. Messages of the rank take
+/// their memory from the returned pool.
 ///
 /// # Errors
 /// The system refuses.

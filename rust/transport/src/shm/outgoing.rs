@@ -1,4 +1,4 @@
-//! How packets leave: into the queue to their destination, with what they take along.
+//! Sending of packets: records in the queue to a destination, and the slabs they refer to.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -22,20 +22,20 @@ pub(super) struct Sending {
     pub(super) lending: Lending,
 }
 
-/// What a packet takes along.
+/// The body of a packet.
 enum Parcel<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
-    /// With its headers, where what is lent is a whole message.
+    /// With the headers, if the slab is a whole message.
     Lent(Part<'a>, Option<[[u8; 8]; 3]>),
     InTwo(Part<'a>, Part<'a>),
 }
 
-/// Why a packet cannot leave.
+/// Reason why a packet cannot be sent.
 pub(super) enum Unsent {
-    /// What this rank's peer has written makes no sense.
+    /// The words that the peer has written make no sense.
     Damaged(String),
-    /// This rank cannot go on.
+    /// This rank itself cannot continue.
     Failed(String),
 }
 
@@ -69,7 +69,7 @@ impl ShmWire {
         &self.words()[queue_at(self.job.ranks(), dest) / 8..][..self.queue_lines * LINE]
     }
 
-    /// Whether there is something in the queue to a rank that it has not taken out yet.
+    /// Whether the queue to a rank has records that the rank has not consumed.
     pub(super) fn has_unread(&self, dest: u32) -> bool {
         let (Some(sending), Some(peer)) =
             (self.sending[dest as usize].get(), self.peers[dest as usize].get())
@@ -79,7 +79,7 @@ impl ShmWire {
         sending.try_lock().is_ok_and(|sending| sending.producer.position() != peer.consumed())
     }
 
-    /// What a packet takes along.
+    /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment.
     fn parcel<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<Parcel<'a>> {
         Some(match body {
             Outgoing::Nothing => Parcel::Nothing,
@@ -109,8 +109,8 @@ impl ShmWire {
         Some(Part { slab, chunk: place(slab, &self.pool)?, len })
     }
 
-    /// The short way of a small message to a rank that was sent to before; none when it is not open, and when the queue has
-    /// no room.
+    /// Fast path of a small message to a rank that was sent to before. `None` when the path is unavailable or
+    /// the queue has no room.
     #[inline]
     pub(super) fn send_inline(&self, dest: u32, header: &Header, body: Outgoing<'_>) -> Option<bool> {
         let Outgoing::Message(message) = body else { return None };
@@ -133,7 +133,7 @@ impl ShmWire {
         Some(true)
     }
 
-    /// Puts a packet into the queue; false when there is no room.
+    /// Puts a packet into the queue. Returns false when there is no room.
     pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
         let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
         let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());

@@ -1,4 +1,4 @@
-//! Another rank's segment, for reading: its queue to this rank, its slabs, what it says about itself.
+//! Read-only view of another rank's segment: its queue to this rank, its slabs, and its words about itself.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -22,39 +22,39 @@ use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
 
-/// Octets of a physical message at most: lengths and capacities fit 31 bits.
+/// Largest physical message in octets: lengths and capacities fit 31 bits.
 const LEN_MAX: usize = i32::MAX as usize;
 
-/// Another rank as this one sees it.
+/// Another rank as seen from this one.
 #[derive(Debug)]
 pub(super) struct Peer {
     rank: u32,
-    /// Number of the rank that looks.
+    /// Number of the rank that reads the segment.
     me: u32,
     ranks: usize,
     segment: Segment,
-    /// First word and number of words of its queue to this rank, once it is there.
+    /// First word and number of words of its queue to this rank, once the queue exists.
     queue: OnceLock<(usize, usize)>,
-    /// Where this rank returns slabs to it.
+    /// The return ring for its slabs.
     returning: Mutex<Returning>,
-    /// Some slabs wait for room to be returned.
+    /// Some slabs wait for free entries in the return ring.
     returns_wait: AtomicBool,
     own: Arc<SegmentPool>,
 }
 
-/// The ring in this rank's segment by which slabs go back.
+/// The ring in this rank's segment that returns slabs to their owner.
 #[derive(Debug, Default)]
 struct Returning {
-    /// Its memory is taken.
+    /// The memory of the ring is allocated.
     is_there: bool,
     count: u64,
-    /// How many of them the owner had taken back when it was asked last.
+    /// Number of returned slabs that the owner had collected when it was last read.
     taken: u64,
-    /// Those that found no room.
+    /// Slabs that found no free entry.
     waiting: VecDeque<u32>,
 }
 
-/// Why a rank has failed, as its own words say.
+/// The text that a failed rank has written about its failure.
 pub(super) fn why(words: &[AtomicU64]) -> String {
     let len = (words[WHY_LEN].load(Acquire) as usize).min(WHY_MAX);
     let mut octets = vec![0; len];
@@ -63,11 +63,12 @@ pub(super) fn why(words: &[AtomicU64]) -> String {
 }
 
 impl Peer {
-    /// Maps the segment of a rank for the rank `me`. Collects nothing when there is no room, since the rank's lock may be held,
-    /// which those may need that let go of something: joining has made room.
+    /// Maps the segment of a rank for the rank `me`. A lack of room triggers no garbage collection: the
+    /// caller may hold the rank's lock, and threads that free memory may need that lock. Joining has made
+    /// room before.
     ///
     /// # Errors
-    /// It is no segment of that rank; the system refuses.
+    /// The file is no segment of that rank; the system refuses.
     pub(super) fn open(
         rank: u32,
         me: u32,
@@ -104,7 +105,7 @@ impl Peer {
         })
     }
 
-    /// What it says about this rank.
+    /// A word of its segment about this rank.
     #[inline(always)]
     fn about_me(&self, what: usize) -> &AtomicU64 {
         &self.segment.words()[peer_at(self.me) + what]
@@ -130,10 +131,10 @@ impl Peer {
         }
     }
 
-    /// Whether its queue to this rank is there; looks for it the first time.
+    /// Whether its queue to this rank exists. The first success stores where it lies.
     ///
     /// # Errors
-    /// It cannot be so long.
+    /// The stated length is impossible.
     pub(super) fn queue(&self) -> Result<bool, Damaged> {
         if self.queue.get().is_some() {
             return Ok(true);
@@ -159,14 +160,14 @@ impl Peer {
         }
     }
 
-    /// Whether there is something in its queue at this position.
+    /// Whether its queue has a record, or damage, at this position.
     #[inline]
     pub(super) fn is_ready_at(&self, position: u64) -> bool {
         let ring = self.ring();
         !ring.is_empty() && Consumer::is_ready_at(ring, position)
     }
 
-    /// A quarter of its queue to this rank, in lines: so often it hears that there is room.
+    /// A quarter of its queue to this rank, in lines. The rank is woken for room at most once per quarter.
     pub(super) fn quarter(&self) -> u64 {
         (self.ring().len() / ring::LINE / 4) as u64
     }
@@ -176,42 +177,42 @@ impl Peer {
         self.about_me(WAITS).load(Relaxed) != 0
     }
 
-    // ---- Slabs of this rank's that it returns
+    // ---- Slabs of this rank that the peer returns
 
     pub(super) fn returned(&self) -> u64 {
         self.about_me(RETURNED).load(Acquire)
     }
 
-    /// The number of the slab that was returned as the `index`th.
+    /// The loan number in entry `index` of the return ring.
     pub(super) fn returned_slot(&self, index: u64) -> u32 {
         let at = returns_at(self.ranks, self.me) / 8 + index as usize % RETURNS_MAX;
         self.segment.words()[at].load(Relaxed) as u32
     }
 
-    /// Whether it reads no slab of this rank's any more, returned or not.
+    /// Whether it reads no slab of this rank any more, returned or not.
     pub(super) fn has_released(&self) -> bool {
         self.about_me(RELEASED).load(Acquire) != 0
     }
 
-    /// Tells it how many of the slabs that it has returned are taken back.
+    /// Publishes the number of its returned slabs that this rank has collected.
     pub(super) fn tell_taken_back(&self, count: u64) {
         self.my_words_about_it(TAKEN_BACK).store(count, Release);
     }
 
-    // ---- Its slabs that this rank returns
+    // ---- Slabs of the peer that this rank returns
 
     fn my_words_about_it(&self, what: usize) -> &AtomicU64 {
         &self.own.segment.words()[peer_at(self.rank) + what]
     }
 
-    /// Tells it that this rank reads one of its slabs no more.
+    /// Returns one of its slabs, which this rank reads no more.
     fn give_back(&self, slot: u32) {
         let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         returning.waiting.push_back(slot);
         self.hand_back(&mut returning);
     }
 
-    /// Hands back what found no room before.
+    /// Returns the slabs that found no free entry before.
     pub(super) fn flush_returns(&self) {
         if self.returns_wait.load(Relaxed) {
             self.hand_back(&mut self.returning.lock().unwrap_or_else(PoisonError::into_inner));
@@ -219,11 +220,12 @@ impl Peer {
     }
 
     fn hand_back(&self, returning: &mut Returning) {
-        // As many as it has lent may come back before it takes one: what finds no place waits.
+        // The peer may get back all slabs it has lent before it collects one. Slabs without a free entry
+        // wait.
         self.returns_wait.store(true, Relaxed);
         let ring = returns_at(self.ranks, self.rank);
         if !returning.is_there && self.own.claim(ring, RETURNS_MAX * 8).is_err() {
-            // Without memory for this the slabs stay lent for now, and their owner does without them.
+            // Without memory for the ring the slabs stay on loan, and their owner does without them.
             return;
         }
         returning.is_there = true;
@@ -245,7 +247,7 @@ impl Peer {
         self.returns_wait.store(!returning.waiting.is_empty(), Relaxed);
     }
 
-    /// A slab of its that a packet refers to: place and slot as they were read, once.
+    /// The slab of this peer that a packet refers to. The caller has read `place` and `rest` exactly once.
     fn slab(self: &Arc<Self>, place: u64, rest: u64) -> Result<(Slab, usize), Damaged> {
         let (first, count) = (place as u32 as usize * LINE, (place >> 32) as usize * LINE);
         let (slot, len) = (rest as u32, (rest >> 32) as usize);
@@ -263,19 +265,19 @@ impl Peer {
     }
 }
 
-/// Nothing refers to its segment any more: no queue of it is read, no slab is held. What it lent without getting it back,
-/// unread packets among them, is its own again.
+/// The last reference to the segment is dropped: no queue of it is read and no slab is held. The owner
+/// reclaims all slabs that were not returned, those of unread packets among them.
 impl Drop for Peer {
     fn drop(&mut self) {
         self.own.release(self.rank);
     }
 }
 
-/// A slab in another rank's segment; dropping it tells its owner.
+/// A slab in another rank's segment. Dropping it returns it to its owner.
 #[derive(Debug)]
 struct ForeignSlab {
     peer: Arc<Peer>,
-    /// First word, and the one behind the last.
+    /// First word, and the word after the last.
     words: (usize, usize),
     slot: u32,
 }
@@ -290,7 +292,7 @@ impl SlabMemory for ForeignSlab {
         self
     }
 
-    /// Its owner uses the slab for other messages, in the same mapping.
+    /// The owner reuses the slab for other messages, in the same mapping.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.peer.clone())
     }
@@ -302,12 +304,12 @@ impl Drop for ForeignSlab {
     }
 }
 
-/// A rank whose queue is looked at.
+/// A rank whose queue is polled.
 #[derive(Debug)]
 pub(super) struct Source {
     peer: Arc<Peer>,
     consumer: Consumer,
-    /// Where it can see that this rank is, and where it was woken last to see it.
+    /// The position last published to it. `told` is the position at the last check whether it waits for room.
     said: u64,
     told: u64,
 }
@@ -317,7 +319,7 @@ impl Source {
         Source { peer, consumer: Consumer::default(), said: 0, told: 0 }
     }
 
-    /// How far this rank has come, when that is to be said.
+    /// The position of this rank in the queue, if it has changed since it was last published.
     #[inline]
     pub(super) fn new_position(&mut self) -> Option<u64> {
         let position = self.consumer.position();
@@ -329,8 +331,8 @@ impl Source {
         self.peer.flush_returns();
     }
 
-    /// Whether it waits for room, of which there is a quarter more since this was asked with success. How far this rank has
-    /// come was told before.
+    /// Whether the rank waits for room and should be woken. It is asked at most once per quarter of the
+    /// queue. The caller has published the position before.
     #[inline]
     pub(super) fn wants_to_hear_of_room(&mut self) -> bool {
         if self.consumer.position() - self.told < self.peer.quarter() {
@@ -341,10 +343,10 @@ impl Source {
         self.peer.waits_for_room()
     }
 
-    /// Hands the next packet to `each`, which says whether it may be; false when there is none.
+    /// Passes the next packet to `each`, which accepts or rejects it. Returns false when the queue is empty.
     ///
     /// # Errors
-    /// What stands there is no packet, or none that may be.
+    /// The record is no packet, or a packet that is not allowed.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -357,13 +359,13 @@ impl Source {
             return Err(Damaged("the tag of a packet"));
         }
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
-        // Whose sender waits is by reference, so that it holds the sender's memory and not this rank's.
+        // A packet whose sender waits goes by reference: it holds the sender's memory, not this rank's.
         if kind == Kind::Eager && body == INLINE {
             each(header, Incoming::Inline(words, head.len)).map_err(|NotAllowed(why)| Damaged(why))?;
             consumer.pass(&head);
             return Ok(true);
         }
-        // Copied out once; what is checked is what is used.
+        // The words are copied once, so that the checked values are the values used.
         let mut octets = [0; LEAST_OCTETS / 8];
         octets.iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Relaxed));
         consumer.pass(&head);

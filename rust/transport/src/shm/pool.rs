@@ -15,24 +15,25 @@ use mpjdev_sys::segment::{Segment, allocate};
 use super::layout::{HUGE, PAGE, RELEASED, peer as peer_at};
 use crate::pool::{CLASSES, HeapPool, LEAD, class_of};
 
-/// Memory is taken from the system so much at a time at least, or as much as there is already, up to the second number.
+/// Least memory taken from the system at a time. The steps grow with the memory already taken, up to
+/// [`STEP_MAX`].
 const STEP: usize = 64 << 10;
 const STEP_MAX: usize = 2 << 20;
 
-/// What may be done for memory before the private pool is asked: takes back slabs that other ranks have returned.
+/// Collects slabs that other ranks have returned, before memory is taken from the private pool.
 pub(super) trait Reclaim: Send + Sync {
-    /// Does it.
+    /// Collects them.
     fn take_back(&self);
 }
 
-/// The pool. What finds no room in the segment gets private memory, whose messages are copied when they are sent. One limit,
-/// the private pool's, holds for both.
+/// Pool of slabs in the segment. A message that finds no room in the segment gets private memory and is
+/// copied when it is sent. One limit, that of the private pool, covers both.
 pub struct SegmentPool {
     this: Weak<SegmentPool>,
     pub(super) segment: Segment,
-    /// None when the pool is closed.
+    /// `None` once the pool is closed.
     file: Mutex<Option<OwnedFd>>,
-    /// No slab is handed out any more, nor memory reused: other ranks may still read what was lent to them.
+    /// No slab is handed out and no memory is reused any more: other ranks may still read slabs on loan.
     is_closed: AtomicBool,
     space: Mutex<Space>,
     classes: [Mutex<Vec<Chunk>>; CLASSES],
@@ -42,17 +43,17 @@ pub struct SegmentPool {
     reclaim: OnceLock<Weak<dyn Reclaim>>,
 }
 
-/// What of the segment is in no slab and in no class.
+/// The memory of the segment that is in no slab and in no class.
 #[derive(Debug)]
 struct Space {
-    /// From here on it was never used, or lies behind everything that is.
+    /// Memory from here on was never used, or is free up to the end of the segment.
     top: usize,
-    /// Pages of slabs below this are taken.
+    /// Pages of slabs below this are allocated.
     taken: usize,
-    /// Where slabs begin, and huge pages.
+    /// Where slabs begin, and where huge pages begin.
     bottom: usize,
     huge: usize,
-    /// Unused parts below `top`, by offset; no two of them touch.
+    /// Unused parts below `top`, by offset. No two of them are adjacent.
     holes: BTreeMap<usize, usize>,
 }
 
@@ -69,7 +70,7 @@ impl fmt::Debug for SegmentPool {
     }
 }
 
-/// A slab of the segment; goes back to its class when the last reference goes.
+/// A slab of the segment. It returns to its class when the last reference is dropped.
 #[derive(Debug)]
 pub(super) struct OwnSlab {
     pub(super) chunk: Chunk,
@@ -87,7 +88,7 @@ impl SlabMemory for OwnSlab {
         self
     }
 
-    /// The slab serves for other messages, in the same mapping.
+    /// The slab is reused for other messages, in the same mapping.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.pool.clone())
     }
@@ -104,7 +105,7 @@ impl Drop for OwnSlab {
 }
 
 impl Space {
-    /// How far to take pages so that there are some up to `end`: in steps that grow.
+    /// End of the allocation step that covers `end`. Steps grow.
     fn step_to(&self, end: usize) -> usize {
         let step = (self.taken - self.bottom).clamp(STEP, STEP_MAX);
         let to = end.next_multiple_of(PAGE).max(self.taken + step);
@@ -121,7 +122,7 @@ impl Space {
         Some(Chunk { offset, len })
     }
 
-    /// Joins these to the unused parts, and what ends at the top to what was never used.
+    /// Joins these parts with the unused ones. A part that ends at `top` lowers `top`.
     fn add_holes(&mut self, mut free: Vec<Chunk>) {
         free.extend(std::mem::take(&mut self.holes).into_iter().map(|(offset, len)| Chunk { offset, len }));
         free.sort_unstable();
@@ -140,7 +141,7 @@ impl Space {
 }
 
 impl SegmentPool {
-    /// A pool of the segment from `bottom` on, with huge pages, where they are granted, from `huge` on.
+    /// Pool of the segment from `bottom` on, with huge pages, if granted, from `huge` on.
     pub(super) fn new(
         segment: Segment,
         file: OwnedFd,
@@ -165,7 +166,7 @@ impl SegmentPool {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The segment's file, for the other ranks.
+    /// The file of the segment, for the other ranks.
     ///
     /// # Errors
     /// The system refuses; the pool is closed.
@@ -173,7 +174,7 @@ impl SegmentPool {
         self.file().as_ref().ok_or_else(|| io::Error::other("the memory of this rank is closed"))?.try_clone()
     }
 
-    /// Takes the pages of a part of the segment, once or again.
+    /// Allocates the pages of a part of the segment. A repeated call is harmless.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -184,19 +185,19 @@ impl SegmentPool {
         }
     }
 
-    /// The rank of this segment has gone: what is taken from now on is private memory, and what comes back is not used
-    /// again. The mapping stays until nothing of it is held; no descriptor does.
+    /// Closes the pool after the end of its rank. Later requests get private memory, and returned slabs are
+    /// not reused. The mapping stays while a slab is held; the descriptor is closed.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Release);
         drop(self.file().take());
     }
 
-    /// Tells a rank that this one reads none of its slabs any more.
+    /// Publishes to a rank that this one reads none of its slabs any more.
     pub(super) fn release(&self, rank: u32) {
         self.segment.words()[peer_at(rank) + RELEASED].store(1, Release);
     }
 
-    /// Says who takes back the slabs that other ranks have returned.
+    /// Sets the collector of slabs that other ranks have returned.
     pub(super) fn set_reclaim(&self, reclaim: Weak<dyn Reclaim>) {
         let _ = self.reclaim.set(reclaim);
     }
@@ -209,7 +210,8 @@ impl SegmentPool {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A part of the segment that is in no class. Its pages are taken; none when there is no room, or no more may be taken.
+    /// A part of the segment that is in no class, with its pages allocated. `None` when there is no room, or
+    /// at the limit.
     fn fresh(&self, len: usize) -> Option<Chunk> {
         let mut space = self.space();
         if let Some(chunk) = space.take_hole(len) {
@@ -232,14 +234,14 @@ impl SegmentPool {
         Some(chunk)
     }
 
-    /// Takes the unused slabs of all classes apart, so that their memory serves for other sizes.
+    /// Dissolves the unused slabs of all classes, so that their memory serves other sizes.
     #[cold]
     fn gather(&self) {
         let free = (0..CLASSES).flat_map(|class| std::mem::take(&mut *self.class(class))).collect();
         self.space().add_holes(free);
     }
 
-    /// A slab of the segment; none when there is no room.
+    /// A slab of the segment; `None` when there is no room.
     pub fn own(&self, octets: usize) -> Option<Slab> {
         let (class, len) = class_of(octets.checked_add(LEAD)?);
         if class >= CLASSES || self.is_closed.load(Relaxed) {
@@ -267,7 +269,7 @@ impl SegmentPool {
 }
 
 impl SlabSource for SegmentPool {
-    /// Those of the segment; the private ones are counted where they come from.
+    /// Octets of the segment only. The private pool counts its own slabs.
     fn used(&self) -> u64 {
         self.take_back();
         self.used.load(Relaxed)
@@ -278,7 +280,7 @@ impl SlabSource for SegmentPool {
             return Ok(slab);
         }
         let first = self.private.take(octets);
-        // Asking the private pool may have made whoever can let go of memory do so, of the segment's too.
+        // The private pool may have caused users to free memory, that of the segment included.
         match first {
             Ok(slab) => Ok(slab),
             Err(SlabError::Limit { asked, used, limit }) => self
@@ -296,7 +298,7 @@ impl SlabSource for SegmentPool {
     }
 }
 
-/// The place in the segment of a slab that is this pool's; none for any other one.
+/// Location of a slab in the segment of this pool; `None` for any other slab.
 pub(super) fn place(slab: &Slab, pool: &SegmentPool) -> Option<Chunk> {
     let own: &OwnSlab = slab.memory().as_any().downcast_ref()?;
     std::ptr::eq(Arc::as_ptr(&own.pool), pool).then_some(own.chunk)

@@ -1,51 +1,55 @@
-//! The queue from one rank to another: records of whole cache lines, written by the sender in its own memory.
+//! Single-producer queue from one rank to another: records of whole cache lines, written by the sender in its
+//! own memory.
 //!
 //! ```text
 //! word   0        1              2         3 ...
-//!        stamp    tag    form    context   octets of the record: 40 in its first line, 64 in each that follows
+//!        stamp    tag    form    context   octets of the record: 40 in its first line, 64 in each other line
 //!        + len
 //! ```
 //!
-//! A record's stamp follows from its place and is never zero. It is stored last, with release; long before that the sender has
-//! set all stamps up to the one behind the record to zero, many lines at a time: a line that it would have to fetch between a
-//! record and its stamp would cost the receiver, which polls, two more transfers. So the receiver looks at one word: zero is
-//! "nothing yet", the expected stamp is a record, anything else is damage. A record that would run over the end of the ring begins at the start, and the lines
-//! before are skipped. How far the receiver has come stands in the receiver's memory.
+//! A record's stamp follows from its position and is never zero. The sender stores it last, with release.
+//! Long before, it has cleared the stamps of all lines up to the one after the record, many lines at a time.
+//! Clearing a line between a record and its stamp would cost the polling receiver two more cache-line
+//! transfers.
+//!
+//! The receiver polls one word. Zero means that there is no record yet, the expected stamp means a record,
+//! and every other value is damage. A record that does not fit before the end of the ring begins at the
+//! start, and the lines before the end are skipped. The receiver publishes its position in its own segment.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::config::INLINE_MAX;
 
-/// Words of a line.
+/// Words of a cache line.
 pub(super) const LINE: usize = 8;
-/// Words before a record's octets.
+/// Words before the octets of a record.
 const HEADER: usize = 3;
-/// Octets of a record at most.
+/// Largest record in octets.
 pub(super) const OCTETS_MAX: usize = INLINE_MAX;
-/// Octets of the largest record whatever is inline: a slab, three headers and a token.
+/// Octets of the largest record that is never inline: a slab, three headers and a token.
 pub(super) const LEAST_OCTETS: usize = 16 + 3 * 8 + 8;
 
-/// What a record is, in eight bits of its own: kind and form of a packet. [`SKIP`] is no packet.
+/// Kind and form of a packet in eight bits. [`SKIP`] marks a record without a packet.
 pub(super) type Form = u8;
-/// The lines to the end of the ring are not used.
+/// Marks the lines up to the end of the ring as unused.
 const SKIP: Form = 0xff;
 
-/// The head of a record.
+/// Head of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) form: Form,
     pub(super) tag: i32,
     pub(super) context: u64,
-    /// Octets that follow.
+    /// Octets that follow the head.
     pub(super) len: usize,
 }
 
-/// What a sender wrote is no record.
+/// Error of words that are no record, with the part that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged(pub(super) &'static str);
 
-/// The stamp of the record that begins at this line, counted from the first one ever.
+/// The stamp of the record that begins at this line. Lines are counted from the first one ever.
 fn stamp(position: u64) -> u32 {
     (position as u32) << 1 | 1
 }
@@ -56,7 +60,7 @@ fn lines_of(ring: &[AtomicU64]) -> u64 {
     (ring.len() / LINE) as u64
 }
 
-/// Lines of a record of so many octets.
+/// Lines of a record of `len` octets.
 #[inline(always)]
 pub(super) fn lines(len: usize) -> usize {
     (HEADER + len.div_ceil(8)).div_ceil(LINE)
@@ -65,38 +69,38 @@ pub(super) fn lines(len: usize) -> usize {
 /// Lines that are cleared at a time.
 const CLEARED: u64 = 16;
 
-/// The sending side: a cursor into the ring's words.
+/// Sending side: a cursor into the words of the ring.
 #[derive(Debug)]
 pub(super) struct Producer {
-    /// The next record's first line, counted from the first one ever.
+    /// First line of the next record, counted from the first line ever.
     next: u64,
-    /// Lines up to here, from `next` on, have a zero for a stamp.
+    /// The lines from `next` up to here have a zero stamp.
     cleared: u64,
-    /// How far the receiver has come, as far as is known.
+    /// The receiver's position when it was last read.
     consumed: u64,
 }
 
 impl Producer {
-    /// For a ring of so many lines in fresh memory, which is zero.
+    /// Producer of a ring of `lines` lines in fresh memory, which is zero.
     pub(super) fn new(lines: usize) -> Producer {
         Producer { next: 0, cleared: lines as u64, consumed: 0 }
     }
 
-    /// The next record's first line, counted from the first one ever.
+    /// First line of the next record, counted from the first line ever.
     pub(super) fn position(&self) -> u64 {
         self.next
     }
 
-    /// How far the receiver had come when it was asked last.
+    /// The receiver's position when it was last read.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Writes a record, whose octets `fill` puts into its words; false when there is no room. `consumed` asks how far the
-    /// receiver has come.
+    /// Writes a record; `fill` puts its octets into its words. Returns false when there is no room.
+    /// `consumed` reads the receiver's position.
     ///
     /// # Errors
-    /// The receiver says that it is somewhere else.
+    /// The receiver states an impossible position.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -109,7 +113,7 @@ impl Producer {
         let needed = lines(head.len) as u64;
         let to_end = ring_lines - (self.next & (ring_lines - 1));
         let skipped = if needed > to_end { to_end } else { 0 };
-        // And one line more, for the zero behind the record.
+        // One more line is needed for the zero stamp after the record.
         let end = self.next + skipped + needed + 1;
         if end > self.cleared && !self.clear(ring, end, &consumed)? {
             return Ok(false);
@@ -127,13 +131,14 @@ impl Producer {
         ring[at].store((head.len as u64) << 32 | u64::from(stamp(self.next)), Release);
         self.next += needed;
         if self.next + CLEARED > self.cleared {
-            // While the receiver is busy with this one; a lie about its place is found when it matters.
+            // The receiver is busy with this record meanwhile. A false position is detected when room is
+            // needed.
             let _ = self.clear(ring, self.next + 1, &consumed);
         }
         Ok(true)
     }
 
-    /// Clears the lines up to `end` and some more; false when the receiver has not passed them.
+    /// Clears the lines up to `end` and some more. Returns false when the receiver has not passed them.
     #[inline(never)]
     fn clear(&mut self, ring: &[AtomicU64], end: u64, consumed: &impl Fn() -> u64) -> Result<bool, Damaged> {
         let ring_lines = lines_of(ring);
@@ -151,36 +156,36 @@ impl Producer {
         Ok(end <= most)
     }
 
-    /// Word of the line that is so many behind the next one.
+    /// Index of the first word of the line that is `more` lines after the next one.
     fn at(&self, ring_lines: u64, more: u64) -> usize {
         ((self.next + more) & (ring_lines - 1)) as usize * LINE
     }
 }
 
-/// The receiving side: a cursor into the ring's words.
+/// Receiving side: a cursor into the words of the ring.
 #[derive(Debug, Default)]
 pub(super) struct Consumer {
-    /// The next record's first line, counted from the first one ever.
+    /// First line of the next record, counted from the first line ever.
     next: u64,
 }
 
 impl Consumer {
-    /// How far it has come, for the sender to read.
+    /// The position, for the sender to read.
     pub(super) fn position(&self) -> u64 {
         self.next
     }
 
-    /// Whether something stands at this position: a record, or damage.
+    /// Whether there is a record, or damage, at this position.
     #[inline(always)]
     pub(super) fn is_ready_at(ring: &[AtomicU64], position: u64) -> bool {
         let at = (position & (lines_of(ring) - 1)) as usize * LINE;
         ring[at].load(Relaxed) as u32 != 0
     }
 
-    /// The next record: its head and its words, which are good until [`pass`](Self::pass).
+    /// The next record: its head and its words, which are valid until [`pass`](Self::pass).
     ///
     /// # Errors
-    /// What stands there is no record.
+    /// The words at this position are no record.
     #[inline]
     pub(super) fn peek<'a>(
         &mut self,
@@ -216,7 +221,7 @@ impl Consumer {
         }
     }
 
-    /// Passes the record that was looked at.
+    /// Passes the record that [`peek`](Self::peek) returned.
     #[inline]
     pub(super) fn pass(&mut self, head: &Head) {
         self.next += lines(head.len) as u64;
@@ -240,7 +245,8 @@ mod tests {
         words.iter().zip(seed..).for_each(|(word, value)| word.store(value, Relaxed));
     }
 
-    /// Against a plain queue, with records of all lengths, in rings that are just long enough and longer.
+    /// The ring is compared with a plain queue, with records of all lengths, in rings of minimal length and
+    /// longer.
     #[test]
     fn records_come_out_as_they_went_in_whatever_their_lengths() {
         for lines in [64, 128, 512] {

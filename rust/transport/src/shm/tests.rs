@@ -1,4 +1,4 @@
-//! Two ranks, of which one writes nonsense into the memory that it may write.
+//! Tests of two ranks, one of which writes nonsense into the memory that it may write.
 
 mod loans;
 
@@ -58,7 +58,7 @@ impl Rank {
         self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
     }
 
-    /// Octets of the packets that have come.
+    /// Lengths of the received packets.
     fn receive(&mut self) -> Vec<usize> {
         let mut lens = Vec::new();
         self.inbox.receive(100, &mut |_, _, body| {
@@ -76,7 +76,8 @@ impl Rank {
 #[test]
 fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
     let mut ranks = ranks(3);
-    // All of them: its own, those of ranks that are not there, and those of ranks that have sent nothing yet.
+    // All bits are set: its own, those of ranks that do not exist, and those of ranks that have sent nothing
+    // yet.
     ranks[0].wire.doorbells(0, 0).store(u64::MAX, SeqCst);
     assert!(ranks[0].wire.is_ready());
     assert_eq!(ranks[0].receive(), []);
@@ -102,18 +103,18 @@ fn a_rank_that_scribbles_over_its_own_segment_ends_the_job_and_nothing_else() {
         let words = ranks[1].wire.words();
         for _ in 0..1 + round {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // The tables and the queue, and small and large numbers.
+            // The targets are the tables and the queue, the values small and large numbers.
             let value = seed.rotate_left(7) >> (seed % 60);
             words[(seed >> 33) as usize % 4096].store(value, SeqCst);
         }
         for _ in 0..3 {
-            // Whatever comes of it: no panic, no endless look, no memory beyond what is there.
+            // The rank neither panics, nor polls without end, nor reads memory outside its mappings.
             ranks[0].receive();
             ranks[0].send(1, 64);
             ranks[0].send(1, 5000);
             ranks[0].pool.used();
         }
-        // And it is itself as before.
+        // The rank itself works as before.
         assert!(ranks[0].send(0, 64));
         assert_eq!(ranks[0].receive().first(), Some(&80));
     }
@@ -235,7 +236,7 @@ fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
     blame(&rank.pool, 7);
     assert_eq!(blamed(file.as_fd(), 2, 1), Some(0), "only the first is noted");
     assert_eq!(blamed(file.as_fd(), 2, 0), None, "the segment of another rank");
-    // A rank may write what it likes there.
+    // A rank may write any value there.
     rank.pool.segment.words()[layout::BLAMED].store(u64::MAX, SeqCst);
     assert_eq!(blamed(file.as_fd(), 2, 1), None, "no rank has that number");
     assert!(!has_finished(file.as_fd(), 2, 1));

@@ -1,4 +1,4 @@
-//! The sending side of a rank, what it knows of the others, and its sleep.
+//! Sending side of a rank, its view of the other ranks, and its sleep.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -22,7 +22,7 @@ use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
 use crate::config::Config;
 use crate::{Header, Outgoing, Payload, PeerState, Unacked, Wire};
 
-/// The sending side of one rank.
+/// Sending side of one rank.
 #[derive(Debug)]
 pub struct ShmWire {
     pub(super) rank: u32,
@@ -33,29 +33,28 @@ pub struct ShmWire {
     pub(super) peers: Box<[OnceLock<Arc<Peer>>]>,
     /// Queues to the others, from first contact on.
     pub(super) sending: Box<[OnceLock<Mutex<Sending>>]>,
-    /// Queues to the others that had no room, and how many there are.
+    /// Requests for room by destination, and their number.
     pub(super) room: Box<[Room]>,
     pub(super) room_asked: AtomicU32,
-    /// Sources whose queues are looked at without a doorbell, one bit each.
+    /// Sources whose queues are polled without a doorbell, one bit each.
     pub(super) active: Box<[AtomicU64]>,
-    /// Doorbells that mean nothing, or belong to a rank whose queue is damaged.
+    /// Doorbells without a meaning, or of a rank whose queue is damaged.
     pub(super) ignored: Box<[AtomicU64]>,
     /// Packets of this rank to itself.
     pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
     pub(super) own_waits: AtomicBool,
-    /// Where its bells stand.
+    /// Index of its first hint word.
     pub(super) own_bell: usize,
     own_max: usize,
     pub(super) noticed: Noticed,
     abort: OnceLock<(u32, String)>,
-    /// This rank has said why it fails.
+    /// This rank has recorded why it fails.
     said_why: Once,
-    /// The epoch in which no rank had failed.
+    /// The last epoch in which no rank had failed.
     sound: AtomicU32,
 }
 
-/// Lines of a queue: so many that a sender that finds no room is told before the queue is empty
-/// ([`Peer::quarter`]).
+/// Lines of a queue. A sender that waits for room is woken before the queue is empty ([`Peer::quarter`]).
 fn queue_lines(config: &Config) -> usize {
     let largest = lines(LEAST_OCTETS.max(config.inline_max));
     let least = (4 * largest + 4).next_power_of_two();
@@ -93,7 +92,7 @@ impl ShmWire {
         self.pool.segment.words()
     }
 
-    /// The words of this rank about a peer.
+    /// A word of this rank about a peer.
     #[inline(always)]
     pub(super) fn about(&self, peer: u32, what: usize) -> &AtomicU64 {
         &self.words()[peer_at(peer) + what]
@@ -104,7 +103,7 @@ impl ShmWire {
         if let Some(peer) = place.get() {
             return Ok(peer);
         }
-        // One thread maps it, and nobody needs the file behind that.
+        // One thread maps the file, and no thread needs it afterwards.
         let mut file = self.job.files[rank as usize].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = place.get() {
             return Ok(peer);
@@ -144,7 +143,7 @@ impl ShmWire {
         }
         let mut sent = self.send_to(dest, header, body);
         if let Ok(false) = sent {
-            // There may have been room before the receiver could see that it is waited for.
+            // There may have been room before the receiver could see the request.
             sent = self.send_to(dest, header, body);
         }
         match sent {
@@ -159,7 +158,7 @@ impl ShmWire {
         false
     }
 
-    /// The state of a rank as itself says it.
+    /// The state of a rank according to its own segment.
     fn state_of(&self, rank: u32) -> PeerState {
         if rank == self.rank {
             return match self.words()[STATE].load(Acquire) {
@@ -183,8 +182,8 @@ impl ShmWire {
     }
 }
 
-/// What is lent comes back to the pool with this, and is still read by others. Ranks whose segments were never mapped are
-/// told as well that nothing of theirs is held.
+/// Slabs on loan return to the pool, which is closed, so others may still read them. Ranks whose segments
+/// were never mapped also get the notice that this rank holds none of their slabs.
 impl Drop for ShmWire {
     fn drop(&mut self) {
         self.pool.close();
@@ -308,7 +307,7 @@ impl Wire for ShmWire {
 
     fn fail(&self, why: &str) {
         let words = self.words();
-        // Only the first text counts; a thread that fails at the same time returns when the text is complete.
+        // Only the first text counts. A thread that fails at the same time returns when the text is complete.
         self.said_why.call_once(|| {
             set_failed(words, why);
             self.ring_all();
@@ -328,7 +327,7 @@ impl Wire for ShmWire {
 
     #[inline]
     fn show_life(&self) {
-        // Only ever called under the rank's lock, so no read-modify-write is needed.
+        // Every caller holds the rank's lock, so no read-modify-write is needed.
         let life = &self.words()[LIFE];
         life.store(life.load(Relaxed) + 1, Relaxed);
     }

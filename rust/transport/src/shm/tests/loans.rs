@@ -1,10 +1,10 @@
-//! Slabs that are lent to a rank which finishes, or ends.
+//! Tests of slabs on loan to a rank that finishes, or ends.
 
 use super::*;
 use crate::Payload;
 
 impl Rank {
-    /// The slabs of the packets that have come.
+    /// Payloads of the received packets.
     fn receive_slabs(&mut self) -> Vec<Payload> {
         let mut slabs = Vec::new();
         self.inbox.receive(usize::MAX, &mut |_, _, body| {
@@ -28,7 +28,7 @@ fn slabs_that_a_dead_rank_has_come_back() {
     assert_eq!(ranks[0].pool.used(), 0);
 }
 
-/// The ring of returned slabs is not read again behind a death: its counts no longer fit what is lent.
+/// The return ring of a dead rank is not read again: its counts no longer agree with the loans.
 #[test]
 fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() {
     let (mut ranks, board) = ranks_and_board(2);
@@ -63,7 +63,7 @@ fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
     let mut ranks = ranks(3);
     assert!(ranks[0].send(1, 5000));
     let held = ranks[1].receive_slabs();
-    // Rank 1 looks at the queue of rank 0 no more, and never looked at that of rank 2.
+    // Rank 1 no longer polls the queue of rank 0, and never polled that of rank 2.
     assert!((0..5).all(|_| ranks[0].send(1, 5000) && ranks[2].send(1, 5000)));
     let gone = ranks.remove(1);
     gone.wire.finish();
@@ -86,7 +86,7 @@ fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
     let gone = ranks.remove(0);
     gone.wire.finish();
     drop(gone);
-    // Whoever still has the pool gets no memory from it that another rank reads.
+    // A holder of the pool gets no memory from it that another rank still reads.
     let fresh: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
     fresh.iter().for_each(|slab| slab.words().iter().for_each(|word| word.store(u64::MAX, SeqCst)));
     let after: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
