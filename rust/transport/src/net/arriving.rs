@@ -1,4 +1,4 @@
-//! A message that waits to be matched, or whose rest is under way.
+//! Message that waits to be matched, or whose rest is in flight.
 
 use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
 use mpjdev_buffer::octets::{copy_out, copy_words};
@@ -6,27 +6,27 @@ use mpjdev_buffer::{PrimaryHeader, Slab, SlabError, SlabSource};
 
 use crate::{Incoming, Payload};
 
-/// A numbered message. `I` is how the machine calls it.
+/// A numbered message. `I` is its id in the state machine.
 #[derive(Debug)]
 pub(in super::super) struct Arriving<I> {
     pub(in super::super) id: I,
     /// Octets of the message.
     len: usize,
-    /// The first octets of a long one, and how many.
+    /// The first octets of a long message, and their number.
     first: Option<(Slab, usize)>,
     rest: Rest,
 }
 
-/// Where the rest of a long message goes.
+/// Destination of the rest of a long message.
 #[derive(Debug)]
 enum Rest {
-    /// It is not matched.
+    /// The message is not matched.
     Unmatched,
-    /// Here, behind its first octets.
+    /// The rest goes into this slab, after the first octets.
     Wanted(Slab),
     /// There is no memory for it.
     Lost(SlabError),
-    /// It is longer than wanted: only its headers are kept.
+    /// The message is longer than wanted, so only its headers are kept.
     Cut { primary: [u8; 8], secondary: [u8; 8], secondary_at: Option<usize> },
 }
 
@@ -39,7 +39,7 @@ impl<I> Arriving<I> {
         Arriving { first: None, ..Arriving::short(id, len) }
     }
 
-    /// Its first octets are here.
+    /// Records that the first octets have arrived.
     pub(in super::super) fn begin(&mut self, slab: Slab, len: usize) {
         self.first = Some((slab, len));
     }
@@ -53,7 +53,7 @@ impl<I> Arriving<I> {
         self.first.is_some()
     }
 
-    /// It is matched: makes room for all of it, unless it is longer than that.
+    /// Records the match, and makes room for the whole message unless it is longer than `wanted`.
     pub(in super::super) fn make_room(&mut self, wanted: u64, source: &dyn SlabSource) {
         let Some((first, first_len)) = self.first.take() else { return };
         if self.len as u64 > wanted {
@@ -69,7 +69,7 @@ impl<I> Arriving<I> {
         };
     }
 
-    /// Memory for octets of the rest; none when they are not kept there.
+    /// Memory for octets of the rest; `None` when they are not kept.
     pub(in super::super) fn room(&self) -> Option<Slab> {
         match &self.rest {
             Rest::Wanted(slab) => Some(slab.clone()),
@@ -77,7 +77,7 @@ impl<I> Arriving<I> {
         }
     }
 
-    /// Octets that are not kept: what is to be known of them all the same.
+    /// Captures the headers from octets that are not kept.
     pub(in super::super) fn skim(&mut self, offset: usize, octets: impl Fn(usize) -> u8, len: usize) {
         if let Rest::Cut { secondary, secondary_at: Some(at), .. } = &mut self.rest {
             for (i, octet) in secondary.iter_mut().enumerate() {
@@ -89,7 +89,7 @@ impl<I> Arriving<I> {
         }
     }
 
-    /// The whole, when the rest is here.
+    /// The whole message, once its rest has arrived.
     pub(in super::super) fn into_whole(self) -> Incoming<'static> {
         match self.rest {
             Rest::Wanted(slab) => Incoming::Reference(Payload::Physical(slab, self.len)),

@@ -1,10 +1,10 @@
-//! Octets from somewhere to somewhere.
+//! Copying of unaligned octets.
 
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::{copy_in, copy_out, copy_words};
 
-/// Copies octets that may begin anywhere.
+/// Copies octets from and to any offset.
 pub(in super::super) fn copy_octets(
     from: &[AtomicU64],
     from_at: usize,

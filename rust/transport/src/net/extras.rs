@@ -1,20 +1,21 @@
-//! Control messages between our own ranks: data packets in a context that no communicator has (a choice of ours).
+//! Control messages between our own ranks: data packets in a context that no communicator has (a choice of
+//! ours).
 //!
 //! | tag | octets | meaning |
 //! |---|---|---|
-//! | 1 | 8 | octets matched so far of what the receiver of this has sent |
-//! | 2 | 0 | are you alive? |
-//! | 3 | 8 | how often its program has called in |
-//! | 4 | 1 to 1024 | the job has failed: why |
+//! | 1 | 8 | octets from the receiver of this message that its sender has matched so far |
+//! | 2 | 0 | request for a heartbeat |
+//! | 3 | 8 | heartbeat: the number of calls of the sender's program into the library |
+//! | 4 | 1 to 1024 | the job has failed, and the reason |
 
 use mpjdev_proto::context::{WORLD, collective, control};
 
-/// The context.
+/// The context of control messages.
 pub(in super::super) const CONTEXT: u64 = control(WORLD);
-/// Octets of a reason at most.
+/// Longest reason in octets.
 const WHY_MAX: usize = 1024;
 
-/// One of them.
+/// A control message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Extra {
     Matched(u64),
@@ -44,7 +45,7 @@ impl Extra {
         }
     }
 
-    /// The same in so many octets at most; a reason is cut to fit.
+    /// The octets of the message, at most `most` of them. A reason is cut to fit.
     pub(in super::super) fn octets_within(&self, most: usize) -> Vec<u8> {
         let mut octets = self.octets();
         if let Extra::Failed(_) = self {
@@ -57,7 +58,7 @@ impl Extra {
         octets
     }
 
-    /// None when it is none of them.
+    /// The control message with this tag and these octets; `None` if there is no such message.
     pub(in super::super) fn parse(tag: i32, octets: &[u8]) -> Option<Extra> {
         let number = || octets.try_into().ok().map(u64::from_be_bytes);
         match tag {
@@ -70,8 +71,8 @@ impl Extra {
     }
 }
 
-/// Whether a foreign rank may send in this context: it is a member of no communicator but the world, since others cannot be
-/// negotiated with it.
+/// Whether a foreign rank may send in this context. It is a member of no communicator but the world, since
+/// others cannot be negotiated with it.
 pub(in super::super) fn is_open_to_all(context: u64) -> bool {
     context == WORLD || context == collective(WORLD)
 }

@@ -1,4 +1,4 @@
-//! What a rank knows of the others.
+//! Peer table of a rank: the states, credits and heartbeats of the other ranks.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -9,31 +9,31 @@ use super::extras::Extra;
 use super::teller::Teller;
 use crate::PeerState;
 
-/// Signs of life are asked for no more often.
+/// Shortest time between two requests for a heartbeat.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// What a rank knows of the others, by rank.
+/// States, credits and heartbeats of the other ranks, by rank.
 #[derive(Debug)]
 pub(in super::super) struct Known {
     states: Vec<OnceLock<PeerState>>,
     epoch: AtomicU32,
     abort: OnceLock<(u32, String)>,
-    /// Octets matched, as they have told.
+    /// Octets that each rank has matched, as it reported.
     matched: Vec<AtomicU64>,
-    /// Signs of life.
+    /// Heartbeats.
     lives: Vec<AtomicU64>,
     asked: Mutex<Option<Instant>>,
-    /// Who is told of it.
+    /// Reporter of states to the launcher.
     pub(in super::super) teller: Teller,
 }
 
-/// What is to be done for whoever has said something beside messages.
+/// Action that a control message requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Wanted {
     Nothing,
-    /// It is to hear how often the program has called in.
+    /// The sender requests a heartbeat.
     Life,
-    /// What is known of the ranks has changed, and those who wait are to look.
+    /// The state of a rank has changed, and waiting threads must check it.
     Look,
 }
 
@@ -51,13 +51,13 @@ impl Known {
         }
     }
 
-    /// What became of a rank. What is known already stays.
+    /// Records the final state of a rank. The first record stays.
     pub(in super::super) fn set(&self, rank: u32, state: PeerState) {
         let _ = self.states[rank as usize].set(state);
     }
 
-    /// A rank has failed, unless something else is known of it; the launcher hears of that before this rank does, which may end
-    /// because of it.
+    /// Records that a rank has failed, unless it has another final state. The launcher is notified before
+    /// this rank acts on it, because this rank may end as a consequence.
     pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
         if self.states[rank as usize].get().is_none() {
             self.teller.blame(rank);
@@ -65,7 +65,7 @@ impl Known {
         self.set(rank, PeerState::Failed(why.to_owned()));
     }
 
-    /// This rank has finished, and its launcher hears of it unless it had failed.
+    /// Records that this rank has finished, and notifies the launcher unless the rank had failed.
     pub(in super::super) fn finish(&self, own: u32) {
         self.set(own, PeerState::Finished);
         if self.abort().is_none_or(|(rank, _)| *rank != own) {
@@ -73,10 +73,10 @@ impl Known {
         }
     }
 
-    /// Takes what one of our own ranks says beside messages; what it wants.
+    /// Handles a control message from one of our own ranks. Returns the action that it requires.
     ///
     /// # Errors
-    /// It is nothing that there is.
+    /// There is no such control message.
     pub(in super::super) fn take(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Wanted, String> {
         match Extra::parse(tag, octets) {
             Some(Extra::Matched(octets)) => self.set_matched(rank, octets),
@@ -93,12 +93,12 @@ impl Known {
         Ok(Wanted::Nothing)
     }
 
-    /// What is known of a rank is to be looked at again.
+    /// Announces a change of some state.
     pub(in super::super) fn note_change(&self) {
         self.epoch.fetch_add(1, SeqCst);
     }
 
-    /// A number that changes with what is known.
+    /// A number that changes with every state.
     pub(in super::super) fn epoch(&self) -> u32 {
         self.epoch.load(Acquire)
     }
@@ -111,7 +111,7 @@ impl Known {
         }
     }
 
-    /// A rank has failed, and the job with it; whether that is news.
+    /// Records that a rank has failed, and the job with it. Returns whether this is the first failure.
     pub(in super::super) fn set_abort(&self, rank: u32, why: String) -> bool {
         self.abort.set((rank, why)).is_ok()
     }
@@ -128,13 +128,13 @@ impl Known {
         self.matched[rank as usize].load(Acquire)
     }
 
-    /// A rank has shown that it is alive. Only ever called under the rank's lock.
+    /// Records a heartbeat of a rank. Every caller holds the rank's lock.
     pub(in super::super) fn note_life(&self, rank: u32) {
         let life = &self.lives[rank as usize];
         life.store(life.load(Relaxed) + 1, Relaxed);
     }
 
-    /// How often a rank's program has called in, as it says.
+    /// Records the heartbeat that a rank has reported: the number of its program's calls.
     pub(in super::super) fn set_life(&self, rank: u32, calls: u64) {
         self.lives[rank as usize].store(calls, Relaxed);
     }
@@ -143,7 +143,7 @@ impl Known {
         self.lives[rank as usize].load(Relaxed)
     }
 
-    /// Those who are to be asked for a sign of life now.
+    /// The ranks to request a heartbeat from now.
     pub(in super::super) fn to_ask(&self) -> impl Iterator<Item = u32> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY);

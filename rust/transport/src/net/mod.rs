@@ -1,4 +1,4 @@
-//! The common parts of transports between ranks that share no memory.
+//! Common parts of the transports between ranks that share no memory.
 
 pub(super) mod arriving;
 pub(super) mod copying;

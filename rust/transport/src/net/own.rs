@@ -1,4 +1,4 @@
-//! Messages of a rank to itself, which need no network.
+//! Loopback messages of a rank, which need no network.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Each, Header, Incoming, Kind, Outgoing, Payload, goes_inline};
 
-/// Messages that may wait.
+/// Most messages that may wait.
 const OWN_MAX: usize = 1024;
 
-/// Messages of a rank to itself.
+/// Loopback queue of a rank.
 #[derive(Debug, Default)]
 pub(in super::super) struct Own {
     waiting: Mutex<VecDeque<(Header, Option<Payload>)>>,
@@ -22,12 +22,12 @@ impl Own {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there are any.
+    /// Whether the queue has messages.
     pub(in super::super) fn has_some(&self) -> bool {
         self.count.load(Acquire) > 0
     }
 
-    /// Takes one, if there is room.
+    /// Queues a message. Returns false when there is no room.
     pub(in super::super) fn send(&self, header: Header, body: Outgoing<'_>) -> bool {
         let mut waiting = self.waiting();
         if waiting.len() >= OWN_MAX && header.kind != Kind::Matched {
@@ -43,7 +43,7 @@ impl Own {
         true
     }
 
-    /// Hands them over to this rank, at most so many; gives how many.
+    /// Passes at most `most` messages to this rank. Returns their number.
     pub(in super::super) fn receive(
         &self,
         rank: u32,
@@ -57,7 +57,7 @@ impl Own {
             let Some((header, payload)) = waiting.pop_front() else { break };
             self.count.store(waiting.len(), Release);
             drop(waiting);
-            // As over any other transport: what is small counts for its octets, and not for its buffer's.
+            // As over any other transport, a small message is charged for its octets, not for its buffer.
             let body = match &payload {
                 Some(Payload::Whole(message))
                     if header.kind == Kind::Eager && goes_inline(message, inline_max) =>
@@ -67,7 +67,7 @@ impl Own {
                 Some(payload) => Incoming::Reference(payload.clone()),
                 None => Incoming::Nothing,
             };
-            // A rank keeps to the rules with itself.
+            // A rank sends itself only what is allowed.
             let allowed = each(rank, header, body);
             debug_assert_eq!(allowed, Ok(()));
             n += 1;

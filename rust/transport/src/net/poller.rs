@@ -1,4 +1,4 @@
-//! Sleep until a channel has something, or somebody rings.
+//! Epoll set over the channels of a rank, and an eventfd that ends a wait.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,25 +11,25 @@ use std::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-/// Channels that are told of at a time.
+/// Most channels reported at a time.
 const EVENTS: usize = 64;
-/// What stands for the bell among the channels.
+/// Event data of the eventfd.
 const BELL: u64 = u64::MAX;
-/// What stands there for what is no channel.
+/// Event data of a descriptor that is no channel.
 const ASIDE: u64 = u64::MAX - 1;
 
-/// All channels of a rank, and a bell.
+/// All channels of a rank, and an eventfd.
 #[derive(Debug)]
 pub(in super::super) struct Poller {
     epoll: OwnedFd,
     bell: OwnedFd,
-    /// Channels that it tells of room, too.
+    /// Channels that are watched for room to write as well.
     watched: Mutex<Box<[bool]>>,
     has_aside: AtomicBool,
 }
 
 impl Poller {
-    /// For so many channels.
+    /// Poller of this many channels.
     pub(in super::super) fn new(channels: usize) -> io::Result<Poller> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -38,12 +38,13 @@ impl Poller {
         Ok(Poller { epoll, bell, watched, has_aside: AtomicBool::new(false) })
     }
 
-    /// Something that is no channel ends waits as well, and [`take_aside`](Self::take_aside) tells of it.
+    /// Adds a descriptor that is no channel. It ends waits too, and [`take_aside`](Self::take_aside) reports
+    /// it.
     pub(in super::super) fn add_aside(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(ASIDE), EventFlags::IN)?)
     }
 
-    /// Whether a wait has ended because of that, since this was asked.
+    /// Whether that descriptor has ended a wait since the last call.
     #[inline]
     pub(in super::super) fn take_aside(&self) -> bool {
         self.has_aside.load(Relaxed) && self.has_aside.swap(false, Relaxed)
@@ -53,9 +54,9 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(channel as u64), EventFlags::IN)?)
     }
 
-    /// Tells from now on when one of those channels takes octets that are `full`, and of the others no more.
+    /// Watches the channels that are `full` for room to write, and the others no longer.
     pub(in super::super) fn watch_room<'a>(&self, channels: impl Iterator<Item = (BorrowedFd<'a>, bool)>) {
-        // Each is asked under the lock, so that the last one who asks has the last word.
+        // All flags are read under the lock, so that the latest caller wins.
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         for ((at, watched), (socket, is_full)) in watched.iter_mut().enumerate().zip(channels) {
             if std::mem::replace(watched, is_full) != is_full {
@@ -65,7 +66,7 @@ impl Poller {
         }
     }
 
-    /// Whether it tells when a channel takes octets.
+    /// Whether a channel is watched for room to write.
     #[cfg(test)]
     pub(in super::super) fn is_watched(&self, channel: usize) -> bool {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)[channel]
@@ -75,20 +76,20 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    /// Tells of the channels that have something now. The bell stays for the one that sleeps: who is woken by it and finds it
-    /// taken sleeps on.
+    /// Polls the channels and reports those with events. The eventfd is left to the sleeping thread: a thread
+    /// that it wakes sleeps on if it finds the eventfd read.
     pub(in super::super) fn look(&self, told: &mut dyn FnMut(usize)) {
         self.events(Duration::ZERO, told);
     }
 
-    /// Waits for so long at most, and tells of the channels that have something. For one thread at a time.
+    /// Waits at most for `most`, and reports the channels with events. Only one thread may wait at a time.
     pub(in super::super) fn wait(&self, most: Duration, told: &mut dyn FnMut(usize)) {
         if self.events(most, told) {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
     }
 
-    /// Whether somebody has rung.
+    /// Reports the channels with events. Returns whether the eventfd was signalled.
     fn events(&self, most: Duration, told: &mut dyn FnMut(usize)) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let timeout = Timespec::try_from(most).unwrap_or_default();
@@ -105,12 +106,12 @@ impl Poller {
         has_rung
     }
 
-    /// What others wait on to be told that something is here.
+    /// A descriptor that becomes readable when a channel has an event.
     pub(in super::super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Ends the wait of whoever waits, now or next.
+    /// Ends the current wait, or the next one.
     pub(in super::super) fn ring(&self) {
         let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
     }

@@ -1,8 +1,9 @@
-//! A thread that goes on for a rank whose program computes: it answers, acknowledges and writes what waits.
+//! Progress thread of a rank whose program computes: it answers, acknowledges and writes pending packets.
 //!
-//! While the program calls in it only looks now and then whether that is still so. When it is not, the thread sleeps until a
-//! channel has something, like a waiting thread would. A send or a receive that leaves something to be done calls it, and
-//! until that is done it looks every millisecond.
+//! While the program calls into the library, the thread only checks from time to time whether it still does.
+//! When the program stops calling, the thread sleeps until a channel has an event, as a waiting thread of the
+//! program would. A send or a receive that leaves work pending wakes the thread, and the thread checks every
+//! millisecond until that work is done.
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -17,19 +18,20 @@ use super::poller::Poller;
 use super::sentry::Sentry;
 use crate::{Progress, goes_on};
 
-/// How long the program may not have called in before the thread goes on for it: at first, and while something is left to be done.
+/// Time without a call of the program after which the thread drives progress: the first value, and the value
+/// while work is pending.
 const TICK_MIN: Duration = Duration::from_millis(1);
 
-/// How long the thread sleeps at most when nobody calls it.
+/// Longest sleeps of the thread without a wake.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
-    /// While the program calls in all the time. An ack over UDP may be owed for 25 ms.
+    /// While the program calls often. An ack over UDP may be delayed by 25 ms.
     max: Duration,
     /// While a thread of the program sleeps on the channels itself.
     asleep: Duration,
-    /// While it waits for the channels: it notices that its rank is gone.
+    /// While the thread waits for the channels. It then notices that its rank no longer exists.
     idle: Duration,
-    /// What a tick is multiplied with while the program calls in.
+    /// Growth factor of a tick while the program calls in.
     growth: u32,
 }
 
@@ -41,7 +43,7 @@ impl Ticks {
         growth: 2,
     };
 
-    /// Without a call the thread does not wake at all. For tests.
+    /// Ticks without which only a wake runs the thread. For tests.
     #[doc(hidden)]
     pub const NEVER: Ticks = {
         let never = Duration::from_secs(1 << 20);
@@ -49,51 +51,51 @@ impl Ticks {
     };
 }
 
-/// A wire that the thread goes on for.
+/// A wire whose progress a thread drives.
 pub trait Pumped: Send + Sync + 'static {
-    /// What the wire shares with the thread.
+    /// State shared by the wire and the thread.
     fn watch(&self) -> &Arc<Watch>;
 
-    /// Whether there is nothing to do, and the watch's poller tells when there is.
+    /// Whether there is nothing to do. From then on the watch's poller reports new work.
     fn begin_watch(&self) -> bool;
 
-    /// The watch's poller need not tell any more.
+    /// Ends the reports of the watch's poller.
     fn end_watch(&self) {}
 
-    /// The program calls in, and the thread only looks up: what nobody waits for is looked at.
+    /// Checks for failures that no thread waits for, while the program calls in.
     fn tick(&self) {}
 
-    /// How long there is nothing to do if nothing comes.
+    /// The time without work if no packet arrives.
     fn idle(&self) -> Duration {
         Duration::MAX
     }
 
-    /// Whether something of what was sent has not left, or a timer runs.
+    /// Whether sent data is still pending, or a timer runs.
     fn has_open(&self) -> bool;
 
-    /// Goes on by `help` for whoever sleeps elsewhere, as far as the channels have something.
+    /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have events.
     fn go_on_for_sleeper(&self, help: &dyn Fn()) {
         let _ = help;
     }
 }
 
-/// What the thread and the rank share.
+/// State shared by the thread and the rank.
 #[derive(Debug)]
 pub struct Watch {
     pub(in super::super) poller: Poller,
     bell: Bell,
     call: Call,
-    /// Something was left to be done, and may not be done yet.
+    /// Work was left pending, and may still be.
     is_open: AtomicBool,
-    /// The thread sleeps for longer than a tick at least has.
+    /// The thread sleeps with more than a tick left.
     is_far: AtomicBool,
     /// The thread waits for the channels.
     is_polling: AtomicBool,
-    /// A thread of the program sleeps on the channels, or elsewhere until they have something.
+    /// A thread of the program sleeps on the channels, or elsewhere until they have events.
     pub(in super::super) is_asleep: AtomicBool,
-    /// Where the thread waits when the program's threads sleep elsewhere.
+    /// The thread waits here if the program's threads sleep elsewhere.
     pub(in super::super) sentry: OnceLock<Sentry>,
-    /// How often the program has called in.
+    /// Number of calls of the program into the library.
     pub(in super::super) calls: AtomicU64,
 }
 
@@ -112,12 +114,12 @@ impl Watch {
         })
     }
 
-    /// The program has called in. Only ever called under the rank's lock, so no read-modify-write is needed.
+    /// Counts a call of the program. Every caller holds the rank's lock, so no read-modify-write is needed.
     pub(in super::super) fn show_life(&self) {
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
     }
 
-    /// There is something to do, should the program go on computing.
+    /// Wakes the thread for pending work, in case the program computes from now on.
     pub(in super::super) fn call(&self) {
         if self.call.make() {
             self.is_open.store(true, SeqCst);
@@ -136,12 +138,14 @@ impl Watch {
         self.call.take()
     }
 
-    /// A thread of the program is about to sleep on the channels, or elsewhere until they have something.
+    /// Records that a thread of the program is about to sleep on the channels, or elsewhere until they have
+    /// events.
     pub(in super::super) fn begin_sleep(&self) {
         self.is_asleep.store(true, SeqCst);
     }
 
-    /// It is awake, and may compute from now on. `has_timers`: something is to be done though nothing comes.
+    /// Records that the thread is awake and may compute from now on. `has_timers`: work becomes due even if
+    /// no packet arrives.
     pub(in super::super) fn end_sleep(&self, has_timers: bool) {
         self.is_asleep.store(false, SeqCst);
         if has_timers || self.is_open.load(Relaxed) {
@@ -155,14 +159,14 @@ impl Watch {
         self.is_asleep.load(SeqCst)
     }
 
-    /// Whether the thread sleeps until somebody calls it, and nobody has. For tests.
+    /// Whether the progress thread sleeps until it is woken, and no wake is pending. For tests.
     #[doc(hidden)]
     pub fn is_resting(&self) -> bool {
         self.is_far.load(SeqCst) && !self.call.is_made()
     }
 
-    /// Sleeps for so long, or, when somebody calls meanwhile or has called, for a short tick: what is held back may leave with
-    /// more that comes.
+    /// Sleeps for `most`. A wake, also an earlier one, shortens the sleep to a short tick: delayed data may
+    /// leave with later data.
     fn sleep(&self, most: Duration, for_sleeper: &dyn Fn()) {
         if most > TICK_MIN {
             self.is_far.store(true, SeqCst);
@@ -178,7 +182,8 @@ impl Watch {
         }
     }
 
-    /// Sleeps for so long, or until somebody calls if that is to be heard; goes on meanwhile for whoever sleeps elsewhere.
+    /// Sleeps for `most`, or until a wake if `hears`. Meanwhile drives progress for threads that sleep
+    /// elsewhere.
     fn watch_until(&self, sentry: &Sentry, most: Duration, hears: bool, for_sleeper: &dyn Fn()) {
         let begun = Instant::now();
         while !(hears && self.call.is_made())
@@ -190,7 +195,7 @@ impl Watch {
         }
     }
 
-    /// Waits until a channel has something, somebody calls, or the time is over.
+    /// Waits until a channel has an event, a thread wakes this one, or `most` has passed.
     fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
         self.is_polling.store(true, SeqCst);
@@ -210,7 +215,7 @@ impl Watch {
     }
 }
 
-/// Starts the thread of a rank, named after the transport; it ends with the rank.
+/// Starts the thread of a rank, named after the transport. The thread ends with the rank.
 ///
 /// # Errors
 /// The system has no thread left.
@@ -257,7 +262,8 @@ fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch:
             (true, false) => {}
             (true, true) => {
                 help(rank);
-                // It had called in before it left something: it computes now unless it calls in again.
+                // The program's last call came before the work was left. It computes now unless it calls
+                // again.
                 go_on(ticks, rank, wire, watch, seen, &for_sleeper);
             }
             (false, _) => go_on(ticks, rank, wire, watch, seen, &for_sleeper),
@@ -267,7 +273,7 @@ fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch:
     }
 }
 
-/// Whether what was left to be done is not done yet; whoever leaves something from now on calls.
+/// Whether work is still pending. A thread that leaves work from now on wakes this one.
 fn is_still_open(rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch: &Watch) -> bool {
     if !watch.is_open.load(Relaxed) {
         return false;
@@ -284,7 +290,7 @@ fn help(rank: &Weak<dyn Progress>) {
     }
 }
 
-/// Goes on for the rank until its program calls in again.
+/// Drives progress for the rank until its program calls again.
 fn go_on(
     ticks: Ticks,
     rank: &Weak<dyn Progress>,
@@ -295,13 +301,14 @@ fn go_on(
 ) {
     while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
         watch.take_call();
-        // Behind that: whoever ends the rank says so, and then calls.
+        // This check follows the take: a thread that ends the rank records the end first and wakes this one
+        // afterwards.
         if !goes_on(rank) {
             return;
         }
         help(rank);
-        // What somebody has read and not taken is nothing that the system tells of: neither this thread nor one of the program
-        // that sleeps by now.
+        // The kernel does not report data that was read but not taken, neither to this thread nor to a thread
+        // of the program that sleeps by now.
         let idle = match wire.upgrade() {
             Some(wire) if wire.begin_watch() => wire.idle(),
             Some(_) => {

@@ -1,4 +1,5 @@
-//! Where the thread beside a rank waits while the program's threads sleep on another wire, since one thread cannot wait for both.
+//! Epoll waiter of a progress thread, for a rank whose program threads sleep on another wire. One thread
+//! cannot wait for both.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,24 +15,25 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use super::poller::Poller;
 use crate::Wire;
 
-/// What the thread beside the rank is told of.
+/// Event data: a wake, an event for a sleeping thread, an event for the progress thread itself.
 const CALLED: u64 = 0;
 const FOR_SLEEPER: u64 = 1;
 const FOR_ITSELF: u64 = 2;
 
-/// Where the thread beside a rank waits.
+/// Epoll set that a progress thread waits on.
 #[derive(Debug)]
 pub(in super::super) struct Sentry {
     epoll: OwnedFd,
     bell: OwnedFd,
-    /// It tells of the channels, once, for the sake of whoever sleeps.
+    /// The channels are armed to report once for a sleeping thread.
     is_armed: AtomicBool,
-    /// Where the program's threads sleep.
+    /// The wire that the program's threads sleep on.
     pub(in super::super) near: Arc<dyn Wire>,
 }
 
 impl Sentry {
-    /// For threads that sleep on `near` and their channels, and the same channels as the thread itself waits for them.
+    /// Waiter for threads that sleep on `near` and need the channels of `sleeper`. The thread itself waits
+    /// for the same channels through `own`.
     pub(in super::super) fn new(near: Arc<dyn Wire>, sleeper: &Poller, own: &Poller) -> io::Result<Sentry> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -47,19 +49,19 @@ impl Sentry {
         let _ = epoll::modify(&self.epoll, poller.as_fd(), EventData::new_u64(data), flags);
     }
 
-    /// Tells of the channels once more, if they have something now or later.
+    /// Arms the channels to report once more, for events of now or later.
     pub(in super::super) fn arm_for_itself(&self, own: &Poller) {
         self.arm(own, FOR_ITSELF);
     }
 
-    /// As [`arm_for_itself`](Self::arm_for_itself), for a thread that has said that it sleeps.
+    /// As [`arm_for_itself`](Self::arm_for_itself), for a thread that has recorded that it sleeps.
     pub(in super::super) fn arm_for_sleeper(&self, sleeper: &Poller) {
         if !self.is_armed.swap(true, SeqCst) {
             self.arm(sleeper, FOR_SLEEPER);
         }
     }
 
-    /// Ends the wait, this one or the next.
+    /// Ends the current wait, or the next one.
     pub(in super::super) fn ring(&self) {
         let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
     }
@@ -69,7 +71,8 @@ impl Sentry {
         self.near.ring();
     }
 
-    /// Waits until somebody calls or the channels have something, for so long at most. Whether they have for whoever sleeps.
+    /// Waits until a wake or an event of the channels, at most for `most`. Returns whether an event was for a
+    /// sleeping thread.
     pub(in super::super) fn wait(&self, most: Duration) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); 3];
         let timeout = Timespec::try_from(most).unwrap_or_default();
@@ -80,7 +83,8 @@ impl Sentry {
             match event.data.u64() {
                 CALLED => drop(rustix::io::read(&self.bell, &mut [0; 8])),
                 FOR_SLEEPER => {
-                    // Whoever goes to sleep from now on arms it again; who does so before is seen as asleep.
+                    // A thread that goes to sleep from now on arms the channels again. An earlier one is seen
+                    // as asleep.
                     self.is_armed.store(false, SeqCst);
                     is_for_sleeper = true;
                 }

@@ -1,4 +1,4 @@
-//! What a rank tells its launcher, in the segment that it has of it.
+//! Status reports of a rank to its launcher, through the rank's shared segment.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::shm::{SegmentPool, blame, resign};
 
-/// What a rank tells its launcher; nothing without one.
+/// Status reporter; it does nothing without a launcher.
 #[derive(Debug, Default)]
 pub(in super::super) struct Teller {
     own_segment: OnceLock<Arc<SegmentPool>>,
@@ -14,25 +14,26 @@ pub(in super::super) struct Teller {
 }
 
 impl Teller {
-    /// The launcher is to see there whom this rank has seen fail first.
+    /// Reports from now on the first peer that this rank sees fail.
     pub(in super::super) fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
         let _ = self.own_segment.set(own_segment);
     }
 
-    /// The same, and when this rank has finished.
+    /// Reports in addition when this rank has finished.
     pub(in super::super) fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
         self.tell_failures(own_segment);
         self.tells_finish.store(true, Relaxed);
     }
 
-    /// A peer has failed: the launcher knows before this rank does, which may end because of it.
+    /// Reports a failed peer. The launcher must know before this rank does, because this rank may end as a
+    /// consequence.
     pub(in super::super) fn blame(&self, rank: u32) {
         if let Some(own_segment) = self.own_segment.get() {
             blame(own_segment, rank);
         }
     }
 
-    /// This rank has finished, and had not failed.
+    /// Reports that this rank has finished and had not failed.
     pub(in super::super) fn finish(&self) {
         if let Some(own_segment) = self.own_segment.get().filter(|_| self.tells_finish.load(Relaxed)) {
             resign(own_segment);
