@@ -1,4 +1,4 @@
-//! One connection to a host.
+//! Connection to one host.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
@@ -8,29 +8,29 @@ use super::handling::What;
 use super::reading::Reading;
 use super::writing::Writing;
 
-/// One connection, with both ways.
+/// One connection, with both directions.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) socket: OwnedFd,
-    /// The ranks behind it.
+    /// The ranks at its other end.
     pub(super) ranks: Vec<u32>,
     reading: Mutex<Reading<What>>,
     writing: Mutex<Writing>,
-    /// There is something to take.
+    /// A header or a body can be taken.
     pub(super) is_ready: AtomicBool,
-    /// Octets wait for the socket, or for whoever looks next.
+    /// Octets wait for the socket, or for the next poll.
     pub(super) has_waiting: AtomicBool,
-    /// They wait because the socket took no more.
+    /// Octets wait because the socket buffer is full.
     pub(super) is_full: AtomicBool,
-    /// Somebody found no room.
+    /// A send found no room.
     pub(super) has_refused: AtomicBool,
-    /// The host has said that nothing more comes.
+    /// The host has announced the end of its packets.
     pub(super) has_finished: AtomicBool,
-    /// What the system has said of it that is no end of a stream.
+    /// An error of the system that is no end of a stream.
     pub(super) fault: OnceLock<String>,
-    /// The system has given the other machine up: what that has not acknowledged is lost.
+    /// The system has given up the other machine. Its unacknowledged octets are lost.
     pub(super) is_cut: AtomicBool,
-    /// It is gone.
+    /// The channel is closed.
     pub(super) is_closed: AtomicBool,
 }
 
@@ -53,17 +53,17 @@ impl Channel {
         }
     }
 
-    /// The way in.
+    /// The receiving direction.
     pub(super) fn reading(&self) -> MutexGuard<'_, Reading<What>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way in, unless somebody looks already.
+    /// The receiving direction, unless another thread polls it already.
     pub(super) fn try_reading(&self) -> Option<MutexGuard<'_, Reading<What>>> {
         self.reading.try_lock().ok()
     }
 
-    /// The way out.
+    /// The sending direction.
     pub(super) fn writing(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
-//! A rank whose threads sleep on another wire, since one thread cannot wait for both: the thread beside the rank waits for the
-//! channels meanwhile, and goes on for the rank. What completes something wakes whoever sleeps for it there.
+//! Waiting of a rank whose threads sleep on another wire. One thread cannot wait for both, so the progress
+//! thread waits for the channels meanwhile and drives progress for the rank. A completion wakes the thread
+//! that sleeps for it there.
 //!
-//! Going to sleep does not wake that thread: it rests where it is told of the channels once each time they are armed. So it is
-//! told of nothing while the program polls.
+//! Going to sleep does not wake the progress thread. It waits on descriptors that report an event of the
+//! channels once each time they are armed, so it receives no event while the program polls.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::Wire;
 use crate::net::sentry::Sentry;
 
 impl TcpWire {
-    /// Has the rank's threads sleep there from now on, and be woken there. To be said before any of them sleeps.
+    /// Makes the rank's threads sleep on the wire `near`, and wakes them there. The caller does this before
+    /// any thread sleeps.
     ///
     /// # Errors
     /// The system refuses.
@@ -24,8 +26,8 @@ impl TcpWire {
         Ok(())
     }
 
-    /// Sleeps on the other wire until something happens there or on a channel, somebody rings, or the time is over, unless
-    /// `ready`.
+    /// Sleeps on the other wire until there is an event there or on a channel, a wake, or `most` has passed.
+    /// Returns at once if `ready`.
     pub(crate) fn sleep_elsewhere(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let Some(sentry) = self.watch.sentry.get() else { return };
         self.watch.begin_sleep();
@@ -34,7 +36,8 @@ impl TcpWire {
         self.watch.end_sleep(false);
     }
 
-    /// Has the thread beside the rank told of the channels, unless they have something already, which is read.
+    /// Arms the channels for the progress thread. If they have data already, reads it instead and returns
+    /// true.
     fn arm(&self, sentry: &Sentry) -> bool {
         self.watch_room(&self.poller, true);
         let has_something = self.has_news() || self.look_at_all();
@@ -44,11 +47,11 @@ impl TcpWire {
         has_something
     }
 
-    /// Goes on by `help` for whoever sleeps elsewhere, as far as the channels have something.
+    /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have data.
     pub(super) fn go_on_elsewhere(&self, help: &dyn Fn()) {
         let Some(sentry) = self.watch.sentry.get() else { return };
         while self.watch.is_asleep.load(SeqCst) {
-            // What has left perhaps is what somebody waits for, and completes nothing.
+            // Some thread may wait for data to be written, which completes no request.
             let waits = self.waiting_count.load(SeqCst) > 0;
             self.look_at_all();
             help();
@@ -61,7 +64,7 @@ impl TcpWire {
         }
     }
 
-    /// Whether there is something to take, or room was found; nothing is read for it.
+    /// Whether there is a packet to take, or room was found. Reads nothing.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.ready_count.load(Acquire) > 0 || self.own.has_some() || self.has_room.load(Relaxed)

@@ -1,4 +1,5 @@
-//! What a header means: where the octets behind it go, and what is to be done when they are here.
+//! Handling of packet headers: the destination of the octets that follow, and the action once they have
+//! arrived.
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::impi::packet::Packet;
@@ -13,28 +14,28 @@ use crate::net::arriving::Arriving;
 use crate::net::extras;
 use crate::{Header, Kind};
 
-/// What is to be done when the octets are here.
+/// Action once the octets of a body have arrived.
 #[derive(Debug)]
 pub(super) enum What {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// Hand over a message of this rank, or an answer without octets.
+    /// Passes on a message of this rank, or an answer without octets.
     Packet(u32, Header),
-    /// Hand over the beginning of a long message.
+    /// Passes on the beginning of a long message.
     Beginning { rank: u32, header: Header, msglen: usize },
-    /// A part of a long message's rest; the last one makes it whole.
+    /// Adds a part to the rest of a long message. The last one makes the message whole.
     Part { rank: u32, token: u64, offset: usize, last: bool },
-    /// Something between our own ranks.
+    /// Handles a control message between our own ranks.
     Extra { rank: u32, tag: i32 },
-    /// The host says nothing more.
+    /// Handles the end of the host's packets.
     Fini,
 }
 
 impl TcpWire {
-    /// Takes a header to the machine of its rank.
+    /// Passes a header to the state machine of its rank.
     ///
     /// # Errors
-    /// What its sender has done that it must not.
+    /// The violation of the sender.
     pub(super) fn handle(&self, channel: &Channel, octets: &[u8; 128]) -> Result<Body<What>, String> {
         let dialect = self.terms.dialect;
         let packet = Packet::parse(octets, dialect).map_err(|error| error.to_string())?;
@@ -50,7 +51,7 @@ impl TcpWire {
         };
         let talk = &mut writing.talks[at];
         if talk.is_foreign {
-            // It answers no question whether it is alive.
+            // A foreign rank answers no request for a heartbeat.
             self.known.note_life(talk.rank);
         }
         let was_open = talk.pair.flow().is_open();
@@ -98,7 +99,7 @@ impl TcpWire {
         Ok(Body { place, len, done: 0, what })
     }
 
-    /// A message, or its first octets.
+    /// Places a message, or its first octets.
     fn arrived(&self, talk: &mut Talk, arrival: &Arrival) -> Result<(What, Place), String> {
         let Arrival { id, cid, tag, msglen, len, .. } = *arrival;
         let (rank, len) = (talk.rank, len as usize);

@@ -8,7 +8,7 @@ use mpjdev_proto::impi::Proc;
 
 use super::{Job, Member, Terms};
 
-/// What each of these ranks has before the first packet.
+/// The jobs of the ranks, before the first packet.
 ///
 /// # Errors
 /// The system refuses.
@@ -18,7 +18,7 @@ pub fn jobs(ranks: usize, terms: Terms) -> io::Result<Vec<Job>> {
     Ok(pairs.map(|(sockets, rank)| Job { rank, members: members.clone(), terms, sockets }).collect())
 }
 
-/// Ranks of ours, each of them a host.
+/// Ranks of this implementation, each of them a host.
 pub(crate) fn members(ranks: usize) -> Vec<Member> {
     let member = |rank: usize| Member {
         proc: Proc { host_id: Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), pid: rank as i64 + 1 },
@@ -28,7 +28,7 @@ pub(crate) fn members(ranks: usize) -> Vec<Member> {
     (0..ranks).map(member).collect()
 }
 
-/// A connection between any two ranks, by rank and other rank.
+/// A connection between each pair of ranks, by rank and other rank.
 pub(crate) fn all_pairs(ranks: usize) -> io::Result<Vec<Vec<Option<OwnedFd>>>> {
     let mut sockets: Vec<Vec<Option<OwnedFd>>> =
         (0..ranks).map(|_| (0..ranks).map(|_| None).collect()).collect();

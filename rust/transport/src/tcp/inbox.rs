@@ -1,4 +1,4 @@
-//! The receiving side of a rank: what was read is handed over, packet by packet.
+//! Receiving side of a rank: it passes on the packets that were read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -14,11 +14,11 @@ use super::writing::Talk;
 use crate::net::copying::copy_octets;
 use crate::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire};
 
-/// The receiving side of one rank.
+/// Receiving side of one rank.
 #[derive(Debug)]
 pub struct TcpInbox {
     wire: Arc<TcpWire>,
-    /// The channel whose turn is next.
+    /// The channel that is next in turn.
     next: usize,
     inline_max: usize,
 }
@@ -28,7 +28,7 @@ impl TcpInbox {
         TcpInbox { wire, next: 0, inline_max }
     }
 
-    /// Hands over what a channel has; how many packets.
+    /// Passes on the packets of a channel. Returns their number.
     fn receive_from(&self, channel: &Channel, most: usize, each: &mut Each<'_>) -> usize {
         channel.is_ready.store(false, SeqCst);
         self.wire.ready_count.fetch_sub(1, SeqCst);
@@ -59,7 +59,8 @@ impl TcpInbox {
             let mut writing = channel.writing();
             match writing.ending.handle_end_of_stream() {
                 EndOfStream::Died => {}
-                // Who still waits for something from there is told that it has finished, as far as anybody can tell.
+                // A thread that still waits for a packet from there learns that the rank has finished, as far
+                // as this can be known.
                 EndOfStream::Orderly | EndOfStream::Unknown
                     if is_between_packets
                         && channel.fault.get().is_none()
@@ -78,7 +79,7 @@ impl TcpInbox {
         n
     }
 
-    /// Takes the next packet, if it is here.
+    /// Takes the next packet, if it has arrived.
     fn next_packet(
         &self,
         channel: &Channel,
@@ -111,7 +112,7 @@ impl TcpInbox {
         Ok(true)
     }
 
-    /// Does what is to be done with a body that is here.
+    /// Performs the action of a body that has arrived.
     fn take(
         &self,
         channel: &Channel,
@@ -188,10 +189,11 @@ impl Inbox for TcpInbox {
                 self.next = (at + 1) % channels;
             }
         }
-        // Answers and acknowledgements of all that was taken leave together.
+        // Answers and acknowledgements for all packets taken leave together.
         self.wire.write_waiting();
         if self.wire.ready_count.load(SeqCst) > 0 {
-            // Read and not taken: the system does not tell of it any more, and whoever takes goes perhaps.
+            // The kernel does not report data that was read but not taken, and the thread that takes it may
+            // leave now.
             self.wire.ring();
         }
         n

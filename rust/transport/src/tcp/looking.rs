@@ -1,4 +1,4 @@
-//! How a rank looks for what has come, which is to read it.
+//! Polling: a rank polls its channels by reading them.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -8,11 +8,11 @@ use super::channel::Channel;
 use super::reading::Look;
 use super::wire::TcpWire;
 
-/// One look at all channels for so many at the one that had something last.
+/// Polls of the most recently active channel for each poll of all channels.
 const LOOKS: u32 = 4;
 
 impl TcpWire {
-    /// Reads one channel; whether there is something to take.
+    /// Reads one channel. Returns whether there is a packet to take.
     pub(super) fn look_at(&self, at: usize) -> bool {
         let channel = &self.channels[at];
         if channel.is_closed.load(Relaxed) {
@@ -22,7 +22,7 @@ impl TcpWire {
         match reading.look(channel.socket.as_fd()) {
             Ok(Look::Nothing) => return false,
             Ok(Look::Octets | Look::End) => {}
-            // What came before it is taken first: it may say that the other end had finished.
+            // Octets that arrived before the error are taken first. They may contain the other end's finish.
             Err(error) => self.note_fault(channel, &error),
         }
         let has_something = reading.has_something();
@@ -44,7 +44,7 @@ impl TcpWire {
         }
     }
 
-    /// Looks whether there is something to do, which is to read and to write.
+    /// Polls: reads the channels and writes pending octets. Returns whether there is a packet to take.
     pub(super) fn look(&self) -> bool {
         if self.has_news() {
             return true;
@@ -60,12 +60,12 @@ impl TcpWire {
         self.channels.len() > 1 && is_turn && self.look_at_all()
     }
 
-    /// Reads the channels that have something.
+    /// Reads the channels with events.
     pub(super) fn look_at_all(&self) -> bool {
         self.read_told(|told| self.poller.look(told))
     }
 
-    /// Waits until some channel has something, or somebody rings, and reads those.
+    /// Waits until a channel has an event or a wake arrives, and reads the channels with events.
     pub(super) fn wait_for_all(&self, most: Duration) -> bool {
         self.read_told(|told| self.poller.wait(most, told))
     }

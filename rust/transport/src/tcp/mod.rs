@@ -1,8 +1,10 @@
-//! Ranks on other machines, or on this one, behind TCP connections that carry IMPI packets (IMPI 6 to 9, 14).
+//! Transport to ranks behind TCP connections that carry IMPI packets (IMPI 6 to 9, 14), on other machines or
+//! on this one.
 //!
-//! The machines of [`mpjdev_proto::impi`] say what packets there are; here their octets are moved. A channel is one connection.
-//! Its way out is under a lock that senders take; its way in belongs to whoever looks, and to the rank's lock when packets are
-//! handed over. Waiting means reading: a look at a channel is the read itself.
+//! The state machines of [`mpjdev_proto::impi`] decide which packets there are. This module moves their
+//! octets. A channel is one connection. Senders take the lock of its sending direction. The receiving
+//! direction belongs to the thread that polls, and to the rank's lock while packets are passed on. Waiting
+//! means reading: a poll of a channel is the read itself.
 
 mod channel;
 mod elsewhere;
@@ -36,20 +38,20 @@ pub struct Member {
     pub proc: Proc,
     /// Number of its host, which has a channel of its own.
     pub host: u32,
-    /// Whether it is one of ours, and not of another implementation.
+    /// Whether it is a rank of this implementation.
     pub is_ours: bool,
 }
 
-/// What all hosts have settled at start-up (IMPI 5.5).
+/// The terms that all hosts have settled at start-up (IMPI 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Which text the job follows.
+    /// The text that the job follows.
     pub dialect: Dialect,
     /// Most octets of user data in a packet.
     pub maxdatalen: u32,
     /// Packets that are acknowledged together.
     pub ackmark: u32,
-    /// Most packets that are not.
+    /// Most unacknowledged packets.
     pub hiwater: u32,
 }
 
@@ -59,20 +61,20 @@ impl Default for Terms {
     }
 }
 
-/// What a rank has before the first packet.
+/// Resources of a rank before the first packet.
 #[derive(Debug)]
 pub struct Job {
     /// Its number in the world.
     pub rank: u32,
     /// All ranks.
     pub members: Vec<Member>,
-    /// What was settled.
+    /// The settled terms.
     pub terms: Terms,
-    /// Connections by host; none to this rank's own, and to those that are reached otherwise.
+    /// Connections by host; none to this rank's own host, and to those that are reached otherwise.
     pub sockets: Vec<Option<OwnedFd>>,
 }
 
-/// The wire and the inbox of a rank. What arrives takes memory from `source`.
+/// The wire and the inbox of a rank. Arriving messages take memory from `source`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.

@@ -1,4 +1,5 @@
-//! What comes in through one channel: headers and small bodies through a stage, large bodies straight to where they belong.
+//! Input of one channel: headers and small bodies through a staging buffer, large bodies directly to their
+//! destination.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,56 +12,57 @@ use mpjdev_sys::stream::{self, Part};
 
 use crate::net::copying::copy_octets;
 
-/// Octets of the stage.
+/// Octets of the staging buffer.
 const STAGE_LEN: usize = 64 << 10;
-/// A body up to so many octets waits in the stage until it is whole.
+/// Largest body that is staged as a whole.
 pub(super) const STAGED_MAX: usize = 4 << 10;
-/// Octets that are read at a time where a header is expected: what is read of a large body behind it has to be copied.
+/// Octets per read where a header is expected. Octets of a large body that such a read returns must be
+/// copied.
 const READ_LEN: usize = 16 << 10;
 
-/// Where the octets of a body go.
+/// Destination of the octets of a body.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// They wait in the stage.
+    /// The octets stay in the staging buffer.
     Staged,
-    /// To memory, from this octet on.
+    /// The octets go to memory, from this offset on.
     Slab(Slab, usize),
-    /// Nowhere.
+    /// The octets are dropped.
     Skipped,
 }
 
-/// A body that is coming in.
+/// A body of which octets may still be missing.
 #[derive(Debug)]
 pub(super) struct Body<W> {
     pub(super) place: Place,
-    /// Octets of it.
+    /// Octets of the body.
     pub(super) len: usize,
     /// Octets that have been placed or skipped.
     pub(super) done: usize,
-    /// What it belongs to.
+    /// Meaning of the body.
     pub(super) what: W,
 }
 
-/// What a look at the socket gave.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing new.
+    /// There is nothing new.
     Nothing,
-    /// Octets.
+    /// Octets were read.
     Octets,
-    /// The end of the stream.
+    /// The stream has ended.
     End,
 }
 
-/// The way in of one channel. `W` is what bodies belong to.
+/// Receiving direction of one channel. `W` is the meaning of a body.
 #[derive(Debug)]
 pub(super) struct Reading<W> {
     stage: Memory,
     start: usize,
     end: usize,
-    /// None where a header is expected.
+    /// `None` where a header is expected.
     pub(super) body: Option<Body<W>>,
-    /// Nothing more comes.
+    /// Nothing more arrives.
     pub(super) is_over: bool,
 }
 
@@ -74,19 +76,19 @@ impl<W> Reading<W> {
         self.end - self.start
     }
 
-    /// Whether nothing is here of a packet that is not whole.
+    /// Whether the buffer holds no part of an incomplete packet.
     pub(super) fn is_between_packets(&self) -> bool {
         self.body.is_none() && self.staged_len() == 0
     }
 
-    /// Nothing more is taken, what is half here neither.
+    /// Ends reading. An incomplete packet is dropped.
     pub(super) fn give_up(&mut self) {
         self.body = None;
         self.end = self.start;
         self.is_over = true;
     }
 
-    /// Whether there is a header or a body to be taken.
+    /// Whether a header or a body can be taken.
     pub(super) fn has_something(&self) -> bool {
         match &self.body {
             None => self.staged_len() >= HEADER_LEN,
@@ -97,8 +99,8 @@ impl<W> Reading<W> {
         }
     }
 
-    /// Reads what the socket has, as much as there is room for. Anybody may look again before what is here is taken: a full stage
-    /// has something to take, and nothing is read.
+    /// Reads as many octets as the socket has and the buffer can take. Any thread may poll again before the
+    /// octets are taken: with a full buffer nothing is read.
     pub(super) fn look(&mut self, socket: BorrowedFd<'_>) -> io::Result<Look> {
         if self.is_over {
             return Ok(Look::Nothing);
@@ -140,7 +142,7 @@ impl<W> Reading<W> {
         }
     }
 
-    /// Room for [`READ_LEN`] octets more.
+    /// Makes room for [`READ_LEN`] more octets.
     fn make_room(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -159,7 +161,7 @@ impl<W> Reading<W> {
         (self.start, self.end) = (0, len);
     }
 
-    /// The next header, if it is here.
+    /// The next header, if it has arrived.
     pub(super) fn take_header(&mut self) -> Option<[u8; HEADER_LEN]> {
         if self.staged_len() < HEADER_LEN {
             return None;
@@ -170,13 +172,13 @@ impl<W> Reading<W> {
         Some(header)
     }
 
-    /// Words and offset of the octets that are staged next.
+    /// Words and offset of the next staged octets.
     pub(super) fn staged(&self) -> (&[std::sync::atomic::AtomicU64], usize) {
         (self.stage.words(), self.start)
     }
 
-    /// Moves staged octets of the body to their place; whether it is all there. `skipped` sees octets that go nowhere: where in the
-    /// body they are, words, offset there, and how many.
+    /// Moves staged octets of the body to their destination. Returns whether the body is complete. `skipped`
+    /// gets dropped octets: their offset in the body, the words, the offset there, and their number.
     pub(super) fn place_staged(
         &mut self,
         mut skipped: impl FnMut(&mut W, usize, &[std::sync::atomic::AtomicU64], usize, usize),
@@ -196,7 +198,7 @@ impl<W> Reading<W> {
         body.done == body.len
     }
 
-    /// The body has been taken.
+    /// Ends the body, which has been taken.
     pub(super) fn end_body(&mut self) -> Option<Body<W>> {
         let body = self.body.take()?;
         if matches!(body.place, Place::Staged) {
@@ -221,7 +223,7 @@ mod tests {
         Ok((sender, listener.accept()?.0))
     }
 
-    /// Several threads look while none takes: what is more than the stage holds stays in the socket.
+    /// Several threads poll and none takes: octets beyond the buffer stay in the socket.
     #[test]
     fn a_full_stage_is_looked_at_again_and_nothing_is_lost() {
         let (mut sender, receiver) = connected().expect("a connection");

@@ -1,4 +1,4 @@
-//! Packets on their way out: through the machine, behind those that wait, to the socket.
+//! Sending of messages: through the state machine, after pending packets, to the socket.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -12,7 +12,8 @@ use crate::net::extras::{self, Extra};
 use crate::{Header, Kind, Outgoing, Payload, Wire};
 
 impl TcpWire {
-    /// Hands a message to the machine and its first packet to the channel; false when it would have to wait.
+    /// Passes a message to the state machine and its first packet to the channel. Returns false when it would
+    /// have to wait.
     pub(super) fn send_message(
         &self,
         writing: &mut Writing,
@@ -53,13 +54,13 @@ impl TcpWire {
         true
     }
 
-    /// Writes now, as much as the socket takes, and notes what is left.
+    /// Writes as many octets as the socket takes, and records whether some are left.
     pub(super) fn write(&self, channel: &Channel, writing: &mut Writing) {
         loop {
             if let Err(error) = writing.write(channel.socket.as_fd()) {
                 return self.break_off(channel, writing, &error);
             }
-            // What is written makes room for more.
+            // Written octets make room for more.
             if writing.waiting_len() > 0 {
                 break;
             }
@@ -72,12 +73,12 @@ impl TcpWire {
         self.note_waiting(channel, writing);
         let is_full = writing.waiting_len() > 0;
         if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
-            // Who sleeps is to be told of room from now on.
+            // A sleeping thread must watch for room from now on.
             self.ring();
         }
     }
 
-    /// Notes whether octets wait, for whoever looks next.
+    /// Records for the next poll whether octets wait.
     pub(super) fn note_waiting(&self, channel: &Channel, writing: &Writing) {
         let waits = writing.waiting_len() > 0;
         if channel.has_waiting.swap(waits, SeqCst) != waits {
@@ -88,16 +89,16 @@ impl TcpWire {
         }
     }
 
-    /// Somebody who found no room on this channel may find some now.
+    /// Records that a send that found no room may find some now.
     pub(super) fn note_room(&self, channel: &Channel) {
         if channel.has_refused.swap(false, SeqCst) {
             self.has_room.store(true, SeqCst);
         }
     }
 
-    /// Writes what waits, and what it kept from being said.
+    /// Writes pending octets, and control messages that had to wait for them.
     pub(crate) fn write_waiting(&self) {
-        // Another thread's turn counts as well: it only makes this one's packets leave one by one again.
+        // A turn of another thread counts as well: it only makes this one's packets leave one by one again.
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
         if self.waiting_count.load(Relaxed) == 0 {
             return;
@@ -114,7 +115,7 @@ impl TcpWire {
         }
     }
 
-    /// Says something to one of ours; false when it would have to wait.
+    /// Sends a control message to a rank of ours. Returns false when it would have to wait.
     pub(super) fn say(&self, writing: &mut Writing, at: usize, extra: &Extra) -> bool {
         let octets = extra.octets_within(self.terms.maxdatalen as usize);
         let send = Send {

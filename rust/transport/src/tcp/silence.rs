@@ -1,8 +1,9 @@
-//! When a peer that takes nothing is dead: when its system is silent, and not when its program does not read.
+//! Peer timeout: a peer is dead when its system is silent, not when its program does not read.
 //!
-//! The kernel's limit for unacknowledged octets (`TCP_USER_TIMEOUT`) counts the time, too, in which the peer's window is zero, though
-//! its system answers every probe. A foreign rank that computes, and one that is stopped, look like that. So the limit is off while
-//! octets are outstanding, and the progress thread asks when the peer's system was heard last.
+//! The kernel's limit for unacknowledged octets (`TCP_USER_TIMEOUT`) also counts the time in which the peer's
+//! window is zero, although its system answers every probe. A foreign rank that computes or is stopped has
+//! such a window. Therefore the limit is off while octets are outstanding, and the progress thread checks the
+//! time of the last ack of the peer's system.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
@@ -16,29 +17,29 @@ use rustix::net::sockopt::{set_tcp_user_timeout, tcp_user_timeout};
 use super::channel::Channel;
 use super::wire::TcpWire;
 
-/// Checks within the time after which a peer is dead.
+/// Checks within one peer timeout.
 const CHECKS: u32 = 8;
 
-/// The limit of all connections of a rank.
+/// Peer timeout of all connections of a rank.
 #[derive(Debug)]
 pub(super) struct Silence {
-    /// After which a peer is dead; 0 where the system decides.
+    /// The timeout; 0 where the system decides.
     most: Duration,
     start: Instant,
-    /// When the connections are checked next, in milliseconds.
+    /// Time of the next check, in milliseconds.
     next: AtomicU64,
 }
 
 impl Silence {
-    /// As the connections have it.
+    /// The timeout that the connections are configured with.
     pub(super) fn of<'a>(mut sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Silence {
-        // A socket that knows no such limit needs none.
+        // A socket without such a limit needs none.
         let millis = sockets.find_map(|socket| tcp_user_timeout(socket).ok()).unwrap_or(0);
         let most = Duration::from_millis(millis.into());
         Silence { most, start: Instant::now(), next: AtomicU64::new(0) }
     }
 
-    /// Whether it is time to check.
+    /// Whether a check is due.
     fn is_due(&self, now: Instant) -> bool {
         let millis = |time: Duration| time.as_millis() as u64;
         let at = millis(now - self.start);
@@ -50,13 +51,13 @@ impl Silence {
     }
 
     fn is_over(&self, outstanding: Duration, since_ack: Duration) -> bool {
-        // The last ack may be older than the oldest octet that waits for one.
+        // The last ack may be older than the oldest unacknowledged octet.
         outstanding.min(since_ack) > self.most
     }
 }
 
 impl TcpWire {
-    /// Checks the connections when it is time.
+    /// Checks the connections if a check is due.
     pub(super) fn check_silence(&self) {
         let now = Instant::now();
         if self.silence.is_due(now) {

@@ -1,4 +1,4 @@
-//! Two ranks with a connection between them.
+//! Tests of two ranks with a connection between them.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use super::*;
 use crate::pool::HeapPool;
 use crate::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pair() -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
@@ -48,7 +48,7 @@ fn message(octets: usize) -> Message {
     buffer.finish().expect("memory").clone()
 }
 
-/// A message whose packet has so many octets behind its header.
+/// A message whose packet has this many octets after its header.
 fn message_of(first_len: usize) -> Message {
     let beside = message(64).first_len() - 64;
     let message = message(first_len - beside);
@@ -65,7 +65,8 @@ fn is_woken(wire: &TcpWire) -> bool {
     is_woken
 }
 
-/// Over a Unix socket: a TCP socket that is full may take octets later, though nobody reads at its other end.
+/// The test uses a Unix socket. A full TCP socket may take octets later, although its other end reads
+/// nothing.
 #[test]
 fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
     let (one, other) = UnixStream::pair().expect("sockets");
@@ -104,7 +105,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
     assert!(!is_woken(&sender), "nobody needs the room that is there");
 }
 
-/// The system tells nobody of what was read, and whoever takes one packet may go then.
+/// The system does not report octets that were read, and the thread that takes one packet may leave then.
 #[test]
 fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     let [(sender, _answers), (receiver, mut inbox)] = pair().expect("connections");
@@ -124,7 +125,8 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     assert!(begun.elapsed() < LONG, "nobody has rung");
 }
 
-/// Whoever only looks must leave the bell to the one that sleeps: the system ends a sleep only if what has woken it is still there.
+/// A thread that only polls must leave the eventfd to the sleeping thread: the system ends a sleep only while
+/// the eventfd is still readable.
 #[test]
 fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
@@ -136,7 +138,7 @@ fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     assert!(begun.elapsed() < LONG, "the bell was taken");
 }
 
-/// The stage has room for less than a header when the rank finishes.
+/// The staging buffer has room for less than a header when the rank finishes.
 #[test]
 fn fini_waits_for_room_behind_a_full_stage() {
     const STAGED: usize = 31;
@@ -146,7 +148,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
     let most = message_of(3960);
     let send = |message: &Message| {
         assert!(sender.try_send(1, Header::default(), Outgoing::Message(message)));
-        // What was sent does not wait for more to leave with it.
+        // A sent packet does not wait for others to leave with it.
         sender.look();
     };
     while sender.leaving().is_none() {
@@ -190,7 +192,7 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     assert!(ended.try_send(1, matched, Outgoing::Nothing));
     let channel = &ended.channels[0];
     assert!(channel.writing().has_queued(), "the answer waits");
-    // As in a finish.
+    // A finish makes these calls.
     ended.say_fini();
     let mut answers = 0;
     while peer.peer(0) != PeerState::Finished {
@@ -248,7 +250,7 @@ fn abort_reason_is_cut_when_packets_are_short() {
     assert_eq!(other.abort(), Some((0, "the file system ".to_owned())));
 }
 
-/// The kernel's limit would end a connection whose peer computes for longer than a dead one is waited for.
+/// The kernel's limit would end a connection whose peer computes for longer than the peer timeout.
 #[test]
 fn peer_that_does_not_read_is_not_taken_for_dead() {
     use rustix::net::sockopt::tcp_user_timeout;
@@ -272,7 +274,7 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
             sender.check_channel(channel, begun);
         }
     };
-    // The other end's system takes more for a while.
+    // The other end's system takes more octets for some time.
     wait_for(Duration::ZERO, &mut || {
         while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
     });
@@ -283,7 +285,8 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
     assert_eq!(sender.peer(1), PeerState::Alive);
 }
 
-/// The other side reads nothing, and its system takes no more than its buffer holds: what is left is said with its rank.
+/// The other side reads nothing, and its system takes no more than its buffer holds. The rest is reported
+/// with its rank.
 #[test]
 fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
     let (one, other) = UnixStream::pair().expect("sockets");

@@ -1,4 +1,4 @@
-//! The sending side of a rank, what it knows of the others, and its sleep.
+//! Sending side of a rank, its view of the other ranks, and its sleep.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -25,12 +25,12 @@ use crate::net::pump::{Pumped, Watch};
 use crate::shm::SegmentPool;
 use crate::{Header, Kind, Outgoing, PeerState, Unacked, Wire};
 
-/// Octets of a message between ranks of ours that leave before it is matched.
+/// Octets of a message between our own ranks that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
-/// How long a rank that finishes waits for the others' systems to take its last octets.
+/// Longest time that a finishing rank waits until the other systems have taken its last octets.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The sending side of one rank.
+/// Sending side of one rank.
 #[derive(Debug)]
 pub struct TcpWire {
     pub(super) rank: u32,
@@ -44,18 +44,18 @@ pub struct TcpWire {
     pub(super) own: Own,
     pub(super) known: Known,
     pub(super) poller: Poller,
-    /// Channels with something to take.
+    /// Number of channels with packets to take.
     pub(super) ready_count: AtomicUsize,
-    /// Somebody who found no room may find some.
+    /// A send that found no room may find some.
     pub(super) has_room: AtomicBool,
-    /// Some channel has octets that wait.
+    /// Number of channels with octets that wait.
     pub(super) waiting_count: AtomicUsize,
-    /// The channel that had something last.
+    /// The most recently active channel.
     pub(super) hot: AtomicUsize,
     pub(super) looks: AtomicU32,
-    /// How often the rank has looked for what waits to be written.
+    /// Number of times the rank has checked for octets to write.
     pub(super) turns: AtomicU32,
-    /// What the thread that goes on for the rank shares.
+    /// State shared with the progress thread.
     pub(super) watch: Arc<Watch>,
     pub(super) silence: Silence,
 }
@@ -80,7 +80,8 @@ impl TcpWire {
                     maxdatalen: terms.maxdatalen,
                     ackmark: terms.ackmark,
                     hiwater: terms.hiwater,
-                    // The rank bounds them before, by name: a bound that is met here stops whatever is behind it.
+                    // The rank bounds them first, with an error that names the receiver. The bound here would
+                    // stop all later packets.
                     sends_max: 2 * UNMATCHED_MAX as usize,
                     arrivals_max: 2 * UNMATCHED_MAX as usize + 4 * terms.hiwater as usize,
                 };
@@ -114,12 +115,12 @@ impl TcpWire {
         })
     }
 
-    /// The launcher is to see there whom this rank has seen fail first.
+    /// Reports the first peer that this rank sees fail in the segment, for the launcher.
     pub fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
         self.known.teller.tell_failures(own_segment);
     }
 
-    /// The same, and when this rank has finished.
+    /// Reports in addition when this rank has finished.
     pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
         self.known.teller.tell_finish(own_segment);
     }
@@ -128,7 +129,7 @@ impl TcpWire {
         self.channel_of[rank as usize].map(|at| &self.channels[at])
     }
 
-    /// Gives a channel up: its ranks have failed, unless they had finished.
+    /// Closes a channel. Its ranks have failed, unless they had finished.
     pub(super) fn close(&self, channel: &Channel, writing: &mut Writing, why: &str) {
         if writing.is_closed {
             return;
@@ -146,8 +147,8 @@ impl TcpWire {
         self.note_change();
     }
 
-    /// Nothing leaves through a channel any more. What the other end has sent before is taken all the same: who is gone may have
-    /// finished, and left answers unread. Reading comes to an end, and that decides.
+    /// Stops sending on a channel. Octets that the other end has sent before are still taken: a closed peer
+    /// may have finished, and left answers unread. The end of reading decides its state.
     pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
         self.note_fault(channel, error);
         writing.break_off(untaken(channel));
@@ -156,19 +157,20 @@ impl TcpWire {
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
     }
 
-    /// The system says that a channel is broken.
+    /// Records that the system reports a broken channel.
     pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
         let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
         if !is_reset {
             channel.is_cut.store(true, SeqCst);
         }
-        // Whoever ends with octets unread resets its connections: in the draft that is an end as good as any.
+        // A process that ends with unread octets resets its connections. In the draft dialect that is a
+        // regular end.
         if self.terms.dialect == Dialect::Final || !is_reset {
             let _ = channel.fault.set(format!("its connection is broken: {error}"));
         }
     }
 
-    /// All that the ranks behind a channel have sent is here, and nothing more comes.
+    /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
     pub(super) fn note_finished(&self, channel: &Channel) {
         channel.has_finished.store(true, SeqCst);
         for rank in &channel.ranks {
@@ -182,7 +184,7 @@ impl TcpWire {
         self.watch.poller.remove(channel.socket.as_fd());
     }
 
-    /// Whether to be told of room for what waits.
+    /// Watches for room where octets wait, or stops watching.
     pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
         let room = |channel: &'_ Channel| watch && channel.is_full.load(SeqCst);
         poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
@@ -193,7 +195,7 @@ impl TcpWire {
         self.ring();
     }
 
-    /// Something between our own ranks has come.
+    /// Handles a control message from one of our own ranks.
     pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
         match self.known.take(rank, tag, octets)? {
             Wanted::Nothing => {}
@@ -203,7 +205,7 @@ impl TcpWire {
         Ok(())
     }
 
-    /// Says that nothing follows, where there are words for that.
+    /// Sends the end of packets, in dialects that have a packet for it.
     pub(super) fn say_fini(&self) {
         for channel in &self.channels {
             let mut writing = channel.writing();
@@ -213,8 +215,8 @@ impl TcpWire {
         }
     }
 
-    /// Writes what waits, and the Fini behind it when it is time and there is room. An answer that waits for the flow keeps it
-    /// back: a peer that has not got everything is not told that everything has come.
+    /// Writes pending octets, and then the Fini when it is due and there is room. An answer that waits for
+    /// flow control delays it: the Fini states that all packets were sent.
     fn write_fini(&self, channel: &Channel, writing: &mut Writing) {
         self.write(channel, writing);
         if writing.has_queued() {
@@ -229,8 +231,8 @@ impl TcpWire {
         }
     }
 
-    /// Ends the stream behind all that was put. The progress thread may have put an answer since the last write: it must not keep
-    /// the peer from learning of the end.
+    /// Ends the stream after all pending octets. The progress thread may have put an answer since the last
+    /// write, which must not hide the end from the peer.
     pub(super) fn end_stream(&self, channel: &Channel) {
         let mut writing = channel.writing();
         if !writing.is_closed && !writing.is_broken {
@@ -241,38 +243,38 @@ impl TcpWire {
         }
     }
 
-    /// What the other side's system has not acknowledged of the octets that a channel was given. Ranks that have finished take
-    /// nothing more, and neither do those whose end has closed the channel.
+    /// Octets given to a channel that the other side's system has not acknowledged. Ranks that have finished
+    /// take nothing more, and neither do those whose end has closed the channel.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
         let has_left = self.has_left(channel) && !channel.is_cut.load(SeqCst);
         if has_left || channel.has_finished.load(Relaxed) {
             return None;
         }
         let writing = channel.writing();
-        // That this rank has finished is no message.
+        // The Fini of this rank is no message.
         let octets = given.saturating_sub(writing.acked(untaken(channel)));
         (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
     }
 
-    /// Whether a channel's octets have all been taken by the other side's system.
+    /// Whether the other side's system has taken all octets of a channel.
     pub(super) fn has_left(&self, channel: &Channel) -> bool {
         let mut writing = channel.writing();
         if writing.is_closed || writing.is_broken {
             return true;
         }
-        // Whoever has ended its own direction takes nothing more.
+        // A peer that has ended its own direction takes nothing more.
         if channel.try_reading().is_some_and(|reading| reading.is_over) {
             return true;
         }
         writing.pump();
         self.write_fini(channel, &mut writing);
-        // A peer that has finished gives no room to answers any more.
+        // A peer that has finished returns no credit for answers any more.
         let waits = writing.has_queued() && !channel.has_finished.load(Relaxed);
         !waits && writing.waiting_len() == 0 && untaken(channel) == 0
     }
 }
 
-/// Octets that the other side's system has not taken of those that were written.
+/// Written octets that the other side's system has not taken.
 fn untaken(channel: &Channel) -> u64 {
     mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
 }
@@ -323,7 +325,7 @@ impl Wire for TcpWire {
         let Some(channel) = self.channel(dest) else { return true };
         let mut writing = channel.writing();
         if writing.is_closed || writing.is_broken {
-            // Who is gone gets nothing.
+            // Packets to a dead rank are dropped.
             return true;
         }
         let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };
@@ -336,14 +338,15 @@ impl Wire for TcpWire {
             _ => writing.has_room() && self.send_message(&mut writing, at, header, body),
         };
         if sent {
-            // A rank that waits, looks or receives writes what waits.
+            // Every wait, poll and receive of the rank writes pending octets.
             if header.kind == Kind::Eager && writing.may_wait(self.turns.load(Relaxed)) {
                 self.note_waiting(channel, &writing);
                 self.watch.call();
             } else {
                 self.write(channel, &mut writing);
                 if writing.leaving().is_some() || writing.talks[at].has_rest() {
-                    // It leaves when the other end answers or takes octets, whatever the program does until then.
+                    // The packet leaves when the other end answers or takes octets, whatever the program does
+                    // until then.
                     self.watch.call();
                 }
             }
@@ -365,7 +368,7 @@ impl Wire for TcpWire {
 
     fn eager_max(&self, dest: u32) -> usize {
         let packet = self.terms.maxdatalen as usize;
-        // What is to be kept by a receiver that does not want it yet costs it memory, caches and, in the end, a copy.
+        // An unexpected message costs its receiver memory, caches and, in the end, a copy.
         if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
     }
 
@@ -402,7 +405,7 @@ impl Wire for TcpWire {
     }
 
     fn call(&self, rank: u32) {
-        // The others are called by what is sent to them.
+        // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
             self.watch.call();
         }
@@ -430,7 +433,7 @@ impl Wire for TcpWire {
     }
 
     fn leaving(&self) -> Option<u64> {
-        // Who has finished takes nothing more.
+        // A peer that has finished takes nothing more.
         let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
         let left = live.filter_map(|channel| channel.writing().leaving());
         left.reduce(u64::wrapping_add)
@@ -447,7 +450,7 @@ impl Wire for TcpWire {
         let channels = self.channels.iter().zip(given);
         let unacked = channels.filter_map(|(channel, given)| self.unacked(channel, given)).collect();
         if self.terms.dialect == Dialect::Draft {
-            // The end of the stream is all that says so.
+            // Only the end of the stream states that this rank has finished.
             self.channels.iter().for_each(|channel| self.end_stream(channel));
         }
         self.known.finish(self.rank);

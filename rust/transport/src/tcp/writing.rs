@@ -1,4 +1,5 @@
-//! The output of one channel: headers and small bodies from a stage, large bodies from the messages themselves.
+//! Output of one channel: headers and small bodies from a staging buffer, large bodies from the messages
+//! themselves.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,44 +20,45 @@ use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
 use crate::net::arriving::Arriving;
 
-/// Octets of the stage.
+/// Octets of the staging buffer.
 const STAGE_LEN: usize = 128 << 10;
-/// A body up to so many octets is copied to the stage: that costs less than one more part of a call.
+/// Largest body that is copied to the staging buffer. A copy costs less than one more part of a system call.
 const COPY_MAX: usize = 4 << 10;
-/// Packets that leave one by one, as long as the rank does nothing but send.
+/// Packets that leave one by one while the rank does nothing but send.
 const BURST: u32 = 1;
-/// Octets that leave at once, whatever may come.
+/// Octets that leave at once, without waiting for more.
 const TOGETHER_LEN: usize = 4 << 10;
-/// More is not taken while so many octets wait for the socket.
+/// Octets waiting for the socket at which no more are taken.
 const WAITING_MAX: usize = 256 << 10;
 
-/// What goes out, in order.
+/// A piece of the output, in order.
 #[derive(Debug)]
 enum Piece {
-    /// So many octets of the stage.
+    /// Octets of the staging buffer.
     Staged(usize),
     /// Octets of a message.
     Lent { slab: Slab, offset: usize, len: usize },
 }
 
-/// The conversation with one rank behind a channel.
+/// Session with one rank behind a channel.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) rank: u32,
     pub(super) is_foreign: bool,
     pub(super) pair: Pair,
-    /// Messages whose octets have not all been handed over, by token.
+    /// Messages with octets that are still to be handed over, by token.
     pub(super) sends: HashMap<u64, Slab>,
-    /// What arrives and is not done, by token.
+    /// Arriving messages that are not complete, by token.
     pub(super) arrivals: HashMap<u64, Arriving<ArrivalId>>,
-    /// Of a foreign rank: whether what it sends fills more memory than it may, how many of its packets are acknowledged all the
-    /// same, and how many long messages of its are matched and under way.
+    /// Flow control of a foreign rank: whether its messages fill more memory than allowed, the number of
+    /// packets that are acknowledged all the same, and the number of its long messages that are matched and
+    /// in flight.
     is_full: bool,
     granted: i64,
     under_way: usize,
-    /// Octets matched that the rank is to hear of.
+    /// Matched octets to report to the rank.
     pub(super) owed: Option<u64>,
-    /// Why the job has failed, if the rank is to hear of it.
+    /// Reason why the job has failed, to report to the rank.
     pub(super) failure: Option<String>,
 }
 
@@ -68,16 +70,16 @@ impl Talk {
         Talk { rank, is_foreign, pair, sends, arrivals, is_full, granted, under_way, owed, failure }
     }
 
-    /// Whether ProtoAcks are to be held back, because memory is full. As long as matched messages are under way their rest must
-    /// come through, though other messages leave in turn with it: for each packet of a rest two are acknowledged, and at first
-    /// as many as may be under way.
+    /// Holds back ProtoAcks while memory is full. The rest of matched messages in flight must arrive,
+    /// although other messages leave in turn with it. Therefore two packets are acknowledged for each packet
+    /// of a rest, and at first as many as may be in flight.
     pub(super) fn hold_back(&mut self, is_full: bool) {
         self.is_full = is_full;
         self.granted = if self.under_way > 0 { 2 * self.hiwater() } else { 0 };
         self.hold();
     }
 
-    /// A counted packet has come.
+    /// Counts a counted packet that has arrived.
     pub(super) fn note_counted(&mut self) {
         if self.is_full {
             self.granted -= 1;
@@ -85,24 +87,24 @@ impl Talk {
         }
     }
 
-    /// A long message is matched.
+    /// Counts a long message that is matched.
     fn note_long(&mut self) {
         self.under_way += 1;
         self.grant(2 * self.hiwater());
     }
 
-    /// Whether a long message that is matched has not come whole: its sender cannot have finished.
+    /// Whether a matched long message is incomplete. Its sender cannot have finished.
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// A part of a long message's rest has come, which somebody wants or nobody.
+    /// Counts a part of a long message's rest, wanted or not.
     pub(super) fn note_rest(&mut self, last: bool, is_wanted: bool) {
         self.under_way -= usize::from(last);
         self.grant(if is_wanted { 2 } else { 0 });
     }
 
-    /// However many messages are under way, what comes behind the others' memory stays bounded by their rests.
+    /// Grants acks. The cap bounds the memory of the other messages by the rests, however many are in flight.
     fn grant(&mut self, packets: i64) {
         if self.is_full {
             let most = if self.under_way > 0 { 4 * self.hiwater() } else { 0 };
@@ -111,7 +113,7 @@ impl Talk {
         }
     }
 
-    /// Whether something is to be said to the rank once it, or its system, has taken what was said before.
+    /// Whether data for the rank waits until it, or its system, has taken earlier data.
     pub(super) fn has_rest(&self) -> bool {
         !self.sends.is_empty() || self.owed.is_some() || self.failure.is_some()
     }
@@ -125,10 +127,10 @@ impl Talk {
     }
 }
 
-/// The way out of one channel.
+/// Sending direction of one channel.
 #[derive(Debug)]
 pub(super) struct Writing {
-    /// One for each rank behind the channel.
+    /// Sessions, one for each rank behind the channel.
     pub(super) talks: Vec<Talk>,
     stage: Memory,
     start: usize,
@@ -140,15 +142,15 @@ pub(super) struct Writing {
     /// When writing ended: octets that waited, and octets that the other side's system had not taken.
     dropped: u64,
     untaken: u64,
-    /// The rank's turn in which packets were put last, and how many.
+    /// The rank's turn in which packets were put last, and their number.
     burst: (u32, u32),
-    /// Since when octets were outstanding at every check.
+    /// Time since which octets were outstanding at every check.
     pub(super) outstanding_since: Option<Instant>,
-    /// What both ends have said of the end.
+    /// State of the orderly end, in both directions.
     pub(super) ending: Ending,
-    /// Nothing leaves any more, whatever is put.
+    /// Nothing is written any more; later packets are dropped.
     pub(super) is_broken: bool,
-    /// The channel takes nothing more.
+    /// The channel accepts nothing more.
     pub(super) is_closed: bool,
 }
 
@@ -179,23 +181,23 @@ impl Writing {
         self.waiting
     }
 
-    /// Octets that were put to leave, those that wait included, and those that will not leave any more.
+    /// Octets put into the channel, including those that wait and those that were dropped.
     pub(super) fn given(&self) -> u64 {
         self.written + self.waiting as u64 + self.dropped
     }
 
-    /// Octets that the other side's system has taken, where it has not taken `untaken` of those that were written; that counts no
-    /// more once writing has ended.
+    /// Octets that the other side's system has taken. `untaken` counts the written octets that it has not
+    /// taken; the value at the end of writing replaces it later.
     pub(super) fn acked(&self, untaken: u64) -> u64 {
         self.written.saturating_sub(if self.is_broken { self.untaken } else { untaken })
     }
 
-    /// Whether packets wait until a peer acknowledges others, or until there is room.
+    /// Whether packets wait for a peer's acknowledgement, or for room.
     pub(super) fn has_queued(&self) -> bool {
         self.talks.iter().any(|talk| talk.pair.has_queued())
     }
 
-    /// None when everything has left; else the octets that have.
+    /// `None` when all octets have left; else the number of octets that have.
     pub(super) fn leaving(&self) -> Option<u64> {
         let waits = self.waiting > 0 || self.has_queued();
         (waits && !self.is_closed && !self.is_broken).then_some(self.written)
@@ -206,19 +208,20 @@ impl Writing {
         self.waiting < WAITING_MAX && STAGE_LEN - self.end >= HEADER_LEN + COPY_MAX
     }
 
-    /// Whether the packet that was put in this turn of the rank may wait for more to leave with: a few have left one by one.
+    /// Whether the packet put in this turn of the rank may wait for others to leave with. A few have left one
+    /// by one before.
     pub(super) fn may_wait(&mut self, turn: u32) -> bool {
         let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
         self.burst = (turn, before.saturating_add(1));
         before >= BURST && self.waiting < TOGETHER_LEN
     }
 
-    /// Place of the conversation with a rank.
+    /// Index of the session with a rank.
     pub(super) fn talk_of(&self, rank: u32) -> usize {
         self.talks.iter().position(|talk| talk.rank == rank).expect("each rank has its channel")
     }
 
-    /// Puts a packet behind those that wait.
+    /// Puts a packet after the pending ones.
     pub(super) fn put(&mut self, at: usize, packet: &Packet, body: Option<(&Slab, usize, usize)>) {
         if self.is_broken {
             return;
@@ -236,7 +239,7 @@ impl Writing {
         }
     }
 
-    /// Puts octets behind those that wait; there is room for them.
+    /// Puts octets after the pending ones. The caller has checked that there is room.
     pub(super) fn put_octets(&mut self, octets: &[u8]) {
         if self.is_broken {
             return;
@@ -265,7 +268,7 @@ impl Writing {
         }
     }
 
-    /// Puts what the conversations have to say, as far as there is room.
+    /// Puts the packets of the sessions, as far as there is room.
     pub(super) fn pump(&mut self) {
         for at in 0..self.talks.len() {
             while self.has_room() {
@@ -291,7 +294,7 @@ impl Writing {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes as many pending octets as the socket takes.
     pub(super) fn write(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         while !self.pieces.is_empty() {
             let mut staged_at = self.start;
@@ -348,7 +351,7 @@ impl Writing {
         }
     }
 
-    /// Nothing that waits will leave. The conversations go on, as far as something of the other end is still to be taken.
+    /// Drops pending octets. The sessions stay while octets of the other end are still to be taken.
     pub(super) fn break_off(&mut self, untaken: u64) {
         if !self.is_broken {
             (self.dropped, self.untaken) = (self.waiting as u64, untaken);
@@ -358,7 +361,7 @@ impl Writing {
         (self.waiting, self.start, self.end) = (0, 0, 0);
     }
 
-    /// Nothing that waits will leave, and nothing more is taken.
+    /// Drops pending octets, and accepts nothing more.
     pub(super) fn close(&mut self, untaken: u64) {
         self.is_closed = true;
         self.break_off(untaken);
@@ -371,7 +374,7 @@ impl Writing {
         }
     }
 
-    /// A receive has matched a message that was numbered; of a long one so many octets are wanted.
+    /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
     pub(super) fn matched(&mut self, at: usize, token: u64, wanted: u64, source: &Arc<dyn SlabSource>) {
         let talk = &mut self.talks[at];
         let Some(arriving) = talk.arrivals.get_mut(&token) else { return };
