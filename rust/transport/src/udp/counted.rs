@@ -1,4 +1,4 @@
-//! The statistics of a rank behind a UDP socket, gathered from where they are counted.
+//! Statistics of a rank behind a UDP socket, gathered from their counters.
 
 use std::sync::PoisonError;
 
@@ -7,7 +7,7 @@ use super::wire::UdpWire;
 use crate::stats::{Datagrams, OverDatagrams};
 
 impl UdpWire {
-    /// What has been counted so far.
+    /// The counts so far.
     pub(super) fn counted(&self) -> OverDatagrams {
         let seen = self.stage.lock().unwrap_or_else(PoisonError::into_inner).seen;
         let socket = Datagrams {
@@ -15,7 +15,7 @@ impl UdpWire {
             malformed: seen.malformed,
             bad_checksums: seen.bad_checksums,
             unknown: seen.unknown,
-            // What the system does not tell is not counted.
+            // Drops that the system does not report count as zero.
             socket_drops: self.drops().unwrap_or(0).into(),
             receive_calls: seen.calls,
             data_copied_after: seen.moved,

@@ -1,13 +1,14 @@
-//! The octets of a message that are expected next: read to where they belong, without a copy in between.
+//! Predicted fragment: the octets of a message that are expected next, received at their destination without
+//! a copy.
 //!
 //! ```text
-//! room      | head | user data                | rest |      what a datagram, or a train, is received into
-//!              |         |                       |
-//!            stage    the message's memory     stage
+//! room      | head | user data                | rest |      a datagram, or a GSO batch, is received into
+//!               |         |                       |
+//!             stage    the message's memory     stage
 //! ```
 //!
-//! It is a guess, and costs a copy when it is wrong: the octets are then in memory of the message that has not been written, which
-//! nobody reads before what belongs there has come.
+//! A wrong prediction costs a copy. The received octets are then in memory of the message that has not been
+//! written, which no code reads before its own octets have arrived.
 
 use std::sync::atomic::AtomicU64;
 
@@ -16,15 +17,15 @@ use mpjdev_proto::datagram::extension::{Extension, Fragment};
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::layout::{FIXED_LEN, FRAGMENT_LEN, HEADER_LEN};
 
-/// Octets in front of the user data of a fragment that says nothing else.
+/// Octets before the user data of a fragment whose header has no other parts.
 pub(super) const HEAD_LEN: usize = FIXED_LEN + FRAGMENT_LEN;
-/// Fewer are copied: that costs less than to be wrong about them.
+/// Fewer octets are copied: a copy costs less than a wrong prediction.
 const LEN_MIN: usize = 4 << 10;
 
 /// Octets of a message that are expected.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// The connection, as it stands in the packet.
+    /// The connection id in the packet.
     connection: u64,
     destination_id: u32,
     slab: Slab,
@@ -33,8 +34,8 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Octets of a message of `total` from `at` on, of which nothing has come, in a datagram with `len_max` of them at most. None where
-    /// there are too few.
+    /// Expects octets of a message of `total` from `at` on, none of which have arrived, in a datagram with
+    /// `len_max` of them at most. `None` if they are too few.
     pub(super) fn new(
         (connection, destination_id): (u64, u32),
         slab: Slab,
@@ -43,17 +44,17 @@ impl Expected {
         len_max: usize,
     ) -> Option<Expected> {
         let len = total.saturating_sub(at).min(len_max);
-        // The data of a room behind them begin at a word.
+        // The data in the room after them must begin at a word.
         let is_worth_it = len >= LEN_MIN && at.is_multiple_of(8) && total <= slab.len();
         is_worth_it.then_some(Expected { connection, destination_id, slab, at, len })
     }
 
-    /// Where they belong: memory, place and length.
+    /// Their destination: memory, offset and length.
     pub(super) fn place(&self) -> (&[AtomicU64], usize, usize) {
         (self.slab.words(), self.at, self.len)
     }
 
-    /// Whether a datagram of so many octets, with these in front, is what was expected.
+    /// Whether a datagram of `len` octets with this head is the expected one.
     pub(super) fn is(&self, head: &[u8; HEAD_LEN], len: usize) -> bool {
         let Some((fixed, rest)) = head.split_first_chunk::<HEADER_LEN>() else { return false };
         let (Ok(header), Ok((extension, _))) = (Header::parse(fixed), Extension::parse(rest)) else {

@@ -1,4 +1,4 @@
-//! Parts of a rank's transport that tests of the ranks above reach into.
+//! Parts of a rank's transport that tests of the layers above use.
 
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,12 +9,12 @@ use super::wire::UdpWire;
 
 #[doc(hidden)]
 impl UdpWire {
-    /// Settings of the connection to a peer; none of this rank itself.
+    /// Settings of the connection to a peer; `None` for this rank itself.
     pub fn settings(&self, rank: u32) -> Option<Settings> {
         Some(*self.peer_of(rank)?.side().connection.settings())
     }
 
-    /// The rank's socket.
+    /// The socket of the rank.
     pub fn udp_socket(&self) -> &UdpSocket {
         &self.socket
     }
@@ -24,7 +24,7 @@ impl UdpWire {
         self.watch.is_asleep.load(SeqCst)
     }
 
-    /// Gives a peer up.
+    /// Gives up a peer.
     pub fn give_up(&self, rank: u32, why: &str) {
         if let Some(peer) = self.peer_of(rank) {
             self.close(peer, why, false);

@@ -1,4 +1,5 @@
-//! Arriving datagrams: the peer that sent each, the place of its octets, and the messages that it completes.
+//! Handling of datagrams: the peer that sent each, the destination of its octets, and the messages that it
+//! completes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +28,7 @@ use crate::net::copying::copy_octets;
 use crate::net::extras;
 use crate::{Each, Header, Incoming, Kind, NotAllowed, Payload};
 
-/// Where the user data of a packet are.
+/// Location of the user data of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Data<'a> {
     words: &'a [AtomicU64],
@@ -35,27 +36,27 @@ struct Data<'a> {
     len: usize,
 }
 
-/// What is to be handed over.
+/// A packet to pass on.
 #[derive(Debug)]
 enum What {
-    /// Nothing.
+    /// No packet.
     Nothing,
     /// The user data, which are a message.
     Message(Header),
-    /// A message, or the beginning of one, that is elsewhere.
+    /// A message, or its beginning, in other memory.
     Elsewhere(Header, Incoming<'static>),
-    /// The user data, which are between our own ranks.
+    /// The user data, which are a control message between our own ranks.
     Extra(i32),
 }
 
-/// Takes datagrams.
+/// Reader of datagrams.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     resets: Resets<SocketAddr>,
 }
 
 impl Reader {
-    /// Takes a datagram of the stage to the machine of its peer, and hands over what it brings.
+    /// Passes a staged datagram to the state machine of its peer, and the resulting packets to `each`.
     pub(super) fn take(
         &mut self,
         wire: &UdpWire,
@@ -85,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Tells whoever believes in a connection that nobody here knows it.
+    /// Answers a peer that uses a connection unknown to this rank.
     #[cold]
     fn answer(&mut self, wire: &UdpWire, staged: &Staged, now: Nanos, packet: &Packet) {
         let Some(from) = staged.from else { return };
@@ -93,25 +94,25 @@ impl Reader {
         let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
         let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);
-        // It is no matter whether it arrives.
+        // The answer may be lost without harm.
         let _ = datagram::send(wire.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
     }
 }
 
 impl UdpWire {
-    /// Whose packet it is: its number and its address must be the peer's.
+    /// The sender of a packet. Its connection id and its address must be the peer's.
     fn peer_by(&self, packet: &Packet, staged: &Staged) -> Option<&Peer> {
         let connection = packet.extension.connection;
         let is_from = |peer: &&Peer| staged.from == Some(peer.address);
         if packet.extension.rst {
-            // It has the number that this rank's packets have.
+            // The packet carries the id of this rank's own packets.
             return self.peers().find(is_from);
         }
         self.peer_of(self.ids.rank(connection)?).filter(is_from)
     }
 }
 
-/// The packet of a datagram, and the octets in front of its user data.
+/// The packet of a datagram, and the number of octets before its user data.
 fn parse(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
     match parse_head::<HEAD_LEN_USUAL>(words, staged) {
         // Only a long bitmap makes a head longer than that.
@@ -122,7 +123,7 @@ fn parse(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), Packet
     }
 }
 
-/// Whether it is a probe of a peer that had been heard already.
+/// Whether the datagram is a path probe of a peer from which one was received before.
 #[cold]
 fn is_late_probe(words: &[AtomicU64], staged: &Staged) -> bool {
     let mut begin = [0; 4];
@@ -132,10 +133,10 @@ fn is_late_probe(words: &[AtomicU64], staged: &Staged) -> bool {
     is_probe(begin, staged.len)
 }
 
-/// Octets in front of the user data with all blocks, and one word of SACK.
+/// Octets before the user data with all blocks, and one word of SACK.
 const HEAD_LEN_USUAL: usize = HEAD_LEN_MAX - (SACK_WORDS_MAX - 1) * SACK_WORD_LEN;
 
-/// The same, where no more than `N` octets are in front of the user data.
+/// As [`parse`], for at most `N` octets before the user data.
 fn parse_head<const N: usize>(words: &[AtomicU64], staged: &Staged) -> Result<(Packet, usize), PacketError> {
     let mut octets = [0; N];
     let head = &mut octets[..staged.len.min(N)];
@@ -177,8 +178,8 @@ fn check_sum(words: &[AtomicU64], staged: &Staged) -> Result<(), PacketError> {
 /// Octets that are summed at a time.
 const SUMMED_LEN: usize = 4 << 10;
 
-/// Takes a packet to the machine of its peer, and hands over what it brings, and what it was missing; false when the connection is
-/// over.
+/// Passes a packet to the state machine of its peer, and the packets that it completes to `each`. Returns
+/// false when the connection is over.
 #[allow(clippy::too_many_arguments, reason = "what a packet is, where it is, and where it goes")]
 fn take_packet(
     wire: &UdpWire,
@@ -205,11 +206,11 @@ fn take_packet(
                 None => Data { words: stage.words(), at, len },
             };
             let what = side.resolve(peer, &*wire.source, delivery, data)?;
-            // A checksum is looked at before octets go where they belong.
+            // The checksum is verified before octets go to their destination.
             let expected = side.expected.take().filter(|_| !peer.is_checked);
             drop(side);
             let was_expected = landed.is_some();
-            // Whoever takes the message may want to be the only one who holds its memory.
+            // The receiver of the message may need to be the only holder of its memory.
             drop(landed);
             stage.go_on(rank, &delivery, was_expected, expected);
             let data = match what {
@@ -226,7 +227,7 @@ fn take_packet(
             side.tally.copied += len as u64;
         }
     }
-    // Who is closed meanwhile has nothing more to say.
+    // A peer that was closed meanwhile delivers nothing more.
     while !side.is_gone
         && let Some((slot, delivery)) = side.connection.poll_kept(now)
     {
@@ -265,7 +266,7 @@ fn hand_over(
 }
 
 impl Side {
-    /// Puts user data where they belong; what is to be handed over.
+    /// Moves user data to their destination. Returns the packet to pass on.
     fn resolve(
         &mut self,
         peer: &Peer,
@@ -277,7 +278,7 @@ impl Side {
         self.expected = None;
         match delivery {
             Delivery::Arrived(arrival) => {
-                // Where the message is found, or where it is matched, its octets are copied once.
+                // The octets are copied once, either here or when the message is matched.
                 self.tally.copied += data.len as u64;
                 self.arrived(peer, source, &arrival, data)
             }
@@ -287,7 +288,7 @@ impl Side {
         }
     }
 
-    /// A message, or its first octets.
+    /// Handles a message, or its first octets.
     fn arrived(
         &mut self,
         peer: &Peer,
@@ -332,7 +333,8 @@ impl Side {
         Ok(What::Elsewhere(header, Incoming::Reference(begun)))
     }
 
-    /// A message that comes in parts without being asked for: its memory is there from the start, and it is handed over when it is whole.
+    /// Begins an eager message of several parts. Its memory is allocated at once, and the message is passed
+    /// on when it is whole.
     fn begin_eager(
         &mut self,
         peer: &Peer,
@@ -346,13 +348,13 @@ impl Side {
             return Err(format!("{total} octets that it was not asked for"));
         }
         let slab = taken(source, total, data)?;
-        // Its sender waits for nothing, and counts it until the rank tells.
+        // The sender waits for no match. It charges the message until the rank returns the credit.
         self.connection.matched(id).map_err(|error| error.to_string())?;
         self.eager = Some(Eager { id, header, slab, len: total, end: data.len });
         Ok(What::Nothing)
     }
 
-    /// A message goes on.
+    /// Handles a later part of a message.
     fn continued(&mut self, id: ArrivalId, offset: usize, is_last: bool, data: Data<'_>) -> What {
         let connection = self.connection.settings().ours;
         if let Some(eager) = self.eager.as_mut().filter(|eager| eager.id == id) {
@@ -395,7 +397,7 @@ fn len_of(delivery: &Delivery) -> usize {
     }
 }
 
-/// Puts octets where they belong, unless they are there; how many were copied.
+/// Copies octets to their destination unless they are there. Returns the number of copied octets.
 fn place(data: Data<'_>, slab: &Slab, at: usize) -> u64 {
     if std::ptr::eq(data.words, slab.words()) && data.at == at {
         return 0;

@@ -1,11 +1,12 @@
-//! The peers of a rank by the connection ids of their packets.
+//! Peer lookup of a rank by the connection ids of packets.
 
 use std::io;
 
 use mpjdev_proto::datagram::sequence::FullSequence;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// A connection id that nobody can guess for what comes from a peer, and the number of the first packet to it.
+/// A random connection id, which an attacker cannot guess, for packets from a peer, and the number of the
+/// first packet to it.
 ///
 /// # Errors
 /// The system has no random numbers.
@@ -19,16 +20,16 @@ pub fn numbers() -> io::Result<(u64, FullSequence)> {
     Ok((u64::from_ne_bytes(*id), FullSequence::of(u64::from_ne_bytes(*first))))
 }
 
-/// Ids and ranks, each id at the first free place from the one that its low bits name. All its bits are random, so no hash would
-/// spread ids better, and nobody but the peer knows one to aim with.
+/// Hash table from ids to ranks. Each id is in the first free slot from the one of its low bits. All its bits
+/// are random, so no hash would spread ids better, and only the peer knows an id to attack with.
 #[derive(Debug)]
 pub(super) struct Ids {
-    /// At least half of them are free.
+    /// At least half of the slots are free.
     places: Vec<Option<(u64, u32)>>,
 }
 
 impl Ids {
-    /// Of these ids and ranks.
+    /// The table of these ids and ranks.
     pub(super) fn new(ids: &[(u64, u32)]) -> Ids {
         let mut this = Ids { places: vec![None; (2 * ids.len()).next_power_of_two()] };
         for (id, rank) in ids {
@@ -71,7 +72,7 @@ mod tests {
     fn each_id_leads_to_its_rank_and_no_other_id_does() {
         assert_eq!(Ids::new(&[]).rank(7), None);
         for count in [1, 2, 3, 100, 1000] {
-            // Many begin at the same place, the last one among them.
+            // Many begin at the same slot, which is the last one.
             let id = |rank: u32| u64::from(rank) << 40 ^ u64::from(rank % 7).wrapping_sub(4);
             let ids: Vec<(u64, u32)> = (0..count).map(|rank| (id(rank), rank)).collect();
             let table = Ids::new(&ids);

@@ -1,4 +1,4 @@
-//! The receiving side of a rank: what was read is handed over, datagram by datagram.
+//! Receiving side of a rank: it passes on the datagrams that were read.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, PoisonError};
@@ -9,7 +9,7 @@ use super::looking::Told;
 use super::wire::UdpWire;
 use crate::{Each, Inbox, Wire};
 
-/// The receiving side of one rank.
+/// Receiving side of one rank.
 #[derive(Debug)]
 pub struct UdpInbox {
     wire: Arc<UdpWire>,
@@ -40,7 +40,8 @@ impl Inbox for UdpInbox {
             while n < most
                 && let Some(staged) = stage.take()
             {
-                // What carries no message counts too: a peer that sends nothing else must not keep the lock.
+                // A datagram without a message counts too: a peer that sends no others must not keep the lock
+                // busy.
                 n += 1;
                 reader.take(wire, &mut stage, &staged, now, each);
             }
@@ -62,7 +63,8 @@ impl Inbox for UdpInbox {
             false => wire.lines.put_back(ended),
         }
         if has_more {
-            // Read and not taken: the system does not tell of it any more, and whoever takes goes perhaps.
+            // The kernel does not report data that was read but not taken, and the thread that takes it may
+            // leave now.
             wire.ring();
         }
         n

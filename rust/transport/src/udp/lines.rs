@@ -1,7 +1,9 @@
-//! Lines of life: the connections on which ranks have met stay open beside the datagrams, and nothing is ever said on them.
+//! Liveness connections: the TCP connections on which ranks have met stay open beside the datagrams, and
+//! carry no data.
 //!
-//! The system ends a line when the process at its other end does, however that ends, and its questions for a sign of life end it when
-//! the other machine is gone. What had come from there is taken first: a rank that had finished has not failed.
+//! The system closes a connection when the process at its other end ends, for whatever reason. TCP keepalive
+//! ends it when the other machine is unreachable. Datagrams that have arrived before are handled first: a
+//! rank that had finished has not failed.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,50 +18,50 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// Lines that are looked at a time; of the others the system tells again.
+/// Connections handled at a time. The system reports the others again.
 const EVENTS: usize = 16;
 
-/// By how much the end of a line may overtake what had left before, also within a machine.
+/// Time by which the end of a connection may overtake earlier datagrams, also within one machine.
 const OVERTAKEN: Duration = Duration::from_millis(20);
 
-/// What has become of a line.
+/// A connection that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
-    /// Who was at its other end.
+    /// The rank at its other end.
     pub(super) rank: u32,
-    /// What that says of it, unless it had finished.
+    /// The reason of failure, unless the rank had finished.
     pub(super) why: String,
-    /// Whether the system has given the other machine up.
+    /// Whether the system has given up the other machine.
     pub(super) is_cut: bool,
-    /// When it was seen.
+    /// The time at which the end was seen.
     at: Instant,
 }
 
 impl Ended {
-    /// Whether what had left before is here as well: the end of a connection may overtake datagrams.
+    /// Whether earlier datagrams must have arrived as well: the end of a connection may overtake datagrams.
     pub(super) fn is_certain(&self) -> bool {
         self.at.elapsed() >= OVERTAKEN
     }
 }
 
-/// The lines of a rank.
+/// The liveness connections of a rank.
 #[derive(Debug)]
 pub(super) struct Lines {
     epoll: OwnedFd,
     state: Mutex<State>,
-    /// Some have ended, and nobody has taken that.
+    /// Some connections have ended, and no thread has taken them.
     has_ended: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
-    /// By rank; none where there is none, or none any more.
+    /// By rank; `None` without a connection, or after its end.
     sockets: Vec<Option<OwnedFd>>,
     ended: Vec<Ended>,
 }
 
 impl Lines {
-    /// Those of a rank, by the other rank.
+    /// The liveness connections of a rank, by the other rank.
     ///
     /// # Errors
     /// The system refuses.
@@ -74,22 +76,22 @@ impl Lines {
         Ok(Lines { epoll, state, has_ended: AtomicBool::new(false) })
     }
 
-    /// Tells of ends that [`look`](Self::look) has not seen.
+    /// A descriptor that becomes readable when a connection ends that [`look`](Self::look) has not seen.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Whether some have ended, as far as somebody has looked.
+    /// Whether connections have ended, according to the last poll.
     #[inline]
     pub(super) fn have_ended(&self) -> bool {
         self.has_ended.load(Relaxed)
     }
 
-    /// Looks at the lines of which the system tells; whether some have ended. Never blocks.
+    /// Polls the connections. Returns whether some have ended. Never blocks.
     pub(super) fn look(&self) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // An interrupted look is made again.
+        // The next poll makes up for an interrupted one.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             for event in events {
                 state.look_at(event.data.u64() as usize, &self.epoll);
@@ -100,7 +102,7 @@ impl Lines {
         has_ended
     }
 
-    /// Those that have ended, each once.
+    /// The connections that have ended, each once.
     pub(super) fn take_ended(&self) -> Vec<Ended> {
         if !self.have_ended() {
             return Vec::new();
@@ -110,7 +112,7 @@ impl Lines {
         std::mem::take(&mut state.ended)
     }
 
-    /// Ends the line to this rank: the process at the other end sees that.
+    /// Closes the connection to this rank, which the process at the other end notices.
     pub(super) fn end(&self, rank: u32) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(socket) = state.sockets.get_mut(rank as usize).and_then(Option::take) {
@@ -118,7 +120,7 @@ impl Lines {
         }
     }
 
-    /// They are to be taken later: something that came before their ends is not handed over.
+    /// Takes these back for later, because a packet from before their end was not passed on yet.
     pub(super) fn put_back(&self, ended: Vec<Ended>) {
         if !ended.is_empty() {
             self.state.lock().unwrap_or_else(PoisonError::into_inner).ended.extend(ended);
@@ -162,7 +164,7 @@ mod tests {
         [one, listener.accept().expect("it has come").0]
     }
 
-    /// What is to be seen of a line to rank 2 after this was done to its other end.
+    /// Result of a poll of the connection to rank 2 after this action at its other end.
     fn after(what: impl FnOnce(TcpStream)) -> String {
         let [own, other] = pair();
         let lines = Lines::new(vec![None, None, Some(own.into())]).expect("an epoll");

@@ -1,4 +1,4 @@
-//! Polling: a rank reads its socket, and expires timers when time has passed.
+//! Polling: a rank reads its socket, and handles expired timers.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -12,20 +12,20 @@ use super::stage::Stage;
 use super::wire::UdpWire;
 use crate::{Each, Header, Incoming, Kind, PeerState};
 
-/// What the machine of a peer has told.
+/// Events of the state machine of a peer.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Requests that are answered.
     matched: Vec<u64>,
-    /// Messages that were taken back.
+    /// Messages that were cancelled.
     withdrawn: Vec<u64>,
     has_finished: bool,
-    /// Why its connection has failed, and whether that is because its machine was given up.
+    /// Reason why its connection has failed, and whether its machine was given up.
     failure: Option<(String, bool)>,
 }
 
 impl UdpWire {
-    /// Looks whether there is something to do.
+    /// Polls: reads the socket and sends delayed messages. Returns whether there is work for the rank.
     pub(super) fn look(&self) -> bool {
         if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
             return true;
@@ -34,7 +34,7 @@ impl UdpWire {
             return true;
         }
         self.send_waiting();
-        // Whoever has the stage does what is to be done.
+        // The thread that holds the stage does the work.
         let Ok(mut stage) = self.stage.try_lock() else { return false };
         let now = self.timers.now();
         if self.fill(&mut stage, now) {
@@ -44,19 +44,19 @@ impl UdpWire {
         self.timers.is_due(now)
     }
 
-    /// Whether somebody was woken because of a line.
+    /// Whether a wait has ended because of a liveness connection.
     fn has_line_told(&self) -> bool {
         self.poller.take_aside() | self.watch.poller.take_aside()
     }
 
-    /// Reads what has come; whether there is something.
+    /// Reads datagrams from the socket. Returns whether the stage has some.
     pub(super) fn fill(&self, stage: &mut Stage, now: Nanos) -> bool {
         if self.expecting.load(Relaxed) != 0 {
             let peer = self.peer_of(self.expecting.swap(0, Relaxed) - 1);
             stage.expect(peer.and_then(|peer| peer.side().expected.take()));
         }
         stage.look(self.socket(), now).unwrap_or_else(|error| {
-            // Nothing comes any more from anybody.
+            // No packets arrive from any peer after this.
             if self.fault.set(error.to_string()).is_ok() {
                 let why = format!("this rank's socket is broken: {error}");
                 self.peers().for_each(|peer| self.close(peer, &why, true));
@@ -65,7 +65,8 @@ impl UdpWire {
         })
     }
 
-    /// Does what time, and what has come, ask for; gives how many packets were handed over.
+    /// Handles expired timers and the peers that datagrams arrived from. Returns the number of packets passed
+    /// on.
     pub(super) fn settle(
         &self,
         stage: &mut Stage,
@@ -108,14 +109,14 @@ impl UdpWire {
         self.tell(peer, told, each)
     }
 
-    /// Hands over what a machine has told.
+    /// Passes on the events of a state machine.
     fn tell(&self, peer: &Peer, told: &mut Told, each: &mut Each<'_>) -> usize {
         let n = told.matched.len() + told.withdrawn.len();
         let matched = told.matched.drain(..).map(|token| (Kind::Matched, token));
         let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Withdrawn, token));
         for (kind, token) in matched.chain(withdrawn) {
             let header = Header { kind, token, ..Header::default() };
-            // An answer, or what takes something back, is always allowed.
+            // Answers and cancellations are always allowed.
             let _ = each(peer.rank, header, Incoming::Nothing);
         }
         if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
@@ -132,7 +133,7 @@ impl UdpWire {
 }
 
 impl Side {
-    /// How a connection has failed, and what its user may look at.
+    /// The reason of a failed connection, with advice to the user.
     #[cold]
     fn words(&self, failure: &Failure) -> String {
         if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
@@ -148,7 +149,7 @@ impl Side {
         failure.to_string()
     }
 
-    /// Takes what the machine has to tell.
+    /// Takes the events of the state machine.
     fn take_events(&mut self, told: &mut Told) {
         told.failure = self.fault.take().map(|why| (why, true));
         while let Some(event) = self.connection.poll_event() {

@@ -1,15 +1,17 @@
-//! Ranks behind UDP sockets, with reliable messages over datagrams (`mpjdev_proto::datagram::modern`).
+//! Transport to ranks behind UDP sockets, with reliable messages over datagrams
+//! (`mpjdev_proto::datagram::modern`).
 //!
-//! A rank has one socket for all its peers. The machines of `mpjdev-proto` say what packets there are; here their octets are
-//! moved and their clock is read. A peer is one machine under one lock: whoever sends takes it, and so does whoever handles what has
-//! come, a datagram at a time. The way in is a stage that a look at the socket fills: waiting is reading, as over TCP.
-//! Everything that time does, and everything that a machine tells its rank, is done where packets are handed over.
+//! A rank has one socket for all its peers. The state machines of `mpjdev-proto` decide which packets there
+//! are. This module moves their octets and reads their clock. A peer is one state machine under one lock. A
+//! sender takes the lock, and so does the handler of each arriving datagram. A poll of the socket fills a
+//! staging buffer, so waiting means reading, as over TCP. Timers are handled, and events of the state
+//! machines are passed on, where packets are passed on.
 //!
 //! ```text
-//! send ----> peer: machine, octets kept until they have come ----> trains of datagrams ----> socket
-//!                 ^                                                                            |
-//!                 | datagram by datagram                                                       v
-//! rank <---- inbox: handed over in order <---- kept until it is their turn <---- stage <---- look
+//! send ----> peer: state machine, octets kept until acked ----> GSO batches ----> socket
+//!                 ^                                                                  |
+//!                 | datagram by datagram                                             v
+//! rank <---- inbox: in order <---- kept until their turn <---- staging buffer <---- poll
 //! ```
 
 mod counted;
@@ -52,35 +54,36 @@ pub use inbox::UdpInbox;
 use probe::Early;
 pub use wire::UdpWire;
 
-/// What all ranks have agreed on, and the limits of one.
+/// Terms that all ranks have agreed on, and the limits of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Octets of a datagram at most, whoever sends it. What a job starts with may be more than it takes: see [`datagram_len`].
+    /// Longest datagram in octets, of any sender. The first value of a job may exceed the agreed one: see
+    /// [`datagram_len`].
     pub datagram_len_max: usize,
-    /// Octets that the system is asked for, for what waits to be received.
+    /// Octets of receive buffer that the system is asked for.
     pub receive_buffer_len: usize,
-    /// Packets that one peer may send ahead at most, whatever the socket holds.
+    /// Most packets that one peer may have in flight, whatever the size of the socket's buffer.
     pub window_max: u16,
     /// Octets of a message that leave before it is matched.
     pub eager_max: u32,
-    /// Messages to a peer whose octets have not come, before the next ones have to wait.
+    /// Messages to a peer with octets that have not arrived, before later messages wait.
     pub sends_max: usize,
-    /// What is known of the way, where that is the same for all.
+    /// Properties of the path, if they are the same for all peers.
     pub path: Path,
-    /// How long nothing may come from a rank that is asked for something, in nanoseconds, before it is dead.
+    /// Peer timeout in nanoseconds: the silence after which a rank with an open request counts as dead.
     pub dead_after: Nanos,
-    /// How long a rank that finishes waits until the others have acked its last packets.
+    /// Longest time that a finishing rank waits until its last packets are acked.
     pub linger: Duration,
-    /// Whether all datagrams are to have a checksum of their own.
+    /// Whether every datagram has a checksum of its own.
     pub is_checked: bool,
-    /// For tests: what becomes of datagrams before they reach the socket, and the seed of it.
+    /// For tests: impairment of datagrams before they reach the socket, and its seed.
     pub impairment: Option<(Impairment, u64)>,
 }
 
-/// Within this machine nothing is to be spread over time: the windows alone keep the sockets from being full. An estimate of the
-/// round trip is as long as somebody has waited for a processor, and a pace by it would make everybody wait for longer.
-/// For the same reason nothing is sent again soon: where windows keep sockets from being full, nothing is lost. And an answer, which
-/// takes the acknowledgment along, may be as late as a thread gets a processor again.
+/// Path within this machine. Nothing is paced, because the windows alone keep the sockets from overflowing.
+/// An estimated round trip is as long as some thread waited for a processor, so pacing by it would lengthen
+/// every wait. Nothing is retransmitted early either: where windows keep sockets from overflowing, no packet
+/// is lost. An answer, which carries the ack, may be delayed until its thread gets a processor again.
 pub const LOOPBACK: Path = Path {
     rate: Some(1_000_000_000_000),
     timing: Timing::NO_PROGRESS,
@@ -105,70 +108,71 @@ impl Default for Terms {
     }
 }
 
-/// A rank as another one knows it.
+/// A rank as another rank knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Where its socket is.
+    /// Address of its socket.
     pub address: SocketAddr,
-    /// What stands in the packets that it gets of this rank.
+    /// The connection id of the packets that it receives from this rank.
     pub theirs: u64,
-    /// What stands in the packets that this rank gets of it, which nobody can guess: all of its bits are random.
+    /// The connection id of the packets that this rank receives from it. All its bits are random, so that an
+    /// attacker cannot guess it.
     pub ours: u64,
     /// The number of its first packet.
     pub first_theirs: FullSequence,
     /// The number of this rank's first packet to it.
     pub first_ours: FullSequence,
-    /// Packets that it lets this rank send ahead.
+    /// Packets that this rank may have in flight to it.
     pub send_window: u16,
-    /// Octets of a datagram at most, there and back.
+    /// Longest datagram in octets, in both directions.
     pub datagram_len_max: usize,
-    /// Whether datagrams have a checksum of their own, there and back.
+    /// Whether datagrams have a checksum of their own, in both directions.
     pub is_checked: bool,
-    /// How long its acknowledgments may wait, in nanoseconds.
+    /// Longest delay of its acks, in nanoseconds.
     pub max_ack_delay: Nanos,
-    /// What is known of the way to it.
+    /// Properties of the path to it.
     pub path: Path,
 }
 
-/// What a rank has before the first packet.
+/// Resources of a rank before the first packet.
 #[derive(Debug)]
 pub struct Job {
     /// Its number in the world.
     pub rank: u32,
-    /// All ranks; at its own place, and at those that are reached otherwise, none.
+    /// All ranks; `None` for the rank itself and for those that are reached otherwise.
     pub members: Vec<Option<Member>>,
-    /// What was agreed.
+    /// The agreed terms.
     pub terms: Terms,
     /// Its socket.
     pub socket: UdpSocket,
-    /// Packets that each peer may send ahead.
+    /// Packets that each peer may have in flight.
     pub receive_window: u16,
-    /// Datagrams that came before it was ready.
+    /// Datagrams that arrived before the rank was ready.
     pub early: Vec<Early>,
-    /// Connections to the others, by rank, on which nothing is said any more: the end of one is the end of the rank there. Where
-    /// there is none, a rank that dies without a word is silent, and nothing else.
+    /// Liveness connections to the other ranks, by rank. They carry no data, and the end of one is the end of
+    /// the rank there. Without a connection, a rank that dies is noticed only by its silence.
     pub lines: Vec<Option<OwnedFd>>,
 }
 
-/// Octets of datagrams, the longest first: as long as they may be, as an Ethernet with long frames takes them, and as any takes them.
-/// What a datagram costs hardly depends on its length. Multiples of 8, so that the octets of messages stay aligned behind each other
-/// in a train.
+/// Octets of datagrams, the longest first: the maximum, the most that Ethernet with long frames takes, and
+/// the most that any Ethernet takes. The cost of a datagram hardly depends on its length. Multiples of 8 keep
+/// the octets of successive messages in a GSO batch aligned.
 const LENS: [usize; 3] = [65504, 8968, 1472];
-/// Packets that each peer is to be able to send ahead: with fewer, short messages wait for acknowledgments.
+/// Packets that each peer should be able to have in flight. With fewer, short messages wait for acks.
 const WINDOW_WANTED: u16 = 12;
 
-/// The longest datagrams of which each of the peers may send enough ahead, whatever the socket is granted; no longer than in the
-/// terms. A job takes the least that a rank of it says, for all of them.
+/// The longest datagrams of which each peer may have enough in flight, whatever buffer the socket is granted.
+/// They are no longer than in the terms. A job uses the least value of its ranks for all of them.
 ///
 /// # Errors
-/// The terms want datagrams that there are none of; the system refuses.
+/// The terms require datagrams that do not exist; the system refuses.
 pub fn datagram_len(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Result<usize> {
     check_len(terms.datagram_len_max)?;
     let granted = options::set_buffers(socket, terms.receive_buffer_len, terms.receive_buffer_len)?;
     Ok(fitting(granted.receive_len, peers, terms.datagram_len_max))
 }
 
-/// As [`datagram_len`], where so many octets are granted.
+/// As [`datagram_len`], with `granted` octets of buffer.
 fn fitting(granted: usize, peers: usize, len_max: usize) -> usize {
     let is_enough = |len: &usize| {
         let shares = Shares::new(capacity(granted, charge(*len)), peers);
@@ -179,7 +183,8 @@ fn fitting(granted: usize, peers: usize, len_max: usize) -> usize {
     lens.into_iter().find(is_enough).unwrap_or(shortest)
 }
 
-/// Prepares a rank's socket, and gives the packets that each of its peers may send ahead, so that together they never fill it.
+/// Prepares the socket of a rank. Returns the packets that each of its peers may have in flight, so that
+/// together they never overflow it.
 ///
 /// # Errors
 /// The system refuses; the socket holds less than a datagram of each peer.
@@ -190,7 +195,7 @@ pub fn prepare(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Resul
     Ok(shares.part().min(terms.window_max).max(1))
 }
 
-/// The wire and the inbox of a rank. What arrives takes memory from `source`.
+/// The wire and the inbox of a rank. Arriving messages take memory from `source`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.
@@ -201,7 +206,7 @@ pub fn connect(
 ) -> io::Result<(Arc<UdpWire>, UdpInbox)> {
     let lens = job.members.iter().flatten().map(|member| member.datagram_len_max);
     check_len(lens.fold(job.terms.datagram_len_max, usize::max))?;
-    // Trains that arrive are taken as such where the kernel joins them, and else one by one.
+    // Arriving datagrams are received as GSO batches where the kernel joins them, and else one by one.
     let _ = options::set_trains(job.socket.as_fd(), true);
     let wire = Arc::new(UdpWire::new(job, source)?);
     let inbox = UdpInbox::new(wire.clone(), config.inline_max);
@@ -217,7 +222,7 @@ fn check_len(len: usize) -> io::Result<()> {
 }
 
 impl Terms {
-    /// What the machine of a peer has to know.
+    /// Settings of the state machine of a peer.
     fn settings(&self, member: &Member, receive_window: u16) -> Settings {
         Settings {
             ours: member.ours,
@@ -238,7 +243,8 @@ impl Terms {
         }
     }
 
-    /// Octets of a message that leave before it is matched: what fits a datagram does, and what fits a quarter of the window.
+    /// Octets of a message that leave before it is matched: those that fit a datagram, or a quarter of the
+    /// window.
     fn eager_len(&self, member: &Member) -> usize {
         let trailer_len = if member.is_checked { TRAILER_LEN } else { 0 };
         let room = member.datagram_len_max - FIXED_LEN - CONTEXT_LEN - trailer_len;
@@ -247,19 +253,19 @@ impl Terms {
     }
 }
 
-/// Packets that a peer on another machine may send ahead at most: as many as one acknowledgment names. Within a machine the kernel
-/// drops what is beyond 1000 packets in a processor's queue (`netdev_max_backlog`).
+/// Most packets in flight of a peer on another machine: as many as one ack names. Within a machine the kernel
+/// drops packets beyond 1000 in a processor's queue (`netdev_max_backlog`).
 pub const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
-/// Messages that a machine keeps at most, each counted twice until its octets have come. The rank bounds them before, by name: a
-/// bound that is met here stops whatever is behind it.
+/// Most messages in a state machine, each counted twice until its octets have arrived. The rank bounds them
+/// first, with an error that names the receiver. The bound here would stop all later messages.
 const SENDS_MAX: usize = 4 * UNMATCHED_MAX as usize;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The longest of which each peer may send enough ahead; where no length is short enough for that, the shortest, and never more than
-    /// was asked for.
+    /// The result is the longest datagram of which each peer may send enough, or the shortest length if none
+    /// is short enough. It never exceeds the requested length.
     #[test]
     fn datagrams_are_as_long_as_enough_of_them_fit() {
         const MIB: usize = 1 << 20;

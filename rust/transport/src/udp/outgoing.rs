@@ -1,4 +1,4 @@
-//! Datagrams of one peer that leave together: as many as possible with one system call.
+//! Datagrams of one peer that leave together, as many as possible with one system call.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -13,9 +13,10 @@ use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, 
 
 use super::store::Store;
 
-/// Datagrams that are collected at most.
+/// Most datagrams that are collected.
 const DATAGRAMS_MAX: usize = SEGMENTS_MAX;
-/// Calls for what is collected that may be in vain, because the network tells of earlier datagrams.
+/// Most unsuccessful calls for one collection. A call fails when the network reports errors of earlier
+/// datagrams.
 const VAIN_MAX: u32 = 8;
 
 /// A datagram that has not left.
@@ -24,7 +25,7 @@ struct Piece {
     head: [u8; HEAD_LEN_MAX],
     head_len: usize,
     body: Option<Body>,
-    /// All its octets, where they end with their checksum: those that were summed must be those that leave.
+    /// All octets of a datagram that ends with a checksum: the summed octets must be the sent ones.
     whole: Option<Vec<u8>>,
 }
 
@@ -37,7 +38,7 @@ impl Piece {
         self.whole.as_ref().map_or(self.head_len + self.body_len(), Vec::len)
     }
 
-    /// All its octets.
+    /// All octets of the datagram.
     #[cold]
     fn octets(&self, store: &Store) -> Vec<u8> {
         let len = self.head_len + self.body_len();
@@ -51,34 +52,34 @@ impl Piece {
     }
 }
 
-/// What leaves to one peer, in order.
+/// Datagrams to one peer, in order.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// None where the socket has no other peer, and knows.
+    /// `None` if the socket has only this peer and is connected to it.
     address: Option<Address>,
     pieces: Vec<Piece>,
-    /// Whether the kernel cuts trains, and whether it did at first.
+    /// Whether the kernel cuts GSO batches, and whether it did at first.
     cuts: bool,
     cut: bool,
-    /// Octets of a datagram that the way takes whole, as far as that was found out.
+    /// Longest datagram in octets that the path carries unfragmented, as far as known.
     way_len: usize,
     /// The next datagram is longer than that.
     is_too_long: bool,
-    /// The system is to cut those into fragments.
+    /// The system fragments such datagrams.
     fragments: bool,
-    /// For tests: what stands between this and the socket.
+    /// For tests: a simulated network before the socket.
     network: Option<Box<Network<Vec<u8>>>>,
     left: Left,
 }
 
-/// What has left.
+/// Counts of sent data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     /// Octets of datagrams.
     pub(super) octets: u64,
-    /// Those of them that are user data.
+    /// Octets of user data in them.
     pub(super) data: u64,
-    /// Those of these that were copied to be summed.
+    /// Octets of user data that were copied for a checksum.
     pub(super) copied: u64,
     /// System calls.
     pub(super) calls: u64,
@@ -105,19 +106,19 @@ impl Outgoing {
         }
     }
 
-    /// Whether the next datagram is longer than the way takes.
+    /// Whether the next datagram is longer than the path carries.
     pub(super) fn is_too_long(&self) -> bool {
         self.is_too_long
     }
 
-    /// The way takes datagrams of so many octets from now on.
+    /// Sets the longest datagram that the path carries.
     pub(super) fn shorten(&mut self, len: usize) {
         self.way_len = len;
-        // A kernel may have refused a train only because of that.
+        // A kernel may have refused a GSO batch only because of its length.
         self.cuts = self.cut;
     }
 
-    /// As [`flush`](Self::flush), where the system has been told to cut into fragments what the way does not take whole.
+    /// As [`flush`](Self::flush), while the system fragments datagrams that the path does not carry whole.
     pub(super) fn flush_in_fragments(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
         self.fragments = true;
         self.flush(now, socket, store);
@@ -137,17 +138,17 @@ impl Outgoing {
         self.pieces.len() == DATAGRAMS_MAX
     }
 
-    /// When something of the network that is played is to be done.
+    /// Time of the next event of the simulated network.
     pub(super) fn next_time(&self) -> Option<Nanos> {
         self.network.as_ref()?.next_time_ns()
     }
 
-    /// A packet, and where its user data are.
+    /// Adds a packet, and the location of its user data.
     pub(super) fn push(&mut self, packet: &Packet, body: Option<Body>, store: &Store) {
         let mut piece = Piece { head: [0; HEAD_LEN_MAX], head_len: 0, body, whole: None };
         match packet.emit_head(&mut piece.head) {
             Ok(head_len) => piece.head_len = head_len,
-            // What the machine says is a packet.
+            // Every packet of the state machine can be encoded.
             Err(error) => return debug_assert!(false, "{error}"),
         }
         if packet.extension.checked {
@@ -161,7 +162,8 @@ impl Outgoing {
         self.pieces.push(piece);
     }
 
-    /// The octets of a message are needed no more: what of it has not left was sent before, and has come.
+    /// Drops the rest of a message whose octets are no longer needed: its unsent datagrams are
+    /// retransmissions, and their octets have arrived.
     pub(super) fn forget(&mut self, token: u64) {
         if !self.pieces.is_empty() {
             self.pieces.retain(|piece| piece.body.is_none_or(|body| body.token != token));
@@ -172,7 +174,8 @@ impl Outgoing {
         self.pieces.clear();
     }
 
-    /// Sends what is here, as far as the socket takes it. What the network refuses is lost, as it would be on the way.
+    /// Sends as many datagrams as the socket takes. A datagram that the network refuses is lost, as on the
+    /// path.
     pub(super) fn flush(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
         if self.network.is_some() {
             return self.play(now, socket, store);
@@ -185,7 +188,7 @@ impl Outgoing {
                 Ok(count) => drop(self.pieces.drain(..count)),
                 Err((_, Obstacle::Later)) => return,
                 Err((_, Obstacle::NotInTrains)) => self.cuts = false,
-                // An earlier datagram may have been too long, and a router has said so.
+                // An earlier datagram may have been too long, and a router has reported it.
                 Err((_, Obstacle::TooLong)) if self.fragments && vain < VAIN_MAX => vain += 1,
                 Err((_, Obstacle::TooLong)) => {
                     self.is_too_long = true;
@@ -197,16 +200,17 @@ impl Outgoing {
         }
     }
 
-    /// Sends some in one call. How many the system has taken; or how many of the first train it has not, and why.
+    /// Sends some datagrams in one call. Returns the number that the system has taken, or the number of the
+    /// first batch that it has refused, and the reason.
     fn send(&self, socket: BorrowedFd<'_>, store: &Store) -> Result<usize, (usize, Obstacle)> {
-        // What is prepared for a train costs as much as a system call's way, and most often one datagram leaves.
+        // Preparing a GSO batch costs as much as a system call, and mostly a single datagram leaves.
         match self.pieces.len() {
             1 => self.send_up_to::<1, 2>(socket, store),
             _ => self.send_up_to::<DATAGRAMS_MAX, { 2 * DATAGRAMS_MAX }>(socket, store),
         }
     }
 
-    /// Sends `N` datagrams at most, which are `RUNS` runs of octets.
+    /// Sends at most `N` datagrams, in `RUNS` runs of octets.
     fn send_up_to<const N: usize, const RUNS: usize>(
         &self,
         socket: BorrowedFd<'_>,
@@ -240,7 +244,8 @@ impl Outgoing {
         }
     }
 
-    /// How many datagrams from there on go as one train: of one length, but for the last, which may be shorter.
+    /// Number of datagrams from `at` on that form a GSO batch. All have one length; only the last may be
+    /// shorter.
     fn train_len(&self, at: usize) -> usize {
         let segment_len = self.pieces[at].len();
         if !self.cuts || self.fragments || segment_len > self.way_len {
@@ -261,7 +266,7 @@ impl Outgoing {
         count
     }
 
-    /// Gives what is here to the network that is played, and what comes out of it to the socket.
+    /// Passes the datagrams to the simulated network, and its output to the socket.
     #[cold]
     fn play(&mut self, now: Nanos, socket: BorrowedFd<'_>, store: &Store) {
         let Some(network) = &mut self.network else { return };
@@ -272,7 +277,7 @@ impl Outgoing {
         while let Some(octets) = network.poll_deliver(now) {
             let train =
                 Train { to: self.address.as_ref(), runs: &[Run::from(&octets[..])], segment_len: None };
-            // What the socket does not take is lost, as much else is here.
+            // A datagram that the socket does not take is lost, as others are in this network.
             let _ = datagram::send(socket, &[train]);
             self.left.calls += 1;
         }

@@ -1,4 +1,4 @@
-//! One peer: its machine, and what belongs to it.
+//! Peer: its state machine, and the octets that belong to it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ use super::timers::NEVER;
 use crate::Header;
 use crate::net::arriving::Arriving;
 
-/// Messages that leave one by one, as long as the rank does nothing but send.
+/// Messages that leave one by one while the rank does nothing but send.
 const BURST: u32 = 1;
-/// Octets that leave at once, whatever may come.
+/// Octets that leave at once, without waiting for more.
 const TOGETHER_LEN: usize = 4 << 10;
-/// Messages that do: their receiver is to take them while the next ones are sent.
+/// Messages that leave at once: their receiver takes them while the next ones are sent.
 const TOGETHER: u32 = 16;
 
 /// One peer.
@@ -34,81 +34,81 @@ pub(super) struct Peer {
     pub(super) is_checked: bool,
     /// Octets of a message to it that leave before it is matched.
     pub(super) eager_len: usize,
-    /// Octets of a message of its that come before it is matched, at most.
+    /// Most octets of a message from it that arrive before it is matched.
     pub(super) eager_max: usize,
     side: Mutex<Side>,
-    /// When something is to be done for it.
+    /// Time of its next timer.
     pub(super) next_timeout: AtomicU64,
-    /// Somebody found no room.
+    /// A send found no room.
     pub(super) has_refused: AtomicBool,
-    /// Messages wait for more that leave with them, or for whoever looks next.
+    /// Messages wait for others to leave with them, or for the next poll.
     pub(super) has_waiting: AtomicBool,
-    /// It has said that nothing more comes.
+    /// The peer has announced the end of its packets.
     pub(super) has_finished: AtomicBool,
 }
 
-/// A peer's machine, and the octets that belong to it.
+/// State machine of a peer, and the octets that belong to it.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) connection: Connection,
     pub(super) store: Store,
     pub(super) outgoing: Outgoing,
-    /// What arrives and is not done, by destination id.
+    /// Arriving messages that are not complete, by destination id.
     pub(super) arrivals: HashMap<u64, Coming>,
-    /// The message that comes now in parts, without having been matched.
+    /// The eager message that arrives in parts now, unmatched.
     pub(super) eager: Option<Eager>,
-    /// What is expected next.
+    /// The fragment that is expected next.
     pub(super) expected: Option<Expected>,
-    /// Octets matched that the peer is to hear of.
+    /// Matched octets to report to the peer.
     pub(super) owed: Option<u64>,
-    /// Why the job has failed, if the peer is to hear of it.
+    /// Reason why the job has failed, to report to the peer.
     pub(super) failure: Option<String>,
-    /// How often the program has called in, if the peer has asked.
+    /// Heartbeat that the peer has requested: the number of calls of the program.
     pub(super) alive: Option<u64>,
-    /// Octets of the messages that wait for more to leave with them, and how many messages.
+    /// Octets of the messages that wait for others to leave with them, and the number of messages.
     pub(super) waiting: (usize, u32),
-    /// The rank's turn in which messages were sent last, and how many.
+    /// The rank's turn in which messages were sent last, and their number.
     burst: (u32, u32),
-    /// That nothing more comes has left.
+    /// The end of this rank's packets was sent.
     pub(super) has_fin_left: bool,
-    /// Why nothing can be sent to it, if that has turned out.
+    /// Reason why nothing can be sent to the peer, once known.
     pub(super) fault: Option<String>,
-    /// Nothing leaves to it any more, whatever is sent.
+    /// Nothing is sent to the peer any more; later messages are dropped.
     pub(super) is_gone: bool,
-    /// Messages, and their octets, that its machine had not acknowledged when it was given up.
+    /// Messages, and their octets, that its state machine had not acked when the peer was given up.
     pub(super) lost: (usize, u64),
     pub(super) tally: Tally,
 }
 
-/// What is counted of messages; the machine counts packets.
+/// Counts of messages; the state machine counts packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    /// Messages of the program that were given to be sent, and that came.
+    /// Messages of the program that were sent, and that were received.
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Their octets.
+    /// Octets of these messages.
     pub(super) data_sent: u64,
     pub(super) data_received: u64,
-    /// Octets that were copied behind the system's copy.
+    /// Octets copied in addition to the system's copy.
     pub(super) copied: u64,
 }
 
-/// A message that comes in parts before it is matched.
+/// A message that arrives in parts before it is matched.
 #[derive(Debug)]
 pub(super) struct Eager {
     pub(super) id: ArrivalId,
     pub(super) header: Header,
     pub(super) slab: Slab,
     pub(super) len: usize,
-    /// Nothing has come from there on.
+    /// No octet from here on has arrived.
     pub(super) end: usize,
 }
 
-/// A message that is numbered, or whose octets are asked for.
+/// A message that is numbered, or whose octets were requested.
 #[derive(Debug)]
 pub(super) struct Coming {
     pub(super) arriving: Arriving<ArrivalId>,
-    /// Nothing has come from there on.
+    /// No octet from here on has arrived.
     pub(super) end: usize,
 }
 
@@ -159,20 +159,21 @@ impl Peer {
 }
 
 impl Side {
-    /// Whether the message that was sent in this turn of the rank may wait for more to leave with: a few have left one by one.
+    /// Whether the message sent in this turn of the rank may wait for others to leave with. A few have left
+    /// one by one before.
     pub(super) fn may_wait(&mut self, turn: u32) -> bool {
         let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
         self.burst = (turn, before.saturating_add(1));
         before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
     }
 
-    /// Whether something of what was sent leaves only when the peer has answered.
+    /// Whether sent data leaves only after an answer of the peer.
     pub(super) fn has_rest(&self) -> bool {
         !self.is_gone && (self.store.unanswered() > 0 || self.connection.has_queued())
     }
 
-    /// A receive has matched a message that was numbered; of a long one so many octets are wanted. Datagrams have `len_max` octets
-    /// at most.
+    /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
+    /// Datagrams have at most `len_max` octets.
     pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
         let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return };
         if self.connection.matched(arriving.id).is_err() {
@@ -195,7 +196,7 @@ impl Side {
             .and_then(|slab| Expected::new(ids, slab, at, arriving.len(), len_max));
     }
 
-    /// Takes no more messages, and takes those back that nobody has matched: nobody waits for them any more.
+    /// Accepts no more messages, and cancels the unmatched ones, since no request waits for them any more.
     pub(super) fn finish(&mut self, deadline: Nanos) {
         for token in self.store.unanswered_tokens() {
             if self.connection.cancel(token) == Cancel::Done {
@@ -206,8 +207,8 @@ impl Side {
         self.connection.close(deadline);
     }
 
-    /// Nothing leaves any more, and nothing is kept. `is_cut`: the peer's machine was given up, so what it has not acknowledged is
-    /// lost; else the peer itself has ended, and takes nothing more.
+    /// Stops sending, and drops all octets. `is_cut`: the peer's machine was given up, so unacked octets are
+    /// lost. Otherwise the peer itself has ended and takes nothing more.
     pub(super) fn close(&mut self, is_cut: bool) {
         if is_cut && !self.is_gone {
             self.lost = self.store.held_messages();

@@ -1,4 +1,4 @@
-//! Messages on their way out: through the machine, to the socket.
+//! Sending of messages: through the state machine, to the socket.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -15,15 +15,15 @@ use super::wire::UdpWire;
 use crate::net::extras::{self, Extra};
 use crate::{Header, Kind, Outgoing, Payload, Wire};
 
-/// When a socket that takes nothing is tried again.
+/// Time after which a socket that takes nothing is tried again.
 const BLOCKED: Nanos = MILLISECOND;
-/// What leaves that soon waits for nothing but a look at what has come.
+/// A packet due within this time waits only for a poll of the socket.
 const SOON: Nanos = MILLISECOND / 10;
-/// Messages between our own ranks that may wait beside the others.
+/// Most control messages that may wait beside the other messages.
 const EXTRAS_MAX: usize = 16;
 
 impl UdpWire {
-    /// Hands a message to the machine; false when it would have to wait.
+    /// Passes a message to the state machine. Returns false when it would have to wait.
     pub(super) fn send_message(&self, side: &mut Side, header: Header, body: Outgoing<'_>) -> bool {
         let (slab, len) = match body {
             Outgoing::Message(message) => (message.first_slab(), message.first_len()),
@@ -31,7 +31,8 @@ impl UdpWire {
             _ => unreachable!("ranks whose messages are copied get physical ones"),
         };
         let waits = header.kind != Kind::Eager;
-        // Those of the others end when their octets have come. Those that wait to be matched may do so for ever.
+        // The other messages end when their octets have arrived. Synchronous ones may wait for a match for
+        // ever.
         if !waits && side.store.held() >= self.terms.sends_max {
             return false;
         }
@@ -54,7 +55,7 @@ impl UdpWire {
         is_put
     }
 
-    /// False when there is no room; a connection that is closing takes everything, and nothing leaves.
+    /// Returns false when there is no room. A closing connection accepts everything and sends nothing.
     fn put(&self, side: &mut Side, send: &Send, slab: &Slab, whose: Whose) -> bool {
         let token = side.store.put(slab, send.len as usize, whose, &*self.source);
         match side.connection.send(Send { token, ..*send }) {
@@ -67,12 +68,12 @@ impl UdpWire {
         }
     }
 
-    /// The header has room for a rank in a communicator only; who has sent a packet is known by its connection.
+    /// The header has room for a rank in a communicator only. The connection identifies the sender.
     fn lrank(&self) -> u16 {
         u16::try_from(self.rank).map_or(0, |rank| if rank <= LRANK_MAX { rank } else { 0 })
     }
 
-    /// Says something to one of ours; false when it would have to wait.
+    /// Sends a control message to a rank of ours. Returns false when it would have to wait.
     pub(super) fn say(&self, side: &mut Side, extra: &Extra) -> bool {
         if side.store.held() >= self.terms.sends_max + EXTRAS_MAX {
             return false;
@@ -118,7 +119,8 @@ impl UdpWire {
         }
     }
 
-    /// Sends what may leave now, and notes when something is to be done; whether more leaves as soon as somebody has looked what has come.
+    /// Sends packets that may leave now, and records the next timer. Returns whether more may leave right
+    /// after the next poll.
     pub(super) fn transmit(&self, peer: &Peer, side: &mut Side, now: Nanos) -> bool {
         side.waiting = (0, 0);
         if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
@@ -144,16 +146,16 @@ impl UdpWire {
         self.note_timeout(peer, side, now)
     }
 
-    /// Messages to a peer wait for more. Only ever called under the peer's lock.
+    /// Records that messages to a peer wait for others. Every caller holds the peer's lock.
     pub(super) fn note_waiting(&self, peer: &Peer) {
         if !peer.has_waiting.swap(true, SeqCst) {
             self.waiting_count.fetch_add(1, SeqCst);
         }
     }
 
-    /// Sends what waits for more.
+    /// Sends the messages that wait for others.
     pub(super) fn send_waiting(&self) {
-        // Another thread's turn counts as well: it only makes this one's messages leave one by one again.
+        // A turn of another thread counts as well: it only makes this one's messages leave one by one again.
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
         if self.waiting_count.load(SeqCst) == 0 {
             return;
@@ -164,7 +166,7 @@ impl UdpWire {
         }
     }
 
-    /// Notes when something is to be done for a peer; whether that is very soon.
+    /// Records the time of the next timer of a peer. Returns whether it is very soon.
     fn note_timeout(&self, peer: &Peer, side: &Side, now: Nanos) -> bool {
         let machine = side.connection.next_timeout().unwrap_or(NEVER);
         let network = side.outgoing.next_time().unwrap_or(NEVER);
@@ -176,7 +178,7 @@ impl UdpWire {
         at <= now + SOON
     }
 
-    /// Wakes those who would sleep past a timer.
+    /// Wakes the sleepers that would sleep past a timer.
     pub(super) fn wake(&self, sleepers: impl Iterator<Item = Sleeper>) {
         for sleeper in sleepers {
             match sleeper {
@@ -186,7 +188,7 @@ impl UdpWire {
         }
     }
 
-    /// Somebody who found no room at a peer may find some now.
+    /// Records that a send that found no room at a peer may find some now.
     pub(super) fn note_room(&self, peer: &Peer, side: &Side) {
         if peer.has_refused.load(Relaxed)
             && side.store.held() < self.terms.sends_max

@@ -1,7 +1,9 @@
-//! A way that takes no datagrams as long as it did: an interface, a route or a tunnel has changed, or a router on the way says so.
+//! Shortening of the path MTU: an interface, a route or a tunnel has changed, or a router on the path reports
+//! a smaller one.
 //!
-//! What was cut for the old length has its numbers and keeps them, so the system is to cut it into fragments, once more and each time
-//! that it leaves again. What is cut from now on is as short as the way wants it, and leaves whole (5.2).
+//! Packets cut for the old length keep their sequence numbers, so the system fragments them at this
+//! transmission and at each retransmission. Later packets are as short as the path requires, and leave whole
+//! (5.2).
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -16,10 +18,10 @@ use super::wire::UdpWire;
 const HEADERS_LEN: [usize; 2] = [28, 48];
 /// Octets of the header of UDP alone.
 pub const UDP_HEADER_LEN: usize = 8;
-/// Octets of a datagram that any way takes (5.2; RFC 9000, 14).
+/// Octets of a datagram that any path carries (5.2; RFC 9000, 14).
 pub const LEN_SAFE: usize = 1200;
 
-/// The longest datagram that leaves whole on a way to an address that takes packets of `mtu` octets: a multiple of 8.
+/// The longest datagram that leaves whole on a path to an address with this MTU: a multiple of 8.
 #[must_use]
 pub fn len_within(mtu: usize, address: IpAddr) -> usize {
     let headers = HEADERS_LEN[usize::from(address.to_canonical().is_ipv6())];
@@ -27,7 +29,7 @@ pub fn len_within(mtu: usize, address: IpAddr) -> usize {
 }
 
 impl UdpWire {
-    /// Sends what waits and is too long for the way to a peer.
+    /// Sends the pending datagrams of a peer that are too long for its path.
     #[cold]
     pub(super) fn send_in_fragments(&self, peer: &Peer, side: &mut Side, now: Nanos) {
         let before = side.connection.settings().datagram_len_max;
@@ -36,7 +38,7 @@ impl UdpWire {
             side.connection.shorten(len);
             side.outgoing.shorten(len);
         }
-        // Another thread's datagrams to other peers may leave in fragments meanwhile, and are none the worse for it.
+        // Meanwhile another thread's datagrams to other peers may leave in fragments, which is harmless.
         let _ = options::fragment_where_needed(self.socket());
         side.outgoing.flush_in_fragments(now, self.socket(), &side.store);
         let _ = options::never_fragment(self.socket());
@@ -53,9 +55,9 @@ impl UdpWire {
         }
     }
 
-    /// Octets of a datagram that the way to a peer takes whole, as far as the system knows.
+    /// Octets of a datagram that the path to a peer carries whole, as far as the system knows.
     fn way_len(&self, peer: &Peer) -> Option<usize> {
-        // Only a socket with a single peer is told, and this rank's may have many.
+        // The system reports it only to a socket with a single peer, and this rank's may have many.
         let from = self.socket.local_addr().ok()?;
         let socket = UdpSocket::bind((from.ip(), 0)).ok()?;
         socket.connect(peer.address).ok()?;

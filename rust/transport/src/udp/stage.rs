@@ -1,4 +1,4 @@
-//! Stages: datagrams that were read and not handed over, and packets that wait for their turn.
+//! Staging buffers: datagrams that were read and not passed on, and packets that wait for their turn.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,73 +15,74 @@ use super::expected::{Expected, HEAD_LEN};
 use super::probe::Early;
 use crate::net::copying::copy_octets;
 
-/// Octets of a room: a train at most.
+/// Octets of a room: at most a GSO batch.
 const ROOM_LEN: usize = 64 << 10;
-/// Rooms that are filled with one call at most.
+/// Most rooms that one call fills.
 const ROOMS: usize = 16;
 
-/// Octets that a wrong guess may cost a copy of, and be made again.
+/// Most octets to copy after a wrong prediction for which the prediction is tried again.
 const CHEAP: usize = 1 << 10;
-/// How long nothing new is expected behind a look that has found all that there was: who waits looks, and takes it at once.
+/// Time after a poll that emptied the socket in which no new datagram is expected: a waiting thread polls,
+/// and takes it at once.
 const FRESH: Nanos = MICROSECOND;
 
-/// Octets of a datagram in a stage.
+/// A datagram in the staging buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Staged {
     pub(super) from: Option<SocketAddr>,
-    /// Where it begins.
+    /// Offset of its first octet.
     pub(super) at: usize,
     pub(super) len: usize,
 }
 
-/// What is counted of datagrams before it is known whose they are.
+/// Counts of datagrams whose peer is not known yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// System calls that received, or found nothing.
+    /// System calls that received, or were empty.
     pub(super) calls: u64,
     /// Octets of datagrams.
     pub(super) octets: u64,
-    /// Datagrams that are no packets, or longer than was agreed.
+    /// Datagrams that are no packets, or longer than agreed.
     pub(super) malformed: u64,
-    /// Packets whose checksum is wrong.
+    /// Packets with a wrong checksum.
     pub(super) bad_checksums: u64,
-    /// Packets of nobody that is known here, or that come from elsewhere.
+    /// Packets of unknown peers, or from other addresses.
     pub(super) unknown: u64,
-    /// Octets that were copied only because they did not begin at a word, or were not what was expected.
+    /// Octets that were copied only because they were unaligned, or not the expected ones.
     pub(super) moved: u64,
 }
 
-/// What has come.
+/// Staging buffer of received datagrams.
 #[derive(Debug)]
 pub(super) struct Stage {
     memory: Memory,
-    /// What the next datagram is believed to be.
+    /// The predicted next datagram.
     expected: Option<Expected>,
-    /// What the first datagram of the first room is, whose user data are elsewhere.
+    /// The first datagram of the first room, if its user data are at their destination.
     landed: Option<Expected>,
-    /// Which message the last part was of, by peer and id.
+    /// The message of the last part, by peer and id.
     last: Option<(usize, ArrivalId)>,
     arrived: [Arrived; ROOMS],
-    /// Rooms that are filled, and how many of them are done.
+    /// Number of filled rooms, and of those that are done.
     count: usize,
     room: usize,
     /// Octets of the next room that are done.
     done: usize,
-    /// Rooms for the next look: the more, the longer each look has filled all. With one more than is filled it is known that there
-    /// was no more; after a look in vain one is most likely enough.
+    /// Rooms for the next poll. Each poll that fills all rooms doubles them. One room more than filled shows
+    /// that the socket was emptied. After an empty poll, one room is most likely enough.
     wanted: usize,
-    /// Whether the last look has found all that there was, as far as is known, and when.
+    /// Whether the last poll has emptied the socket, as far as known, and its time.
     is_drained: bool,
     filled_at: Nanos,
-    /// Datagrams that came before the rank was ready, the first one last.
+    /// Datagrams that arrived before the rank was ready, the first one last.
     early: Vec<Early>,
-    /// What waits until it is its turn, by peer and slot.
+    /// Octets that wait for their turn, by peer and slot.
     kept: Vec<Vec<Option<Memory>>>,
-    /// Octets that have to begin at a multiple of 8.
+    /// Octets that must begin at a multiple of 8.
     aligned: Memory,
-    /// What has come so far, and what of it was no use.
+    /// Counts of received and of dropped datagrams.
     pub(super) seen: Seen,
-    /// Peers that something has come from.
+    /// Peers that datagrams have arrived from.
     pub(super) touched: Vec<usize>,
     is_touched: Vec<bool>,
 }
@@ -111,17 +112,17 @@ impl Stage {
         })
     }
 
-    /// Whether everything was handed over.
+    /// Whether all datagrams were passed on.
     pub(super) fn is_empty(&self) -> bool {
         self.room == self.count
     }
 
-    /// Whether the socket may have more than what is here.
+    /// Whether the socket may have more than the staging buffer.
     pub(super) fn may_have_more(&self, now: Nanos) -> bool {
         !self.is_drained || now.saturating_sub(self.filled_at) > FRESH
     }
 
-    /// Receives what the socket has, unless there is something already; whether there is something.
+    /// Receives datagrams from the socket if the buffer is empty. Returns whether it has some.
     ///
     /// # Errors
     /// The system refuses.
@@ -149,14 +150,15 @@ impl Stage {
         match received {
             Ok(count) => {
                 (self.count, self.room, self.done) = (count, 0, 0);
-                // Behind a single one that nobody expects there is most likely nothing, and whoever waits for it is not kept waiting.
+                // After a single unpredicted datagram the socket is most likely empty. Another poll would
+                // delay the thread that waits for it.
                 self.is_drained = count < wanted || (count == 1 && self.expected.is_none());
                 self.filled_at = now;
                 self.wanted = if count < wanted { count + 1 } else { 2 * count }.min(ROOMS);
                 self.land();
                 Ok(true)
             }
-            // What the network says of earlier datagrams is no news to the machines.
+            // Errors of earlier datagrams that the network reports do not concern the state machines.
             Err(Obstacle::Later | Obstacle::Refused | Obstacle::Unreachable | Obstacle::TooLong) => {
                 self.wanted = 1;
                 Ok(false)
@@ -166,7 +168,7 @@ impl Stage {
         }
     }
 
-    /// Fills rooms with what came before the rank was ready.
+    /// Fills rooms with datagrams that arrived before the rank was ready.
     #[cold]
     fn fill_early(&mut self) {
         (self.count, self.room, self.done) = (0, 0, 0);
@@ -181,7 +183,7 @@ impl Stage {
         }
     }
 
-    /// Finds out whether the first datagram is the one that was expected; if not, brings all of it together.
+    /// Checks whether the first datagram is the expected one. If not, joins its octets in the buffer.
     fn land(&mut self) {
         self.landed = None;
         let Some(expected) = self.expected.take() else { return };
@@ -202,13 +204,13 @@ impl Stage {
         }
     }
 
-    /// What is expected next.
+    /// Sets the expected fragment.
     pub(super) fn expect(&mut self, expected: Option<Expected>) {
         self.expected = expected;
     }
 
-    /// Octets of a peer have come, as expected or not, and what is expected to follow them: where parts of several messages come in
-    /// turns, nothing.
+    /// Records that octets of a peer have arrived, and what is expected to follow them. Nothing is expected
+    /// while the parts of several messages arrive in turns.
     pub(super) fn go_on(
         &mut self,
         rank: usize,
@@ -222,11 +224,11 @@ impl Stage {
         self.expected = expected.filter(|_| is_run);
     }
 
-    /// What the datagram that begins there is, if its user data are where they belong.
+    /// The datagram that begins at `at`, if its user data are at their destination.
     pub(super) fn take_landed(&mut self, at: usize) -> Option<Expected> {
         if at == 0 { self.landed.take() } else { None }
     }
-    /// The next datagram that is here as a whole.
+    /// The next datagram that has arrived as a whole.
     pub(super) fn take(&mut self) -> Option<Staged> {
         while self.room < self.count {
             let arrived = &self.arrived[self.room];
@@ -250,7 +252,7 @@ impl Stage {
         self.memory.words()
     }
 
-    /// Octets of the stage with their beginning at a word, for the length of a call.
+    /// Octets of the staging buffer beginning at a word, for the length of a call.
     pub(super) fn aligned(&mut self, at: usize, len: usize) -> &[AtomicU64] {
         if at.is_multiple_of(8) {
             return &self.memory.words()[at / 8..];
@@ -260,7 +262,8 @@ impl Stage {
         self.aligned.words()
     }
 
-    /// Keeps octets of the stage, or from elsewhere, until it is their turn; false without memory.
+    /// Keeps octets of the staging buffer, or of other memory, until their turn. Returns false without
+    /// memory.
     pub(super) fn keep(
         &mut self,
         rank: usize,
@@ -285,19 +288,19 @@ impl Stage {
         true
     }
 
-    /// What was kept.
+    /// The octets kept in a slot.
     pub(super) fn kept(&self, rank: usize, slot: u16) -> Option<&[AtomicU64]> {
         self.kept[rank].get(usize::from(slot))?.as_ref().map(Memory::words)
     }
 
-    /// Something has come from a peer.
+    /// Records that a datagram has arrived from a peer.
     pub(super) fn touch(&mut self, rank: usize) {
         if !std::mem::replace(&mut self.is_touched[rank], true) {
             self.touched.push(rank);
         }
     }
 
-    /// A peer that something has come from.
+    /// Takes a peer that datagrams have arrived from.
     pub(super) fn take_touched(&mut self) -> Option<usize> {
         let rank = self.touched.pop()?;
         self.is_touched[rank] = false;
@@ -309,12 +312,12 @@ impl Stage {
     }
 }
 
-/// A room of the stage.
+/// A room of the staging buffer.
 fn room(words: &[AtomicU64], at: usize) -> Part<'_> {
     Part::new(words, at * ROOM_LEN, ROOM_LEN)
 }
 
-/// The first room, with the user data of what is expected where they belong.
+/// The first room, with the expected user data at their destination.
 fn room_around<'a>(words: &'a [AtomicU64], expected: &'a Expected) -> [Part<'a>; 3] {
     let (place, at, len) = expected.place();
     let rest = HEAD_LEN + len;
@@ -332,7 +335,7 @@ mod tests {
         stage
     }
 
-    /// Also those without octets, and without those that are not here as a whole.
+    /// The batches include empty datagrams. Incomplete datagrams are left out.
     #[test]
     fn the_datagrams_of_trains_are_taken_one_by_one() {
         let train = Arrived { len: 250, sent_len: 250, segment_len: 100, from: None };

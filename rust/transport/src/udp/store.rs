@@ -1,4 +1,4 @@
-//! Octets of messages that have been sent, until they have come.
+//! Retransmission buffer: octets of sent messages, kept until they are acked.
 
 use mpjdev_buffer::octets::{copy_out, copy_words};
 use mpjdev_buffer::{Slab, SlabSource};
@@ -7,19 +7,19 @@ use mpjdev_sys::memory::Memory;
 
 use crate::config::SPARSE;
 
-/// Octets of a message that is copied: that costs less than to keep its memory from its owner.
+/// Octets of a message that is copied. A copy costs less than holding the owner's memory.
 const COPIED_MAX: usize = 256;
 /// Messages whose copies share a run of memory.
 const CHUNK: usize = 64;
-/// Chunks at most. Further messages keep memory of their own, which counts against the limit.
+/// Most chunks. Further messages keep memory of their own, which counts against the limit.
 const CHUNKS_MAX: usize = 256;
 
-/// Where the octets of a message are.
+/// Location of the octets of a message.
 #[derive(Debug)]
 enum Octets {
-    /// Nowhere: they are not needed, or there are none.
+    /// The octets are not needed, or the message is empty.
     Gone,
-    /// At its place in the copies.
+    /// In the slot of the message among the copies.
     Copied,
     /// In the message's own memory.
     Lent(Slab),
@@ -32,24 +32,24 @@ struct Entry {
     len: usize,
     /// Whether the octets are needed.
     is_held: bool,
-    /// Whether it is none of the program's.
+    /// Whether it is a control message, not one of the program.
     is_extra: bool,
     /// The request that waits for an answer.
     request: Option<u64>,
 }
 
-/// Whose a message is.
+/// Owner of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// The program's, and nothing waits for an answer.
+    /// The program, without a request that waits for an answer.
     Program,
-    /// Of this request, which waits for an answer.
+    /// This request, which waits for an answer.
     Request(u64),
-    /// Nobody's: it is between our own ranks.
+    /// None: it is a control message between our own ranks.
     Extra,
 }
 
-/// Messages by token: place and one, so that no token is 0.
+/// Messages by token. A token is the index plus one, so that no token is 0.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     entries: Vec<Entry>,
@@ -57,11 +57,11 @@ pub(super) struct Store {
     copies: Vec<Memory>,
     /// Messages that wait for an answer.
     unanswered: usize,
-    /// Others whose octets are needed.
+    /// Other messages whose octets are needed.
     held: usize,
-    /// Of them, those that are none of the program's.
+    /// Control messages among these.
     extras: usize,
-    /// Octets that were copied so far.
+    /// Octets copied so far.
     copied: u64,
 }
 
@@ -70,25 +70,25 @@ impl Store {
         self.unanswered
     }
 
-    /// The tokens of those.
+    /// The tokens of the messages that wait for an answer.
     pub(super) fn unanswered_tokens(&self) -> Vec<u64> {
         let entries = (1..).zip(&self.entries);
         entries.filter(|(_, entry)| entry.request.is_some()).map(|(token, _)| token).collect()
     }
 
-    /// Whether octets of the program's messages are needed, of those that wait for no answer.
+    /// Whether octets are needed of the program's messages that wait for no answer.
     pub(super) fn holds_messages(&self) -> bool {
         self.held > self.extras
     }
 
-    /// The program's messages that wait for no answer and whose octets are needed, and their octets.
+    /// Number and octets of the program's messages that wait for no answer and whose octets are needed.
     pub(super) fn held_messages(&self) -> (usize, u64) {
         let is_held = |entry: &&Entry| entry.is_held && !entry.is_extra && entry.request.is_none();
         let held = self.entries.iter().filter(is_held);
         held.fold((0, 0), |(count, octets), entry| (count + 1, octets + entry.len as u64))
     }
 
-    /// Octets of messages that were copied so far.
+    /// Octets of messages copied so far.
     pub(super) fn copied(&self) -> u64 {
         self.copied
     }
@@ -97,7 +97,7 @@ impl Store {
         self.held
     }
 
-    /// Keeps the first `len` octets of a slab; gives the token of the message.
+    /// Keeps the first `len` octets of a slab. Returns the token of the message.
     pub(super) fn put(&mut self, slab: &Slab, len: usize, whose: Whose, source: &dyn SlabSource) -> u64 {
         let place = self.free.pop().unwrap_or(self.entries.len());
         let octets = match len {
@@ -149,7 +149,7 @@ impl Store {
         }
     }
 
-    /// The octets of a message are not needed any more.
+    /// Frees the octets of a message, which are no longer needed.
     pub(super) fn release(&mut self, token: u64) {
         let place = token as usize - 1;
         let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.is_held) else { return };
@@ -161,26 +161,26 @@ impl Store {
         }
     }
 
-    /// A message is answered: the request that has waited for that.
+    /// Records the answer to a message. Returns the request that has waited for it.
     pub(super) fn answer(&mut self, token: u64) -> Option<u64> {
         let place = token as usize - 1;
         let entry = self.entries.get_mut(place)?;
         let request = entry.request.take()?;
         self.unanswered -= 1;
         match entry.is_held {
-            // It waits as any other message now.
+            // It is held as any other message now.
             true => self.held += 1,
             false => self.free.push(place),
         }
         Some(request)
     }
 
-    /// Everything is over.
+    /// Drops all messages.
     pub(super) fn clear(&mut self) {
         *self = Store { copied: self.copied, ..Store::default() };
     }
 
-    /// Makes room for the copy at a place, if the system has memory.
+    /// Allocates memory for the copy in a slot, if the system has some.
     fn has_copies(&mut self, place: usize) -> bool {
         if place / CHUNK < self.copies.len() {
             return true;
@@ -198,7 +198,7 @@ impl Store {
         (self.copies[place / CHUNK].words(), place % CHUNK * COPIED_MAX)
     }
 
-    /// The memory of a message as it may be kept: a copy, where it holds much more memory than it has octets.
+    /// The memory to keep for a message: a copy, if it holds much more memory than it has octets.
     fn slim(&mut self, slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
         if slab.len() / SPARSE <= len {
             return slab.clone();

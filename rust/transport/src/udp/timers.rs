@@ -1,4 +1,4 @@
-//! When something is to be done though nothing comes, and who sleeps until then.
+//! Timers of all peers, and the sleepers that wait for them.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use mpjdev_proto::datagram::modern::time::Nanos;
 
-/// Who sleeps.
+/// A thread that may sleep until a timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleeper {
     /// A thread of the program.
     Program,
-    /// The thread that goes on for it.
+    /// The progress thread.
     Pump,
 }
 
-/// Nothing is to be done.
+/// Time of a timer that is not armed.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
-/// The earliest time at which something is to be done for a peer, or an earlier one: it is found out only when it has come.
+/// The earliest timer of all peers, or an earlier time. An earlier time is corrected only when it has passed.
 #[derive(Debug)]
 pub(super) struct Timers {
     start: Instant,
     earliest: AtomicU64,
-    /// Until when each sleeper sleeps, so that whoever arms an earlier timer wakes it; 0 when it does not.
+    /// End of each sleeper's sleep, for which an earlier timer wakes it; 0 while it does not sleep.
     until: [AtomicU64; 2],
 }
 
@@ -38,25 +38,25 @@ impl Timers {
         self.start.elapsed().as_nanos() as Nanos
     }
 
-    /// Whether something is to be done.
+    /// Whether a timer has expired.
     pub(super) fn is_due(&self, now: Nanos) -> bool {
         self.earliest.load(Relaxed) <= now
     }
 
-    /// Whether something is to be done some time.
+    /// Whether a timer is armed.
     pub(super) fn are_armed(&self) -> bool {
         self.earliest.load(Relaxed) != NEVER
     }
 
-    /// Something is to be done at `at`; who has to be woken for that.
+    /// Arms a timer for `at`. Returns the sleepers to wake for it.
     pub(super) fn arm(&self, at: Nanos) -> impl Iterator<Item = Sleeper> {
         let is_news = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);
         let sleepers = [Sleeper::Program, Sleeper::Pump].into_iter();
         sleepers.filter(move |sleeper| is_news && at < self.until[*sleeper as usize].load(SeqCst))
     }
 
-    /// All timers are looked at now, and those of `later` armed again; who has to be woken for that: whoever has begun to sleep
-    /// meanwhile has not seen them all.
+    /// Resets the earliest timer and arms those of `later` again, after a check of all timers. Returns the
+    /// sleepers to wake: one that began to sleep meanwhile has not seen all timers.
     pub(super) fn rearm(&self, later: impl Iterator<Item = Nanos>) -> impl Iterator<Item = Sleeper> {
         self.earliest.store(NEVER, SeqCst);
         let mut is_woken = [false; 2];
@@ -66,13 +66,13 @@ impl Timers {
         [Sleeper::Program, Sleeper::Pump].into_iter().filter(move |sleeper| is_woken[*sleeper as usize])
     }
 
-    /// Somebody is about to sleep: for how long it may. Whatever is armed from now on wakes it.
+    /// Begins a sleep. Returns its longest duration. A timer armed from now on wakes the sleeper.
     pub(super) fn begin_sleep(&self, sleeper: Sleeper) -> Duration {
         let until = &self.until[sleeper as usize];
         until.store(NEVER, SeqCst);
         let earliest = self.earliest.load(SeqCst);
         until.store(earliest, SeqCst);
-        // Armed between the two: it was woken for that already, or is seen here.
+        // A timer armed between the two stores has already woken the sleeper, or is seen here.
         let earliest = earliest.min(self.earliest.load(SeqCst));
         match earliest {
             NEVER => Duration::MAX,
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(timers.arm(5).count(), 0);
     }
 
-    /// Another thread may begin to sleep while one looks at all timers: it has seen none, or not the earliest.
+    /// Another thread may begin to sleep during a check of all timers. It has seen none, or not the earliest.
     #[test]
     fn whoever_begins_to_sleep_while_timers_are_looked_at_is_woken() {
         let timers = Timers::new();

@@ -1,4 +1,4 @@
-//! The sending side of a rank, what it knows of the others, and its sleep.
+//! Sending side of a rank, its view of the other ranks, and its sleep.
 
 use std::io;
 use std::net::UdpSocket;
@@ -33,47 +33,47 @@ use crate::shm::SegmentPool;
 use crate::stats::OverDatagrams;
 use crate::{Header, Kind, Outgoing as Body, PeerState, Unacked, Wire};
 
-/// How long it answers those who have finished as well.
+/// Time for which a rank still answers peers that have finished.
 const ANSWERING: Duration = Duration::from_millis(300);
-/// How often it looks whether they have.
+/// Interval of the checks whether they have.
 const LINGER_STEP: Duration = Duration::from_micros(200);
 
-/// The sending side of one rank.
+/// Sending side of one rank.
 #[derive(Debug)]
 pub struct UdpWire {
     pub(super) rank: u32,
     pub(super) terms: Terms,
     pub(super) source: Arc<dyn SlabSource>,
     pub(super) socket: UdpSocket,
-    /// By rank; none of this rank, and of those that are reached otherwise.
+    /// By rank; `None` for this rank, and for those that are reached otherwise.
     pub(super) peers: Vec<Option<Peer>>,
-    /// What stands in their packets.
+    /// Connection ids of their packets.
     pub(super) ids: Ids,
     pub(super) own: Own,
     pub(super) known: Known,
     pub(super) timers: Timers,
     pub(super) stage: Mutex<Stage>,
-    /// The stage has something.
+    /// The staging buffer has datagrams.
     pub(super) is_staged: AtomicBool,
-    /// Somebody who found no room may find some.
+    /// A send that found no room may find some.
     pub(super) has_room: AtomicBool,
-    /// The peer of which octets are expected now, and 1; 0 when the stage knows.
+    /// 1 more than the peer with a new prediction; 0 when the staging buffer has the current one.
     pub(super) expecting: AtomicU32,
-    /// Peers with messages that wait for more.
+    /// Number of peers with messages that wait for others.
     pub(super) waiting_count: AtomicUsize,
-    /// How often the rank has looked for them.
+    /// Number of times the rank has sent the waiting messages.
     pub(super) turns: AtomicU32,
     pub(super) poller: Poller,
-    /// What the thread that goes on for the rank shares.
+    /// State shared with the progress thread.
     pub(super) watch: Arc<Watch>,
     pub(super) lines: Lines,
-    /// Whether this rank has said to all that nothing more comes.
+    /// Whether this rank has announced the end of its packets to all.
     has_finished: AtomicBool,
-    /// What the system has said of the socket.
+    /// Error that the system has reported for the socket.
     pub(super) fault: OnceLock<String>,
 }
 
-/// What the kernel takes off this process's hands: found out once.
+/// Whether the kernel cuts GSO batches. The probe runs once.
 fn cuts() -> bool {
     static CUTS: OnceLock<bool> = OnceLock::new();
     *CUTS.get_or_init(|| Offload::probe(false).is_ok_and(|offload| offload.cuts))
@@ -92,14 +92,14 @@ impl UdpWire {
         let mut others = members.iter().flatten();
         let only = others.next().filter(|_| others.next().is_none());
         if let Some(member) = only {
-            // The system need not look for the way each time.
+            // A connected socket saves the system the route lookup of each send.
             socket.connect(member.address)?;
         }
         let is_connected = only.is_some();
         let peer = |(peer, member): (usize, Option<super::Member>)| {
             let Some(member) = member else { return Ok(None) };
             let has_line = has_line.get(peer).is_some_and(|has_line| *has_line);
-            // The end of the line is the truth, and nobody else can end it.
+            // The end of the liveness connection is authoritative, and no outsider can end it.
             let settings = Settings { trusts_resets: !has_line, ..terms.settings(&member, receive_window) };
             let connection = Connection::new(settings, timers.now()).map_err(io::Error::other)?;
             let network = terms.impairment.map(|(impairment, seed)| {
@@ -136,12 +136,13 @@ impl UdpWire {
         })
     }
 
-    /// The launcher is to see there whom this rank has seen fail first, and when this rank has finished.
+    /// Reports the first peer that this rank sees fail, and the finish of this rank, in the segment, for the
+    /// launcher.
     pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
         self.known.teller.tell_finish(own_segment);
     }
 
-    /// What has been counted of a peer's connection; none of this rank itself.
+    /// Counters of a peer's connection; `None` for this rank itself.
     pub fn counters(&self, rank: u32) -> Option<Counters> {
         Some(self.peer_of(rank)?.side().connection.counters())
     }
@@ -149,7 +150,7 @@ impl UdpWire {
     /// Datagrams that the system has dropped because this rank's socket was full.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report them.
     pub fn drops(&self) -> io::Result<u32> {
         Ok(options::memory(self.socket())?.drops)
     }
@@ -166,7 +167,7 @@ impl UdpWire {
         self.peers.iter().flatten()
     }
 
-    /// Gives a peer up.
+    /// Gives up a peer.
     pub(super) fn close(&self, peer: &Peer, why: &str, is_cut: bool) {
         let mut side = peer.side();
         let now = self.timers.now();
@@ -176,17 +177,17 @@ impl UdpWire {
         self.lines.end(peer.rank);
         self.known.set_failed(peer.rank, why);
         self.has_room.store(true, SeqCst);
-        // The memory of what was expected of it is held no longer.
+        // The memory of its predicted fragment is released.
         self.expecting.store(peer.rank + 1, Relaxed);
         self.note_change();
     }
 
-    /// These lines have ended, and everything that had come before was taken.
+    /// Handles ended liveness connections, after all earlier datagrams were handled.
     pub(super) fn judge(&self, ended: Vec<Ended>) {
         for Ended { rank, why, is_cut, .. } in ended {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
-                // Nothing is expected of it, and nobody is there to take anything.
+                // No packet is expected from it, and it takes none.
                 let mut side = peer.side();
                 side.close(is_cut);
                 self.transmit(peer, &mut side, self.timers.now());
@@ -201,7 +202,7 @@ impl UdpWire {
         self.ring();
     }
 
-    /// Something between our own ranks has come.
+    /// Handles a control message from one of our own ranks.
     pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
         match (self.known.take(rank, tag, octets)?, self.peer_of(rank)) {
             (Wanted::Life, Some(peer)) => {
@@ -215,8 +216,9 @@ impl UdpWire {
         Ok(())
     }
 
-    /// Whether a peer has got all that it is to get of a rank that finishes. Who has finished itself waits for nothing; but where
-    /// packets were lost, the answer to its last one may be lost, too, and for a while it is answered again.
+    /// Whether a peer has received everything from a finishing rank. A peer that has finished waits for
+    /// nothing. But after packet loss the answer to its last packet may be lost too, so it is answered again
+    /// for some time.
     fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
         let side = peer.side();
         if side.is_gone || side.connection.is_over() {
@@ -229,7 +231,7 @@ impl UdpWire {
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
     }
 
-    /// What a peer has not acknowledged. One that has finished takes nothing more.
+    /// Data that a peer has not acked. A peer that has finished takes nothing more.
     fn unacked(peer: &Peer) -> Option<Unacked> {
         let side = peer.side();
         if peer.has_finished.load(Relaxed) {
@@ -239,14 +241,14 @@ impl UdpWire {
         (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
     }
 
-    /// Has the socket end a sleep from now on, also by what has come before. While nobody sleeps, telling of each datagram would take
-    /// its sender as long as a tenth of a send.
+    /// Makes the socket end a sleep from now on, also for datagrams that arrived before. While no thread
+    /// sleeps, the report of each datagram would cost its sender a tenth of a send.
     fn listen(&self, poller: &Poller) {
-        // Whom the system does not tell looks again soon, since sleeps are short.
+        // A thread without the report polls again soon, since sleeps are short.
         let _ = poller.add(0, self.socket());
     }
 
-    /// How long nothing is to be done.
+    /// Longest time without a timer.
     fn begin_sleep(&self, sleeper: Sleeper, most: Duration) -> Duration {
         self.timers.begin_sleep(sleeper).min(most)
     }
@@ -286,7 +288,8 @@ impl Pumped for UdpWire {
 impl Drop for UdpWire {
     fn drop(&mut self) {
         if !self.has_finished.load(Relaxed) {
-            // Nobody goes on for this rank: the others are told, as the end of a stream would tell them.
+            // No thread drives this rank any more. The peers are notified, as the end of a stream would
+            // notify them.
             for peer in self.peers.iter().flatten() {
                 let mut side = peer.side();
                 side.close(false);
@@ -305,7 +308,7 @@ impl Wire for UdpWire {
         let Some(peer) = self.peer_of(dest) else { return true };
         let mut side = peer.side();
         if side.is_gone {
-            // Who is gone gets nothing.
+            // Packets to a dead rank are dropped.
             return true;
         }
         let octets_len = match &body {
@@ -326,7 +329,7 @@ impl Wire for UdpWire {
         if !sent {
             peer.has_refused.store(true, SeqCst);
         } else if header.kind == Kind::Eager && side.may_wait(self.turns.load(Relaxed)) {
-            // A rank that waits, looks or receives sends what waits.
+            // Every wait, poll and receive of the rank sends waiting messages.
             side.waiting.0 += octets_len;
             side.waiting.1 += 1;
             self.note_waiting(peer);
@@ -335,7 +338,8 @@ impl Wire for UdpWire {
         }
         let now = self.timers.now();
         if self.transmit(peer, &mut side, now) || side.has_rest() {
-            // It leaves when this rank has read what has come, whatever the program does until then.
+            // The packet leaves when this rank has read earlier datagrams, whatever the program does until
+            // then.
             self.watch.call();
         }
         sent
@@ -366,7 +370,7 @@ impl Wire for UdpWire {
             self.poller.remove(self.socket());
             self.timers.end_sleep(Sleeper::Program);
         }
-        // The acks that are owed wait for no call of the program.
+        // Pending acks do not wait for a call of the program.
         self.watch.end_sleep(self.timers.are_armed());
     }
 
@@ -375,7 +379,7 @@ impl Wire for UdpWire {
     }
 
     fn call(&self, rank: u32) {
-        // The others are called by what is sent to them.
+        // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
             self.watch.call();
         }
@@ -400,7 +404,7 @@ impl Wire for UdpWire {
     }
 
     fn leaving(&self) -> Option<u64> {
-        // Who has finished takes nothing more.
+        // A peer that has finished takes nothing more.
         let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
         let left = live.filter_map(|peer| {
             let mut side = peer.side();
@@ -425,7 +429,7 @@ impl Wire for UdpWire {
                 self.transmit(peer, &mut side, now);
             }
         }
-        // The thread that goes on for this rank takes the answers.
+        // The progress thread of this rank handles the answers.
         loop {
             let now = Instant::now();
             if now >= deadline || self.peers().all(|peer| self.has_got_all(peer, now >= late)) {
