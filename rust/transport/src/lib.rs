@@ -281,6 +281,11 @@ pub trait Wire: Debug + Send + Sync {
     /// Ends the job: every operation of every rank fails from now on.
     fn fail(&self, why: &str);
 
+    /// Reports to the launcher, where it cannot know by itself, that a rank has failed that this rank was told of by another one.
+    fn blame(&self, rank: u32) {
+        let _ = rank;
+    }
+
     /// Octets that `dest` has matched of what this rank sent it, a running number that may lag behind.
     fn matched_by(&self, dest: u32) -> u64;
 

@@ -89,6 +89,10 @@ impl Comm {
         match u32::from_be_bytes(*kind) {
             FINISHED => Some(DeviceError::PeerFinished { rank }),
             FAILED => Some(self.gone(rank).unwrap_or_else(|| {
+                // This rank may end because of it, and the launcher looks for the rank that has seen no other one fail.
+                if let Some(endpoint) = self.endpoint() {
+                    endpoint.wire.blame(rank);
+                }
                 let why = format!("rank {sender} has noticed it in a collective operation");
                 DeviceError::PeerFailed { rank, why }
             })),

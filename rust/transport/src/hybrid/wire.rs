@@ -201,6 +201,10 @@ impl Wire for SitesWire {
         }
     }
 
+    fn blame(&self, rank: u32) {
+        self.far.blame(rank);
+    }
+
     fn matched_by(&self, dest: u32) -> u64 {
         match self.near_rank(dest) {
             Some(near) => self.near.matched_by(near),

@@ -472,6 +472,10 @@ impl Wire for TcpWire {
         }
     }
 
+    fn blame(&self, rank: u32) {
+        self.known.teller.blame(rank);
+    }
+
     fn matched_by(&self, dest: u32) -> u64 {
         self.known.matched(dest)
     }

@@ -458,6 +458,10 @@ impl Wire for UdpWire {
         }
     }
 
+    fn blame(&self, rank: u32) {
+        self.known.teller.blame(rank);
+    }
+
     fn matched_by(&self, dest: u32) -> u64 {
         self.known.matched(dest)
     }
