@@ -28,7 +28,8 @@ impl Clients {
     /// The clients as seen by `rank`. `clients` names the client of each rank of the world; the ranks of a
     /// client are contiguous (IMPI 5.5). `maxlinear` is the job's C_COLL_MAXLINEAR.
     ///
-    /// # Panics ^The world has no such rank.
+    /// # Panics
+    /// The world has no such rank.
     #[must_use]
     pub fn new(rank: u32, clients: &[u32], maxlinear: u32) -> Clients {
         let client = clients[rank as usize];
@@ -85,7 +86,8 @@ impl Endpoint {
     /// Takes a physical message out of matching, whatever its octets are, and drops them. Returns their
     /// number; `None` while there is no such message.
     ///
-    /// # Errors ^No such message can arrive any more; there was no memory for it.
+    /// # Errors
+    /// No such message can arrive any more; there was no memory for it.
     pub(crate) fn take_plain(
         &self,
         core: &mut Core,

@@ -115,8 +115,9 @@ impl Comm {
 
     /// Waits until all ranks have entered. Blocks.
     ///
-    /// # Errors ^A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`].
-    /// The draft's dialect of IMPI has no barrier with foreign ranks.
+    /// # Errors
+    /// A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`]. The
+    /// draft's dialect of IMPI has no barrier with foreign ranks.
     pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         self.start_barrier().finish(patience).map(drop)
     }
@@ -125,9 +126,9 @@ impl Comm {
 impl Operation {
     /// Advances as far as possible without blocking; returns the outcome when the operation is complete.
     ///
-    /// # Errors ^A member has failed, finished or broken the protocol; an operation on this communicator was
-    /// abandoned; the communicator cannot be made; refused, and nothing was sent. The operation has ended
-    /// then.
+    /// # Errors
+    /// A member has failed, finished or broken the protocol; an operation on this communicator was abandoned;
+    /// the communicator cannot be made; refused, and nothing was sent. The operation has ended then.
     pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         if self.stage == Stage::Unstarted {
             self.begin()?;
@@ -197,7 +198,8 @@ impl Operation {
 
     /// Runs the operation to its end. Blocks.
     ///
-    /// # Errors ^As for [`advance`](Self::advance); interrupted, which abandons the operation.
+    /// # Errors
+    /// As for [`advance`](Self::advance); interrupted, which abandons the operation.
     pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
         loop {
             match self.advance()? {
@@ -209,7 +211,8 @@ impl Operation {
 
     /// Waits until [`advance`](Self::advance) can make progress. Blocks.
     ///
-    /// # Errors ^Interrupted.
+    /// # Errors
+    /// Interrupted.
     pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let pending = match &self.way {
             Way::Machine(running) => return running.wait(patience),

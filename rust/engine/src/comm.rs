@@ -172,7 +172,8 @@ impl Comm {
 
     /// Sends a message. Blocks until it is sent or matched, as the mode requires.
     ///
-    /// # Errors ^A bad rank or tag; the peer has failed or finished; interrupted.
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished; interrupted.
     #[inline]
     pub fn send(
         &self,
@@ -193,7 +194,8 @@ impl Comm {
 
     /// Starts a send; `None` when it is complete already. Does not block.
     ///
-    /// # Errors ^A bad rank or tag; the peer has failed or finished.
+    /// # Errors
+    /// A bad rank or tag; the peer has failed or finished.
     #[inline]
     pub fn isend(
         &self,
@@ -214,8 +216,9 @@ impl Comm {
     /// Starts to send one message to many destinations, which share its octets without copies. Does not
     /// block.
     ///
-    /// # Errors ^A bad rank or tag: nothing is sent then. A peer that has failed or finished: the message is
-    /// sent to the destinations before it.
+    /// # Errors
+    /// A bad rank or tag: nothing is sent then. A peer that has failed or finished: the message is sent to
+    /// the destinations before it.
     pub fn isend_many(
         &self,
         message: &Message,
@@ -240,7 +243,8 @@ impl Comm {
 
     /// Receives a message of at most `capacity` octets of primary payload. Blocks.
     ///
-    /// # Errors ^A bad rank or tag; the message is too large or damaged; no rank is left that could send it;
+    /// # Errors
+    /// A bad rank or tag; the message is too large or damaged; no rank is left that could send it;
     /// interrupted.
     #[inline]
     pub fn recv(
@@ -263,9 +267,10 @@ impl Comm {
     /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. Nobody
     /// else refers to the memory in `place`; its contents are undefined after an error.
     ///
-    /// # Errors ^[`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large
-    /// or damaged, and is consumed. Any other result without a message goes to
-    /// [`recv_after`](Self::recv_after), which receives the message.
+    /// # Errors
+    /// [`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or
+    /// damaged, and is consumed. Any other result without a message goes to [`recv_after`](Self::recv_after),
+    /// which receives the message.
     #[inline(always)]
     pub fn recv_directly(
         &self,
@@ -287,7 +292,8 @@ impl Comm {
 
     /// Completes a [`recv`](Self::recv) after an empty [`recv_directly`](Self::recv_directly). Blocks.
     ///
-    /// # Errors ^As for [`recv`](Self::recv).
+    /// # Errors
+    /// As for [`recv`](Self::recv).
     pub fn recv_after(
         &self,
         direct: Direct,
@@ -325,7 +331,8 @@ impl Comm {
 
     /// Waits for a message without receiving it. Blocks.
     ///
-    /// # Errors ^A bad rank or tag; no rank is left that could send it; interrupted.
+    /// # Errors
+    /// A bad rank or tag; no rank is left that could send it; interrupted.
     pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
         let (envelope, size) = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
@@ -337,7 +344,8 @@ impl Comm {
 
     /// Polls for a message without receiving it. Does not block.
     ///
-    /// # Errors ^A bad rank or tag; no rank is left that could send it.
+    /// # Errors
+    /// A bad rank or tag; no rank is left that could send it.
     pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
         let found = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
@@ -381,7 +389,8 @@ impl Comm {
 
     /// The outcome of a request if it is complete; the request is removed then. Does not block.
     ///
-    /// # Errors ^Those of the operation; no such request.
+    /// # Errors
+    /// Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
         let completed = match &self.engine {
             Engine::Packets(endpoint) => endpoint.test(id)?,

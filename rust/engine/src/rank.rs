@@ -64,7 +64,8 @@ impl Comm {
 
     /// Checks that this rank has not begun to finish, at the cost of one load.
     ///
-    /// # Errors ^It has begun.
+    /// # Errors
+    /// It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.engine() {
@@ -86,7 +87,8 @@ impl Comm {
     /// Waits until one of the requests of this rank is complete and returns its index. [`test`](Self::test)
     /// takes its outcome. Blocks.
     ///
-    /// # Errors ^Timed out or interrupted.
+    /// # Errors
+    /// Timed out or interrupted.
     pub fn wait_any(
         &self,
         ids: &[RequestId],
@@ -103,7 +105,8 @@ impl Comm {
     /// Cancels a request of this rank. True when it will never be matched, which is certain for a receive
     /// without a message. Does not block.
     ///
-    /// # Errors ^No such request.
+    /// # Errors
+    /// No such request.
     pub fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.cancel(id),
@@ -125,7 +128,8 @@ impl Comm {
     /// Finishes this rank through its engine: [`Endpoint::finish`](crate::Endpoint::finish) or
     /// [`mpi::Rank::finish`](crate::mpi::Rank::finish). Blocks.
     ///
-    /// # Errors ^Undelivered messages; interrupted. This rank has finished all the same.
+    /// # Errors
+    /// Undelivered messages; interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         match self.engine() {
             Engine::Packets(endpoint) => endpoint.finish(patience),

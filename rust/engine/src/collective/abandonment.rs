@@ -46,7 +46,8 @@ pub(crate) struct Abandonment {
 impl Comm {
     /// Checks that a collective operation may start.
     ///
-    /// # Errors ^One was abandoned, here or by another member; this rank has finished, or the job has failed.
+    /// # Errors
+    /// One was abandoned, here or by another member; this rank has finished, or the job has failed.
     pub(super) fn check_collectives(&self, is_end: bool) -> Result<(), DeviceError> {
         if let Some(error) = self.abandonment().error.get() {
             self.check_going(is_end)?;
@@ -58,7 +59,8 @@ impl Comm {
     /// Polls for a notice. Returns the error of all further collective operations if one has arrived. Does
     /// not block.
     ///
-    /// # Errors ^This rank has finished, or the job has failed.
+    /// # Errors
+    /// This rank has finished, or the job has failed.
     pub(super) fn heed_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
         let notice = match self.engine() {
             // A finishing rank takes no messages but those of its last barrier.
@@ -176,7 +178,8 @@ impl Comm {
     /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.
     /// Blocks.
     ///
-    /// # Errors ^Interrupted.
+    /// # Errors
+    /// Interrupted.
     pub(super) fn wait_collective(
         &self,
         pending: &[RequestId],

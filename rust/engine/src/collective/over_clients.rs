@@ -113,7 +113,8 @@ impl OverClients {
 
     /// Advances the masters' stage; true when it is complete for this rank.
     ///
-    /// # Errors ^The rank that has ended or misbehaved, and the error.
+    /// # Errors
+    /// The rank that has ended or misbehaved, and the error.
     fn advance_masters(&mut self) -> Result<bool, (u32, DeviceError)> {
         let endpoint = self.endpoint.clone();
         loop {

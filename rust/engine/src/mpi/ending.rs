@@ -19,8 +19,9 @@ impl Rank {
     ///
     /// A second call does nothing.
     ///
-    /// # Errors ^A message is undelivered: its receiver has finished without it, or is about to finish and
-    /// has not taken it within the patience. Interrupted. This rank has finished all the same.
+    /// # Errors
+    /// A message is undelivered: its receiver has finished without it, or is about to finish and has not
+    /// taken it within the patience. Interrupted. This rank has finished all the same.
     pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         self.await_makers(patience);
         if self.finishing.swap(true, Ordering::Relaxed) {

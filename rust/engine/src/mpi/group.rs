@@ -103,7 +103,8 @@ impl Group {
 
     /// Checks that this rank has not freed the communicator.
     ///
-    /// # Errors ^It has freed it.
+    /// # Errors
+    /// It has freed it.
     #[inline]
     pub(super) fn check_kept(&self) -> Result<(), DeviceError> {
         match self.is_freed.load(Ordering::Relaxed) {

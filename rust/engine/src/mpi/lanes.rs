@@ -148,7 +148,8 @@ impl Rank {
 
     /// Checks that one more message to a rank may wait to be matched.
     ///
-    /// # Errors ^The limit is reached.
+    /// # Errors
+    /// The limit is reached.
     pub(super) fn check_unmatched(&self, dest: u32) -> Result<(), DeviceError> {
         let max = self.config.unmatched_max();
         if self.state().requests.unmatched(dest) < max {

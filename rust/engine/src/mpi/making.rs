@@ -155,7 +155,8 @@ impl Rank {
 impl Group {
     /// Makes a group of these world ranks, all of which make it now. Blocks until they do.
     ///
-    /// # Errors ^Those of the library.
+    /// # Errors
+    /// Those of the library.
     fn make(&self, due: &Due) -> Made {
         let Due { context, members, member } = due;
         let (context, member) = (*context, *member);

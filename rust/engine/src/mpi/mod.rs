@@ -196,7 +196,8 @@ impl Rank {
 
     /// Checks that this rank has not begun to finish.
     ///
-    /// # Errors ^It has begun.
+    /// # Errors
+    /// It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.finishing.load(Ordering::Relaxed) {

@@ -28,7 +28,8 @@ pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
 
 /// An RTS in memory of its own.
 ///
-/// # Errors ^No memory.
+/// # Errors
+/// No memory.
 pub(super) fn write(announcement: &Announcement, source: &dyn SlabSource) -> Result<Slab, SlabError> {
     let slab = source.take(ANNOUNCEMENT_LEN)?;
     copy_in(slab.words(), 0, &announcement.emit());
@@ -37,7 +38,8 @@ pub(super) fn write(announcement: &Announcement, source: &dyn SlabSource) -> Res
 
 /// The RTS in this memory.
 ///
-/// # Errors ^The octets are no RTS.
+/// # Errors
+/// The octets are no RTS.
 pub(super) fn read(slab: &Slab) -> Result<Announcement, BadAnnouncement> {
     let mut octets = [0; ANNOUNCEMENT_LEN];
     copy_out(slab.words(), 0, &mut octets);

@@ -72,8 +72,8 @@ impl Parts {
 
     /// Makes progress; returns the message when it has arrived in full.
     ///
-    /// # Errors ^It is larger than the capacity, or damaged; those of the library. All of it has been
-    /// consumed.
+    /// # Errors
+    /// It is larger than the capacity, or damaged; those of the library. All of it has been consumed.
     pub(super) fn advance(&mut self, rank: &Rank, tag: i32) -> Result<Option<Message>, DeviceError> {
         let source = self.envelope.source;
         let is_first_here = self.first.advance(rank, source, tag);

@@ -99,7 +99,8 @@ impl Receive {
 
     /// Makes progress; returns the received message when the receive is complete.
     ///
-    /// # Errors ^Those of the receive, which has ended then. Cancelled if it was.
+    /// # Errors
+    /// Those of the receive, which has ended then. Cancelled if it was.
     pub(super) fn advance(&mut self) -> Result<Option<Completed>, DeviceError> {
         let outcome = match &mut self.stage {
             Stage::Posted(operation) | Stage::Matched(operation, _) => operation.test(),

@@ -88,7 +88,8 @@ fn named(mpi: &Mpi) -> String {
 
 /// Checks that ranks can use a library that has been initialised.
 ///
-/// # Errors ^It belongs to another launcher, or restricts calls from several threads.
+/// # Errors
+/// It belongs to another launcher, or restricts calls from several threads.
 pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32) -> Result<(), Unfit> {
     let library = named(mpi);
     if let (Some(launcher), Some(started)) = (candidates.launcher, candidates.size)
@@ -110,7 +111,8 @@ pub fn is_used() -> bool {
 
 /// Whether the environment requests a rank over a C MPI: the user's variable, or that of a launcher of MPI.
 ///
-/// # Errors ^The user's variable names no transport; the error is its value.
+/// # Errors
+/// The user's variable names no transport; the error is its value.
 pub fn is_asked_for() -> Result<bool, String> {
     let chosen = std::env::var(TRANSPORT).unwrap_or_default();
     match chosen.as_str() {
@@ -178,7 +180,8 @@ static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 /// Makes this process a rank of the job that its MPI runs. Blocks until all processes do so. It may be called
 /// again after a finish; then all processes must.
 ///
-/// # Errors ^No usable MPI; interrupted: the call can be repeated then.
+/// # Errors
+/// No usable MPI; interrupted: the call can be repeated then.
 pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Patience) -> Result<Comm, Unfit> {
     let mut runtime = lock(&RUNTIME);
     let runtime = match &mut *runtime {

@@ -48,7 +48,8 @@ pub(super) struct Sending {
 impl Sending {
     /// Makes progress; true when the send is complete.
     ///
-    /// # Errors ^Those of the library. Operations in progress continue, and their memory stays.
+    /// # Errors
+    /// Those of the library. Operations in progress continue, and their memory stays.
     pub(super) fn advance(&mut self) -> Result<bool, DeviceError> {
         if self.held.is_some() {
             return Ok(false);

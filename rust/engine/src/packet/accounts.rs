@@ -63,7 +63,8 @@ pub(crate) struct Account {
 impl Account {
     /// Checks whether the credit allows a message with this charge.
     ///
-    /// # Errors ^The sender has exceeded its credit.
+    /// # Errors
+    /// The sender has exceeded its credit.
     #[inline]
     fn check(&self, charge: &Charge, config: &Config) -> Result<(), NotAllowed> {
         // One message may exceed the credit.

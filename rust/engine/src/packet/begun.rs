@@ -46,7 +46,8 @@ impl Begun {
 impl Endpoint {
     /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.
     ///
-    /// # Errors ^None at present.
+    /// # Errors
+    /// None at present.
     pub(crate) fn arrive_rest(
         &self,
         state: &mut State,

@@ -57,7 +57,8 @@ impl Endpoint {
 
     /// Checks that this rank has not begun to finish, at the cost of one load.
     ///
-    /// # Errors ^It has begun.
+    /// # Errors
+    /// It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
         match self.finishing.load(Ordering::Relaxed) {
@@ -194,9 +195,10 @@ impl Endpoint {
     ///
     /// A second call does nothing.
     ///
-    /// # Errors ^A message is undelivered: its receiver has finished without it, or showed no heartbeat
-    /// within the patience. With foreign ranks: a rank of the job has failed, has finished without the
-    /// others, or does not take part. The job has failed; interrupted. This rank has finished all the same.
+    /// # Errors
+    /// A message is undelivered: its receiver has finished without it, or showed no heartbeat within the
+    /// patience. With foreign ranks: a rank of the job has failed, has finished without the others, or does
+    /// not take part. The job has failed; interrupted. This rank has finished all the same.
     pub fn finish(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
@@ -253,7 +255,8 @@ impl Endpoint {
 
     /// Waits until all packets are sent or matched, as long as the heartbeats of the needed peers change.
     ///
-    /// # Errors ^Interrupted.
+    /// # Errors
+    /// Interrupted.
     fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut signs = (Vec::new(), None);
         let mut since = Instant::now();

@@ -151,7 +151,8 @@ pub struct Endpoint {
 impl Endpoint {
     /// A rank on this transport. Its messages take memory from `source`.
     ///
-    /// # Panics ^The rank is above 2³⁰−1.
+    /// # Panics
+    /// The rank is above 2³⁰−1.
     pub fn new(
         rank: u32,
         size: u32,
@@ -252,7 +253,8 @@ impl Endpoint {
 
     /// Posts a receive.
     ///
-    /// # Errors ^This rank has finished or has freed the communicator; the job has failed.
+    /// # Errors
+    /// This rank has finished or has freed the communicator; the job has failed.
     pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         let source = args.selector.source;
         let mut core = self.lock();
@@ -336,8 +338,9 @@ impl Endpoint {
 
     /// Receives a message that the [fast path](Self::receive_directly) has not taken.
     ///
-    /// # Errors ^The receive failed; interrupted: the receive is withdrawn then, unless its message has
-    /// arrived, which is returned.
+    /// # Errors
+    /// The receive failed; interrupted: the receive is withdrawn then, unless its message has arrived, which
+    /// is returned.
     pub fn receive_after(
         &self,
         direct: &Direct,
@@ -411,7 +414,8 @@ impl Endpoint {
 
     /// The outcome of a request if it is complete; the request is removed then.
     ///
-    /// # Errors ^Those of the operation; no such request.
+    /// # Errors
+    /// Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
@@ -439,7 +443,8 @@ impl Endpoint {
 
     /// Waits for a request, until the deadline if there is one.
     ///
-    /// # Errors ^Those of the operation; timed out or interrupted: the request is still pending then.
+    /// # Errors
+    /// Those of the operation; timed out or interrupted: the request is still pending then.
     pub fn wait(
         &self,
         id: RequestId,
@@ -454,7 +459,8 @@ impl Endpoint {
     /// Waits until one of the requests is complete and returns its index. [`test`](Self::test) takes its
     /// outcome.
     ///
-    /// # Errors ^Timed out or interrupted.
+    /// # Errors
+    /// Timed out or interrupted.
     pub fn wait_any(
         &self,
         ids: &[RequestId],
@@ -470,7 +476,8 @@ impl Endpoint {
     /// Cancels a request. True when it will never be matched, which is certain for a receive without a
     /// message and for a send that is still queued.
     ///
-    /// # Errors ^No such request.
+    /// # Errors
+    /// No such request.
     pub fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);

@@ -93,7 +93,8 @@ impl State {
 impl Endpoint {
     /// Checks that this rank has not freed a communicator.
     ///
-    /// # Errors ^It has freed the communicator.
+    /// # Errors
+    /// It has freed the communicator.
     #[inline]
     pub(crate) fn check_kept(&self, state: &State, context: u64) -> Result<(), DeviceError> {
         match context != WORLD && state.freed.contains(context) {

@@ -68,8 +68,8 @@ impl Endpoint {
     /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it
     /// needs.
     ///
-    /// # Errors ^This rank has finished, the job has failed, or no rank is left that could send such a
-    /// message.
+    /// # Errors
+    /// This rank has finished, the job has failed, or no rank is left that could send such a message.
     pub fn probe_now(
         &self,
         selector: &Selector,
@@ -106,7 +106,8 @@ impl Endpoint {
 
     /// Waits for a message without receiving it (MPI_Probe).
     ///
-    /// # Errors ^As for [`probe_now`](Self::probe_now); interrupted.
+    /// # Errors
+    /// As for [`probe_now`](Self::probe_now); interrupted.
     pub fn probe(
         &self,
         selector: &Selector,
@@ -121,7 +122,8 @@ impl Endpoint {
 
     /// Takes a message out of matching (MPI_Improbe): no other receive gets it.
     ///
-    /// # Errors ^As for [`probe_now`](Self::probe_now).
+    /// # Errors
+    /// As for [`probe_now`](Self::probe_now).
     pub fn take_matched(
         &self,
         selector: &Selector,

@@ -16,8 +16,8 @@ use crate::packet::requests::{Completed, RequestId, Work};
 impl Endpoint {
     /// Sends a message and waits until the send is complete.
     ///
-    /// # Errors ^The peer or this rank has failed or finished; interrupted: the message may still arrive
-    /// then.
+    /// # Errors
+    /// The peer or this rank has failed or finished; interrupted: the message may still arrive then.
     pub fn send(
         &self,
         dest: u32,
@@ -41,7 +41,8 @@ impl Endpoint {
 
     /// Starts a send; `None` when it is complete already.
     ///
-    /// # Errors ^The peer or this rank has failed or finished.
+    /// # Errors
+    /// The peer or this rank has failed or finished.
     #[inline]
     pub fn start_send(
         &self,
@@ -191,7 +192,8 @@ impl Endpoint {
     /// Checks whether `more` further messages to a rank may wait to be matched, past the credit. They occupy
     /// memory there that only receives release, and a wait for those receives could last for ever.
     ///
-    /// # Errors ^The limit is reached.
+    /// # Errors
+    /// The limit is reached.
     pub(crate) fn check_unmatched(
         &self,
         core: &mut Core,

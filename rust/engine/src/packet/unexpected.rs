@@ -137,7 +137,8 @@ impl Taker<'_> {
 impl Endpoint {
     /// Handles one packet: gives it to the earliest matching posted receive, or else to the taker.
     ///
-    /// # Errors ^The sender has exceeded its credit; no state has changed.
+    /// # Errors
+    /// The sender has exceeded its credit; no state has changed.
     #[inline]
     pub(crate) fn arrive(
         &self,
