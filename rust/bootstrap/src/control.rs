@@ -1,19 +1,22 @@
 //! The control protocol between a rank and its monitor: fixed packets over a packet socket, with descriptors.
 //!
 //! ```text
-//! rank -> monitor   Hello     rank            descriptors: its segment, a socket for the answer
-//! monitor -> rank   World                     descriptors: the description of the world, this rank's listening socket;
-//!                                             where there are connections to make. When all ranks have said hello
-//!                   Welcome   ranks           descriptors: the common page, the board; likewise, where these ranks share
-//!                                             memory
-//!                   Segments  first, count    descriptors: the segments of these ranks
-//!                   Refused   why             nothing follows
-//! rank -> monitor   Cancel    rank            it waits no longer: the monitor sends Cancelled, unless it has sent World,
-//!                                             Welcome or Refused, or all ranks are there: then those are the answer
-//! monitor -> rank   Cancelled                 it is not in the job, and may say hello again
+//! rank -> monitor   Hello     rank          descriptors: its segment, a socket for the reply
+//! monitor -> rank   World                   descriptors: the description of the world, this rank's
+//!                                           listening socket; if there are connections to make, once all
+//!                                           ranks have sent Hello
+//!                   Welcome   ranks         descriptors: the common page, the status page; likewise, if
+//!                                           these ranks share memory
+//!                   Segments  first, count  descriptors: the segments of these ranks
+//!                   Refused   why           nothing follows
+//! rank -> monitor   Cancel    rank          it stops waiting. The monitor replies Cancelled, unless it has
+//!                                           sent World, Welcome or Refused, or all ranks have joined: then
+//!                                           those are the reply
+//! monitor -> rank   Cancelled               it is not in the job, and may send Hello again
 //! ```
 //!
-//! A process that has finished may say hello again, with another segment: each time all ranks have, they are a job anew.
+//! A process that has finished may send Hello again, with another segment. When all ranks have done so, they
+//! form a new job.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -39,40 +42,40 @@ const LEN: usize = 32;
 /// "mpjctl" and a version.
 const MAGIC: u64 = u64::from_be_bytes(*b"mpjctl\x00\x02");
 
-/// One packet.
+/// One packet of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// A process says which rank it is.
+    /// A process asks to be a rank.
     Hello {
         /// The rank.
         rank: u32,
     },
-    /// All ranks are there.
+    /// All ranks have joined.
     Welcome {
-        /// How many.
+        /// Number of ranks.
         ranks: u32,
     },
-    /// Segments follow beside.
+    /// Segments, in the descriptors of the packet.
     Segments {
         /// Rank of the first.
         first: u32,
-        /// How many.
+        /// Number of segments.
         count: u32,
     },
-    /// Ranks are behind connections that are to be made.
+    /// Some ranks are reached over connections that are to be made.
     World,
-    /// The process is not taken.
+    /// The process is refused.
     Refused(Refusal),
-    /// A process that has said hello waits no longer.
+    /// A process that has sent Hello stops waiting.
     Cancel {
         /// The rank.
         rank: u32,
     },
-    /// The process that waits no longer is not in the job.
+    /// That process is not in the job.
     Cancelled,
 }
 
-/// Why a process is not taken as a rank.
+/// The reason why a process is refused as a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another process is that rank.
@@ -84,19 +87,19 @@ pub enum Refusal {
         SIZE
     )]
     Taken,
-    /// A rank has ended before it came that far.
+    /// A rank has ended before this step.
     #[error("rank {0} has ended without Comm.init")]
     Ended(u32),
-    /// A rank has failed before all ranks came that far.
+    /// A rank has failed before all ranks reached this step.
     #[error("rank {0} has failed before all had called Comm.init")]
     Failed(u32),
-    /// The job of several sites does not form, or has ended; the launcher has said why.
+    /// The job of several sites does not form, or has ended; the launcher has printed the reason.
     #[error("the sites of the job do not come together; mpjrun says why")]
     NoJob,
-    /// The launcher's ranks are one site of a job, and that has formed already.
+    /// The launcher's ranks are one site of a job that has formed already.
     #[error("a site joins its job once: Comm.init cannot be called again after Comm.finish here")]
     Once,
-    /// The one that starts the job has no descriptors or memory for it.
+    /// The launcher has no descriptors or memory for the job.
     #[error("it has no room for another process")]
     NoRoom,
 }
@@ -120,7 +123,7 @@ impl Packet {
         [MAGIC, kind, a.into(), b.into()]
     }
 
-    /// The octets.
+    /// The octets of the packet.
     pub fn emit(self) -> [u8; LEN] {
         let mut octets = [0; LEN];
         for (to, word) in octets.chunks_exact_mut(8).zip(self.words()) {
@@ -129,7 +132,7 @@ impl Packet {
         octets
     }
 
-    /// The packet in these octets; none when there is none.
+    /// The packet in these octets; `None` when they are malformed.
     pub fn parse(octets: &[u8]) -> Option<Packet> {
         if octets.len() != LEN {
             return None;
@@ -157,16 +160,16 @@ impl Packet {
     }
 }
 
-/// A packet that came: what is beside it too.
+/// A received packet with its descriptors.
 #[derive(Debug)]
 pub struct Received {
-    /// The packet; none when it is none of ours.
+    /// The packet; `None` when it is malformed.
     pub packet: Option<Packet>,
-    /// The descriptors beside it.
+    /// The descriptors of the packet.
     pub fds: Vec<OwnedFd>,
-    /// There were more of them than this process may have.
+    /// Some descriptors were lost at this process's limit.
     pub is_cut: bool,
-    /// Process that has sent it, where the socket was told to say so.
+    /// The process that sent it, if the socket has the option to report it.
     pub pid: Option<rustix::process::Pid>,
 }
 
@@ -178,10 +181,10 @@ pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a packet with descriptors beside it. Never blocks.
+/// Sends a packet with descriptors. Never blocks.
 ///
 /// # Errors
-/// Not now, which [`is_passing`] tells; the other side is gone; the system refuses.
+/// A temporary one, as [`is_passing`] tells; the other side has closed; the system refuses.
 pub fn send(socket: BorrowedFd<'_>, packet: Packet, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(fds.len() <= FDS_MAX, "{} descriptors in one packet", fds.len());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
@@ -194,22 +197,23 @@ pub fn send(socket: BorrowedFd<'_>, packet: Packet, fds: &[BorrowedFd<'_>]) -> i
     Ok(())
 }
 
-/// Whether what was not sent may be sent a little later: the other side reads slowly, or too many descriptors of this user's
-/// are on their way.
+/// Whether a failed send may succeed a little later: the other side reads slowly, or too many descriptors of
+/// this user are in flight.
 pub fn is_passing(error: &io::Error) -> bool {
     const PASSING: [Errno; 5] = [Errno::AGAIN, Errno::INTR, Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
     PASSING.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Receives a packet; none when the other side is gone.
+/// Receives a packet; `None` when the other side has closed.
 ///
 /// # Errors
-/// There is none yet, where the socket does not block; the system refuses.
+/// No packet yet, on a socket that does not block; the system refuses.
 pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     receive_by(socket, RecvFlags::CMSG_CLOEXEC)
 }
 
-/// Whether the next packet, which stays, has more descriptors than this process may open now. There must be one.
+/// Whether the next packet, which stays in the socket, has more descriptors than this process may open now.
+/// There must be a packet.
 pub fn would_be_cut(socket: BorrowedFd<'_>) -> bool {
     let found = receive_by(socket, RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK | RecvFlags::DONTWAIT);
     found.is_ok_and(|found| found.is_some_and(|found| found.is_cut))
@@ -236,8 +240,8 @@ fn receive_by(socket: BorrowedFd<'_>, flags: RecvFlags) -> io::Result<Option<Rec
     Ok(Some(received))
 }
 
-/// What a rank is told when all are there, packet by packet: the job's pages, and the segments of all ranks, as many in a
-/// packet as go.
+/// The packets to a rank when all have joined: the job's pages, then the segments of all ranks, with the most
+/// descriptors per packet.
 pub fn welcome<'a>(
     pages: [BorrowedFd<'a>; 2],
     segments: &[BorrowedFd<'a>],

@@ -1,4 +1,5 @@
-//! The start of a job: what a rank, the launcher and the other ranks say to each other before the first packet.
+//! The start of a job: the protocols between a rank, its launcher and the other ranks before the first
+//! packet.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]

@@ -1,5 +1,5 @@
-//! What ranks tell each other before the first datagram, each pair over a connection on which both have proved who they are:
-//! the TCP exchange of 1997 (U-Net, and section "Setup" of `PROTOCOL.md`).
+//! The setup of ranks before the first datagram. Each pair exchanges its parameters over a connection on
+//! which both have authenticated: the TCP exchange of 1997 (U-Net, and section "Setup" of `PROTOCOL.md`).
 
 pub mod echo;
 mod error;
@@ -29,35 +29,35 @@ pub use self::error::MeetingError;
 use self::introduction::{Introduction, LEN, check_version};
 use self::relay::Relay;
 
-/// How often whoever waits is asked whether to go on.
+/// The interval at which patience is checked.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Who meets.
+/// The arguments of the setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Meeting<'a> {
     /// This rank's number in the world.
     pub rank: u32,
-    /// Connections to the others by rank, on which nobody has said anything yet; they do not block.
+    /// Connections to the others by rank, on which no octet of the setup was sent; they do not block.
     pub sockets: &'a [Option<OwnedFd>],
-    /// Where this rank's socket is to be, unless the port is taken.
+    /// The address of this rank's socket, unless the port is taken.
     pub address: SocketAddr,
-    /// Where it is then; 0 to 0 for any port.
+    /// The ports to select from then; 0 to 0 for any port.
     pub ports: &'a RangeInclusive<u16>,
-    /// What this rank wants, with the longest datagrams that it takes.
+    /// The terms that this rank proposes, with the longest datagrams that it takes.
     pub terms: Terms,
     /// The path to ranks that are not on this machine.
     pub path: Path,
-    /// What all datagrams go through, if not straight to the others.
+    /// The relay that all datagrams pass through, if any.
     pub relay: Option<Relay>,
-    /// When all must have said what they have to.
+    /// The time at which the setup must be complete.
     pub deadline: Instant,
 }
 
-/// One of the others, before it has said anything.
+/// One of the other ranks, during the setup.
 struct Other<'a> {
     rank: u32,
     socket: &'a OwnedFd,
-    /// This rank's address as the other one sees it, and that of the other one.
+    /// This rank's address as the other rank sees it, and the other rank's address.
     here: IpAddr,
     address: IpAddr,
     path: Path,
@@ -67,11 +67,11 @@ struct Other<'a> {
     len: usize,
 }
 
-/// Opens this rank's socket, and settles with all others what the first datagrams need. Blocks until all have said it. The job has
-/// no lines: the connections may become those.
+/// Opens this rank's socket, and agrees with all others on the parameters of datagrams. Blocks until all have
+/// done so. The job has no liveness connections yet: the connections of the setup may become those.
 ///
 /// # Errors
-/// Somebody does not say it in time, or says what cannot be; interrupted; the system refuses.
+/// A rank does not answer in time, or sends a wrong value; interrupted; the system refuses.
 pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, MeetingError> {
     let ranks = meeting.sockets.len();
     let here = meeting.addresses().map_err(system("a connection"))?;
@@ -111,8 +111,8 @@ impl Meeting<'_> {
         self.sockets.iter().flatten().map(|connection| Ok(ends(connection)?.0)).collect()
     }
 
-    /// The terms with datagrams as long as the socket has room for enough of them. Where there are ranks on other machines they are no
-    /// longer than the way there takes: windows count datagrams, however long they are.
+    /// The terms, with datagrams so long that the socket has room for enough of them. With ranks on other
+    /// machines they are no longer than the path there carries, since windows count datagrams of any length.
     fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, MeetingError> {
         let mut terms = self.terms;
         let mut longest_there = 0;
@@ -138,14 +138,14 @@ fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
     here == there || there.is_loopback()
 }
 
-/// What is the same for all others.
+/// The values that are the same for all other ranks.
 #[derive(Clone, Copy)]
 struct Own {
     port: u16,
     window: u16,
 }
 
-/// Says to one of the others what it needs.
+/// Sends the introduction to one of the others.
 fn introduce<'a>(
     meeting: &Meeting<'_>,
     own: Own,
@@ -172,7 +172,7 @@ fn introduce<'a>(
         wants_checksums: meeting.terms.is_checked,
         wants_proof: !is_here,
     };
-    // Nothing has been sent on it yet, so there is room.
+    // Nothing was sent on it yet, so there is room.
     match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
         Ok(LEN) => {
             let echo = Echo::new(connection);
@@ -195,24 +195,25 @@ fn ends(socket: &OwnedFd) -> io::Result<(IpAddr, IpAddr)> {
     Ok((here.ip().to_canonical(), there.ip().to_canonical()))
 }
 
-/// Octets of a datagram that the way of a connection takes whole, a multiple of 8: the octets of messages stay aligned behind
-/// each other in a train.
+/// The longest datagram in octets that the path of a connection carries unfragmented. It is a multiple of 8,
+/// so that the octets of messages stay aligned in a GSO batch.
 fn longest(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mtu = options::path_mtu(socket)?;
     let there = SocketAddr::try_from(getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?.ip();
-    // A system that does not say what segments there are has lowered nothing.
+    // A system that does not report a segment length has lowered nothing.
     let segment_len = options::segment_len(socket).unwrap_or(usize::MAX);
     Ok(len_within(mtu, there).min(len_beside(segment_len)))
 }
 
-/// The longest datagram that is no longer than the segments of a TCP connection on the same way: a router that knows of a narrow link,
-/// and whose ICMP messages do not arrive, mostly lowers the segment size. Never less than what any way takes (5.2).
+/// The longest datagram within the segment length of a TCP connection on the same path. A router before a
+/// narrow link, whose ICMP messages do not arrive, often lowers the segment length. The result is at least
+/// the length that any path carries (5.2).
 fn len_beside(segment_len: usize) -> usize {
     (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
 }
 
-/// Reads what all others say, and finds out whether datagrams arrive. Gives the packets that have come meanwhile: some ranks are
-/// through before others.
+/// Reads the introductions of all others, and tests whether datagrams arrive. Returns the packets received
+/// meanwhile: some ranks complete the setup before others.
 fn settle(
     others: &mut [Other<'_>],
     socket: &UdpSocket,
@@ -254,7 +255,7 @@ fn settle(
             Err(Errno::INTR) => true,
             Err(error) => return Err(system("connections")(error.into())),
         };
-        // Strangers may keep this socket ready for ever.
+        // Unauthenticated clients may keep this socket ready for ever.
         if is_idle || asked.elapsed() >= SLICE {
             asked = Instant::now();
             if !patience.goes_on() {
@@ -262,7 +263,7 @@ fn settle(
             }
         }
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        // What was said before the deadline counts, however late this rank reads it.
+        // Octets that arrived before the deadline count, however late this rank reads them.
         if left.is_zero() && !has_some[..waiting.len()].contains(&true) {
             return Err(waiting[first].is_late(port));
         }
@@ -273,7 +274,8 @@ fn settle(
 }
 
 impl Other<'_> {
-    /// Sends and says what it is time for. `is_all`: the datagrams that had come by `now` were taken.
+    /// Sends the probes and words that are due. `is_all`: all datagrams that had arrived by `now` were
+    /// handled.
     fn go_on(
         &mut self,
         socket: &UdpSocket,
@@ -291,7 +293,8 @@ impl Other<'_> {
         let Turn { probes, words } = self.echo.poll(now, is_all);
         for len in probes {
             let Some((to, theirs)) = self.echo.to() else { break };
-            // One that the system does not take is lost, as one that the network does not take. But it never takes one that is too long.
+            // A probe that the system refuses counts as lost on the network, except one that is too long:
+            // that is never sent.
             let sent = socket.send_to(&probe::emit(theirs, len), to);
             if sent.is_err_and(|error| error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())) {
                 self.echo.refuse(len);
@@ -306,20 +309,20 @@ impl Other<'_> {
         Ok(())
     }
 
-    /// Addresses of this rank and of the other one.
+    /// The addresses of this rank and of the other one.
     fn addresses(&self, port: u16) -> [SocketAddr; 2] {
         let there = self.echo.to().map_or(SocketAddr::new(self.address, 0), |(to, _)| to);
         [SocketAddr::new(self.here, port), SocketAddr::new(there.ip().to_canonical(), there.port())]
     }
 
-    /// Datagrams of this rank, or of the other one, do not arrive.
+    /// The error when datagrams of this rank, or of the other one, do not arrive.
     fn unheard(&self, port: u16, are_ours: bool) -> MeetingError {
         let [here, there] = self.addresses(port);
         let (from, to) = if are_ours { (here, there) } else { (there, here) };
         MeetingError::Echo { peer: self.rank, from, to }
     }
 
-    /// It has gone: mostly because datagrams do not arrive there.
+    /// The error when the other rank has closed: mostly because datagrams do not arrive there.
     fn gone(&self, port: u16, error: io::Error) -> MeetingError {
         if self.echo.is_unheard() && self.echo.has_ended() {
             return self.unheard(port, true);
@@ -327,7 +330,7 @@ impl Other<'_> {
         MeetingError::Gone { peer: self.rank, error }
     }
 
-    /// There is no more time.
+    /// The error at the deadline.
     fn is_late(&self, port: u16) -> MeetingError {
         let (peer, address) = (self.rank, self.address.to_canonical());
         match self.len {
@@ -338,7 +341,7 @@ impl Other<'_> {
         }
     }
 
-    /// A word about datagrams.
+    /// Reads one word about datagrams.
     fn read_word(&mut self, port: u16) -> Result<(), MeetingError> {
         let mut word = [0];
         match recv(self.socket, &mut word, RecvFlags::empty()) {
@@ -359,7 +362,7 @@ impl Other<'_> {
             Ok((0, _)) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
             Ok((len, _)) => {
                 self.len += len;
-                // Other versions may have fewer octets, and wait for nothing.
+                // Another version's introduction may be shorter, and no more octets follow.
                 match self.octets.as_chunks().0 {
                     [magic, version, ..] if self.len >= 2 * magic.len() => {
                         check_version([magic, version].map(|word| u32::from_be_bytes(*word)), self.rank)
@@ -372,7 +375,8 @@ impl Other<'_> {
         }
     }
 
-    /// Octets of a datagram that arrive in both directions; `len` of them are wanted, and lengths were proved.
+    /// Octets of the longest datagram that arrives in both directions. `len` of them are wanted, and the
+    /// length was probed.
     fn proved_len(&self, port: u16, len: usize) -> Result<usize, MeetingError> {
         let [ours, theirs] = self.echo.proved().unwrap_or([len; 2]);
         let [here, there] = self.addresses(port);
@@ -385,7 +389,7 @@ impl Other<'_> {
         Ok(len.min(ours).min(theirs))
     }
 
-    /// What it is to this rank, now that both have said everything.
+    /// The other rank's entry in the job, once the setup is complete.
     fn member(&self, port: u16) -> Result<Member, MeetingError> {
         let told = Introduction::parse(&self.octets, self.rank)?;
         let wanted = told.datagram_len_max.min(self.said.datagram_len_max);
@@ -398,7 +402,7 @@ impl Other<'_> {
             first_ours: self.said.first,
             send_window: told.window,
             datagram_len_max: if is_proved { self.proved_len(port, wanted)? } else { wanted },
-            // Who wants them has reasons that hold for both ways.
+            // A rank that wants checksums has reasons that hold for both directions.
             is_checked: told.wants_checksums || self.said.wants_checksums,
             max_ack_delay: told.max_ack_delay,
             path: self.path,

@@ -1,8 +1,8 @@
-//! A process asks to be a rank of its job, and waits for the answer.
+//! Admission of a process as a rank of its job, by its monitor.
 //!
-//! The monitor decides alone whether a rank that gives up waiting is in the job: it answers each `Cancel` by `Cancelled`, unless
-//! it has sent, or is about to send, how the ranks reach each other. So either all ranks have joined or this one has not, in
-//! every order of the two.
+//! The monitor alone decides whether a rank that gives up waiting is in the job. It answers each `Cancel` by
+//! `Cancelled`, unless it has sent, or is about to send, the description of the job. So either all ranks have
+//! joined or this one has not, in every order of the two.
 //!
 //! ```text
 //!   Asking --interrupt--> Cancelling --Cancelled--> Err(Interrupted)
@@ -27,42 +27,44 @@ use super::spanning::Spanning;
 use super::world::World;
 use crate::control::{self, Packet, Refusal};
 
-/// How long the monitor may take for an answer that waits for no other rank: far more than it does on a busy machine.
+/// The time limit of the monitor for an answer that depends on no other rank: far more than it takes on a
+/// busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// Nobody tells when other descriptors have arrived, or the monitor has read what waits for it.
+/// The interval of retries. No event reports that other descriptors have arrived, or that the monitor has
+/// read its packets.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What the monitor has handed out.
+/// The description of the job that the monitor has sent.
 pub(super) struct Found {
-    /// The world, where it has more ranks than those that share memory.
+    /// The world, if it has more ranks than those that share memory.
     pub(super) spanning: Option<Spanning>,
-    /// What the ranks of the launcher share, where they do.
+    /// The shared memory of the launcher's ranks, if they share any.
     pub(super) job: Option<shm::Job>,
 }
 
 /// A process that waits for the other ranks.
 pub(super) struct Admission<'a> {
-    /// Where the monitor hears of this process.
+    /// The socket to the monitor.
     line: BorrowedFd<'a>,
-    /// Where it answers.
+    /// The socket with its answers.
     answers: OwnedFd,
     rank: u32,
     ranks: u32,
-    /// How long a sleep is at most.
+    /// The longest sleep.
     slice: Duration,
-    /// How long the monitor may take for an answer that waits for no other rank.
+    /// The time limit of the monitor for an answer that depends on no other rank.
     answer_max: Duration,
     /// The end of that time, once patience has ended.
     deadline: Option<Instant>,
-    /// Whoever can is asked through this to close unused descriptors.
+    /// The pool whose callback closes unused descriptors.
     private: Option<&'a HeapPool>,
 }
 
 impl<'a> Admission<'a> {
-    /// Says hello on this line. Blocks while the system refuses to take more descriptors.
+    /// Sends Hello on this socket. Blocks while the system refuses to take more descriptors.
     ///
     /// # Errors
-    /// Interrupted; the monitor is gone; the system refuses.
+    /// Interrupted; the monitor has ended; the system refuses.
     pub(super) fn ask(
         line: BorrowedFd<'a>,
         (rank, ranks): (u32, u32),
@@ -83,15 +85,17 @@ impl<'a> Admission<'a> {
         Ok(Admission { line, answers, rank, ranks, slice, answer_max, deadline, private })
     }
 
-    /// Where this process has too few descriptors for what comes, this pool asks for a collection before it is taken.
+    /// Sets the pool that asks for a collection when this process has too few descriptors for the next
+    /// packet.
     pub(super) fn collect_by(&mut self, private: &'a HeapPool) {
         self.private = Some(private);
     }
 
-    /// What the monitor hands out when all ranks are there. Blocks.
+    /// Waits for the description of the job, which the monitor sends when all ranks have joined. Blocks.
     ///
     /// # Errors
-    /// Interrupted: then no rank has joined. A rank will not come; the monitor is gone, or says something else.
+    /// Interrupted: no rank has joined then. A rank will not join; the monitor has ended, or breaks the
+    /// protocol.
     pub(super) fn receive(&mut self, patience: &mut dyn Patience) -> Result<Found, JoinError> {
         let mut first = self.receive_packet(patience)?;
         let mut spanning = None;
@@ -113,7 +117,7 @@ impl<'a> Admission<'a> {
         Ok(Found { spanning, job: Some(job) })
     }
 
-    /// What ranks share that have memory in common; this packet has come already. Blocks.
+    /// Receives the shared memory of ranks that share some, after its first packet. Blocks.
     fn receive_job(
         &mut self,
         first: control::Received,
@@ -143,7 +147,7 @@ impl<'a> Admission<'a> {
         shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
     }
 
-    /// The next packet of the job, whole. Blocks.
+    /// Receives the next packet of the job, in full. Blocks.
     fn receive_packet(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
         let received = self.receive_any(patience)?;
         match received.packet {
@@ -158,7 +162,7 @@ impl<'a> Admission<'a> {
         Ok(received)
     }
 
-    /// The next packet. Blocks.
+    /// Receives the next packet. Blocks.
     fn receive_any(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
         loop {
             if self.wait()? {
@@ -182,7 +186,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Waits for a packet; false when there is none for now. Reading blocks, so it is begun only when there is one.
+    /// Waits a slice of time for a packet; false when there is none. Receiving blocks, so it starts only when
+    /// there is one.
     fn wait(&self) -> Result<bool, JoinError> {
         let slice = Timespec::try_from(self.slice).unwrap_or_default();
         match poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&slice)) {
@@ -192,7 +197,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Asks the monitor to do without this rank. It answers, unless all are there: then what is on its way comes.
+    /// Asks the monitor to leave this rank out. It answers, unless all ranks have joined: then the
+    /// description is in flight.
     fn cancel(&mut self) -> Result<(), JoinError> {
         let deadline = Instant::now() + self.answer_max;
         self.deadline = Some(deadline);
@@ -200,7 +206,7 @@ impl<'a> Admission<'a> {
             match control::send(self.line, Packet::Cancel { rank: self.rank }, &[]) {
                 Ok(()) => return Ok(()),
                 Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
-                // Then nothing is heard either.
+                // Without this packet there is no answer either.
                 Err(_) if Instant::now() >= deadline => return Ok(()),
                 Err(_) => std::thread::sleep(SOON),
             }
@@ -221,7 +227,7 @@ mod tests {
     use mpjdev_transport::shm::Board;
     use mpjdev_transport::waiting::Patient;
 
-    /// The monitor's side of one rank's sockets.
+    /// The monitor's end of one rank's sockets.
     struct Monitor {
         line: OwnedFd,
         answer: OwnedFd,
@@ -245,7 +251,7 @@ mod tests {
         }
     }
 
-    /// What comes of rank 0 of 2 when `patience`, which is asked again and again, does something at the monitor.
+    /// The result of rank 0 of 2 when `patience`, which is called repeatedly, acts on the monitor.
     fn ask(mut patience: impl FnMut(&Monitor) -> bool, answer_max: Duration) -> Result<Found, JoinError> {
         let (line, theirs) = control::socket_pair().expect("sockets");
         let slice = Duration::from_millis(1);

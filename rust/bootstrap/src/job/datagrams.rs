@@ -1,4 +1,4 @@
-//! Ranks behind UDP sockets, for tests all of a job in one process.
+//! Jobs of ranks over UDP sockets in one process, for tests.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -13,13 +13,13 @@ use mpjdev_transport::net::pump;
 use mpjdev_transport::udp::{self, Member, Terms, UdpWire, ids};
 use mpjdev_transport::{Inbox, Wire};
 
-/// As [`local`](super::local()), over UDP sockets of this machine as if each rank were a process of its own.
+/// [`local`](super::local()) over UDP sockets of this machine, as if each rank were a process of its own.
 ///
 /// # Errors
 /// The system refuses; the terms contradict each other.
 ///
 /// # Panics
-/// With no rank.
+/// There is no rank.
 pub fn udp(
     ranks: usize,
     config: Config,
@@ -31,7 +31,7 @@ pub fn udp(
     jobs.map(|job| udp_rank(job, config.clone(), source)).collect()
 }
 
-/// What such ranks have before the first packet.
+/// The state of such ranks before the first packet.
 ///
 /// # Errors
 /// The system refuses; a socket holds less than a datagram of each peer.
@@ -50,7 +50,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
         .map(|socket| udp::prepare(socket.as_fd(), ranks - 1, &terms))
         .collect::<io::Result<_>>()?;
     let addresses: Vec<_> = sockets.iter().map(UdpSocket::local_addr).collect::<io::Result<_>>()?;
-    // What is in the packets that a rank gets from another one.
+    // The numbers in the packets that one rank gets from another.
     let mut numbers = Vec::new();
     for _ in 0..ranks {
         numbers.push((0..ranks).map(|_| ids::numbers()).collect::<io::Result<Vec<_>>>()?);
@@ -82,7 +82,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
     Ok(ranks.collect())
 }
 
-/// The world communicator of one rank whose socket is there, and the thread that goes on for it.
+/// The world communicator of one rank with this socket, and its progress thread.
 ///
 /// # Errors
 /// The system refuses; the terms contradict each other.
@@ -90,7 +90,7 @@ pub fn udp_rank(job: udp::Job, config: Config, source: &Arc<dyn SlabSource>) -> 
     udp_rank_and_wire(job, config, source).map(|(world, _)| world)
 }
 
-/// As [`udp_rank`], with the wire, which says what it has counted.
+/// [`udp_rank`] with its transport, which has the statistics.
 ///
 /// # Errors
 /// As [`udp_rank`].

@@ -1,4 +1,4 @@
-//! The socket to the monitor that has started this process, and the end of the process when the monitor has gone.
+//! The socket to the monitor that has started this process, and the end of the process with the monitor.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::processes::{JoinError, system};
 
-/// A rest before the system is asked again for what it had no memory for.
+/// The pause before a call that lacked memory is repeated.
 const REST: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -19,12 +19,13 @@ struct Line {
     is_watched: bool,
 }
 
-/// The socket that this rank's process was given under this number. From the first call on the process ends with the monitor.
+/// The socket with this number that this rank's process inherited. From the first call on the process ends
+/// with the monitor.
 ///
 /// # Errors
-/// It is not there; the system has no thread left.
+/// There is no such socket; the system has no thread left.
 pub(super) fn line(rank: u32, number: u32) -> Result<Arc<OwnedFd>, JoinError> {
-    /// Its number is somebody else's once it is closed, so it is kept.
+    /// The socket is kept open: after a close, its number could belong to another file.
     static LINE: Mutex<Option<Line>> = Mutex::new(None);
     let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
     let line = match &mut *line {
@@ -44,10 +45,10 @@ pub(super) fn line(rank: u32, number: u32) -> Result<Arc<OwnedFd>, JoinError> {
     Ok(line.socket.clone())
 }
 
-/// Kills this process when the other end is closed, whatever its threads do: what the system does to a monitor's own children,
-/// and not to those behind a shell.
+/// Kills this process when the other end is closed, whatever its threads do. The system does that for a
+/// monitor's own children, but not for those started by a shell.
 fn end_with(socket: &OwnedFd) {
-    // Asking for nothing, which leaves the end.
+    // No event is requested, so only the hang-up is reported.
     while let Err(error) = poll(&mut [PollFd::new(socket, PollFlags::empty())], None) {
         if error != Errno::INTR {
             std::thread::sleep(REST);

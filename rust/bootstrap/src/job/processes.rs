@@ -1,4 +1,4 @@
-//! Ranks over shared memory: the one that this process is, and, for tests, all of a job in one process.
+//! Ranks over shared memory: the rank of this process, and, for tests, all of a job in one process.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,14 +24,15 @@ use super::admission::{Admission, Found};
 use super::launcher;
 use super::spanning::{self, Memory};
 
-/// As [`local`](super::local()), over shared memory as if each rank were a process of its own. A rank's messages take memory
-/// from its endpoint's source; what does not fit into a segment of `segment_len` octets comes from `private`.
+/// [`local`](super::local()) over shared memory, as if each rank were a process of its own. A rank's messages
+/// take memory from its endpoint's source; slabs beyond a segment of `segment_len` octets come from
+/// `private`.
 ///
 /// # Errors
 /// The system refuses.
 ///
 /// # Panics
-/// With no rank, or more than 2³⁰.
+/// There is no rank, or more than 2³⁰.
 pub fn shm(
     ranks: usize,
     config: Config,
@@ -50,7 +51,7 @@ pub fn shm(
     connected.collect()
 }
 
-/// A rank over shared memory, with its helper.
+/// A rank over shared memory, with its progress thread.
 fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
     let ranks = job.ranks() as u32;
     let (wire, inbox) = shm::connect(rank, config, pool.clone(), Arc::new(job));
@@ -61,7 +62,7 @@ fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -
     Ok(Comm::world(endpoint))
 }
 
-/// Why this process cannot be the rank that it was started as.
+/// The reason why this process cannot be the rank that it was started as.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// A variable that the launcher sets is damaged.
@@ -69,10 +70,10 @@ pub enum JoinError {
     Variable {
         /// Its name.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
     },
-    /// It has the environment of a rank and not its socket.
+    /// The environment is that of a rank, and the socket is missing.
     #[error(
         "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not its launcher's \
          socket: {error}. A program that a rank starts is no rank itself: without the variables {}, {} and {} it runs alone, as \
@@ -87,65 +88,65 @@ pub enum JoinError {
         rank: u32,
         /// The descriptor that the environment names.
         number: u32,
-        /// What is wrong with it.
+        /// The error of that descriptor.
         error: io::Error,
     },
-    /// The launcher has not taken it.
+    /// The launcher has refused this process.
     #[error("the launcher refuses this process as rank {rank}: {why}")]
     Refused {
         /// The rank.
         rank: u32,
-        /// Why.
+        /// The reason.
         why: control::Refusal,
     },
-    /// A rank will not come any more.
+    /// A rank will not join any more.
     #[error("the ranks of the job do not come together: {why}")]
     Peer {
         /// The rank.
         rank: u32,
-        /// Why not.
+        /// The reason.
         why: control::Refusal,
     },
-    /// The waiting thread was interrupted before all ranks were there; joining may be tried again.
+    /// The waiting thread was interrupted before all ranks had joined; the call can be repeated.
     #[error("interrupted while waiting for the other ranks")]
     Interrupted,
-    /// The launcher is gone, or says something else.
+    /// The launcher has ended, or breaks the protocol.
     #[error("the launcher does not answer as it should: {0}")]
     Launcher(&'static str),
-    /// This process may open no more descriptors, also behind a collection.
+    /// This process may open no more descriptors, even after a collection.
     #[error(
         "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"
     )]
     Descriptors {
-        /// What was to be done.
+        /// The failed action.
         what: &'static str,
-        /// How many are open.
+        /// Number of open descriptors.
         open: u64,
-        /// How many may be.
+        /// The limit.
         limit: u64,
     },
     /// The connections to the other ranks cannot be made.
     #[error("rank {rank} has no connection to all others: {error}")]
     Mesh {
-        /// This rank, which is the host of that number unless there are foreign ones.
+        /// This rank; its host has the same number unless there are foreign hosts.
         rank: u32,
-        /// Why not.
+        /// The reason.
         error: Box<MeshError>,
     },
-    /// The other ranks do not say where datagrams are to go.
+    /// The setup of datagrams with the other ranks has failed.
     #[error("rank {rank} cannot send datagrams to all others: {error}")]
     Meeting {
         /// This rank.
         rank: u32,
-        /// Why not.
+        /// The reason.
         error: Box<MeetingError>,
     },
-    /// There are ranks that know no datagrams.
+    /// Some ranks do not support datagrams.
     #[error(
         "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto"
     )]
     Foreign {
-        /// The first of them.
+        /// The first of these ranks.
         foreign: u32,
     },
     /// The C MPI cannot be used.
@@ -154,36 +155,39 @@ pub enum JoinError {
     /// The system refuses.
     #[error("{what}: {error}")]
     System {
-        /// What was to be done.
+        /// The failed action.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
 }
 
-/// A rank that is this process, and where its messages take memory from.
+/// The rank of this process, and the source of memory for its messages.
 #[derive(Debug)]
 pub struct Joined {
     /// The communicator of all ranks.
     pub world: Comm,
-    /// Memory that messages go by reference from.
+    /// Memory whose messages are sent by reference.
     pub source: Arc<dyn SlabSource>,
 }
 
-/// Makes this process the rank that a launcher has started it as, ours or that of an MPI, and waits until all ranks are there;
-/// none when no launcher has. Messages take memory from a segment and then from `private`, whose limit holds for both.
+/// Makes this process the rank that a launcher has started it as, this project's or that of an MPI. Waits
+/// until all ranks have joined; `None` without a launcher. Messages take memory from a segment and then from
+/// `private`, whose limit holds for both.
 ///
-/// A process may join again when it has finished: then all ranks must, and nothing is shared with what was before.
+/// A process may join again when it has finished. Then all ranks must, and nothing is shared with the job
+/// before.
 ///
 /// # Errors
-/// It cannot be that rank; a rank will not come; interrupted.
+/// It cannot be that rank; a rank will not join; interrupted.
 pub fn join(
     config: Config,
     private: &Arc<HeapPool>,
     patience: &mut dyn Patience,
 ) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else {
-        // A rank of our own launcher inside an allocation is that, whatever variables there are.
+        // A rank of this project's launcher inside an allocation of another one is a rank of this project,
+        // whatever variables are set.
         let unknown = |value| JoinError::Variable { name: mpi::TRANSPORT, value };
         return match mpi::is_asked_for().map_err(unknown)? {
             true => join_mpi(config, private, patience).map(Some),
@@ -218,7 +222,7 @@ pub fn join(
         }
     });
     joined.map(Some).inspect_err(|error| match error {
-        // The others may count on this rank already.
+        // The others may wait for this rank already.
         JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
             shm::fail_joining(&pool, &error.to_string())
         }
@@ -245,12 +249,12 @@ pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
     }
 }
 
-/// Has unused descriptors closed and unused segments unmapped where what is left may not do: what arrives without a descriptor is
-/// lost, and segments of such a length are mapped when ranks first meet, under locks.
+/// Has unused descriptors closed and unused segments unmapped if the limits may not suffice. A descriptor
+/// beyond the limit is lost on arrival. Long segments are mapped when ranks first communicate, under locks.
 fn make_room(ranks: u32, len: usize, private: &HeapPool) {
-    /// What joining takes beside two for each rank.
+    /// Descriptors that joining takes, besides two for each rank.
     const SPARE: u64 = 32;
-    /// Of more address space than that no process has enough for all ranks, whatever is unmapped.
+    /// A process never has this much address space for all ranks, whatever is unmapped.
     const SPACE: usize = 1 << 46;
     let needed = 2 * u64::from(ranks) + SPARE;
     let has_descriptors = room::descriptors().is_none_or(|(open, limit)| open + needed <= limit);
@@ -260,7 +264,7 @@ fn make_room(ranks: u32, len: usize, private: &HeapPool) {
     }
 }
 
-/// What a launcher has set; none when it has not.
+/// A number in a variable of the launcher; `None` when it is not set.
 fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
     let Some(value) = std::env::var_os(name) else { return Ok(None) };
     let value = value.to_string_lossy().into_owned();
@@ -270,8 +274,8 @@ fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
     }
 }
 
-/// Octets of a segment's slabs for a limit on message memory: room for slabs of all sizes to lie as they come, since only
-/// what is used is taken.
+/// Octets of a segment's slabs for a limit on message memory: room for slabs of all sizes in any order, since
+/// only used memory is taken.
 fn segment_len(limit: u64) -> usize {
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 64 << 30;

@@ -1,4 +1,4 @@
-//! Ranks behind TCP connections, alone or in sites; for tests all of a job in one process.
+//! Jobs of ranks over TCP connections, alone or in sites. For tests, all of a job in one process.
 
 use std::io;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use mpjdev_transport::shm::{self, SegmentPool};
 use mpjdev_transport::tcp::{self, Terms};
 use mpjdev_transport::{Inbox, Wire, hybrid};
 
-/// As [`local`](super::local()), over TCP connections of this machine as if each rank were a process of its own.
+/// [`local`](super::local()) over TCP connections of this machine, as if each rank were a process of its own.
 ///
 /// # Errors
 /// The system refuses.
 ///
 /// # Panics
-/// With no rank, or more than 2³⁰.
+/// There is no rank, or more than 2³⁰.
 pub fn tcp(
     ranks: usize,
     config: Config,
@@ -34,14 +34,14 @@ pub fn tcp(
     ranks.collect()
 }
 
-/// As [`shm`](super::shm()) within sites of so many ranks, the last of which may be smaller, and as [`tcp`](fn@tcp) between
-/// them.
+/// [`shm`](super::shm()) within sites of a number of ranks each, the last of which may be smaller, and
+/// [`tcp`](fn@tcp) between them.
 ///
 /// # Errors
 /// The system refuses.
 ///
 /// # Panics
-/// With no rank, in all or in a site, or more than 2³⁰.
+/// There is no rank, in all or in a site, or more than 2³⁰.
 pub fn sites(
     ranks: usize,
     ranks_per_site: usize,
@@ -56,7 +56,7 @@ pub fn sites(
     jobs.into_iter().map(|(job, pool)| sites_rank(job, None, config.clone(), &pool)).collect()
 }
 
-/// The world communicator of one rank of a site, and both threads that go on for it.
+/// The world communicator of one rank of a site, and both of its progress threads.
 pub(super) fn sites_rank(
     job: hybrid::Job,
     clients: Option<Clients>,
@@ -74,7 +74,7 @@ pub(super) fn sites_rank(
     Ok(Comm::world(endpoint))
 }
 
-/// The world communicator of one rank whose connections are there, and the thread that goes on for it.
+/// The world communicator of one rank with these connections, and its progress thread.
 ///
 /// # Errors
 /// The system refuses.
@@ -82,7 +82,8 @@ pub fn tcp_rank(job: tcp::Job, config: Config, source: &Arc<dyn SlabSource>) -> 
     tcp_rank_of(job, None, config, source)
 }
 
-/// The same, of a job with foreign ranks: they and ours have a barrier where the clients are given.
+/// [`tcp_rank`] in a job with foreign ranks. If `clients` are given, foreign ranks have a barrier with the
+/// ranks of this project.
 ///
 /// # Errors
 /// The system refuses.

@@ -1,4 +1,4 @@
-//! A rank of a world in which not all ranks share memory: its connections are made, and then it is a rank as any other.
+//! The rank of a world in which not all ranks share memory: its connections and its transport.
 
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
@@ -27,26 +27,26 @@ use crate::meeting::{self, Meeting};
 use crate::mesh;
 use crate::mesh::{Mesh, Warning};
 
-/// What the launcher has handed out of a world that spans more than shared memory.
+/// The launcher's description of a world beyond shared memory.
 #[derive(Debug)]
 pub(super) struct Spanning {
     pub(super) world: World,
-    /// Where this rank listens, as all others know.
+    /// This rank's listening socket, whose address all others know.
     pub(super) listener: OwnedFd,
 }
 
-/// What a rank of such a world has in memory.
+/// The memory of a rank of such a world.
 pub(super) struct Memory<'a> {
-    /// What the ranks of its launcher share, where they do.
+    /// The shared memory of its launcher's ranks, if they share any.
     pub(super) near: Option<shm::Job>,
-    /// Its own part of that. The launcher sees there when it has finished.
+    /// Its own segment there, in which the launcher sees its finish.
     pub(super) pool: &'a Arc<SegmentPool>,
-    /// Its own.
+    /// Its private memory.
     pub(super) private: &'a Arc<HeapPool>,
 }
 
-/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are there, and no longer than the world
-/// says: nothing interrupts it, since the other ranks count on this one.
+/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are made, within
+/// the time that the world sets. Nothing interrupts it, since the other ranks wait for this one.
 pub(super) fn connect(
     rank: u32,
     spanning: Spanning,
@@ -63,13 +63,13 @@ pub(super) fn connect(
     let sockets = sockets(rank, &world, listener, pool)?;
     let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
     let clients = world.clients(rank);
-    // Who is alone has nobody to share memory with, and may sleep on the connections.
+    // A lone rank shares memory with no other one, and may sleep on the connections.
     if let Some(near) = near.filter(|near| near.ranks() > 1) {
         let job = hybrid::Job { near, base: world.base, far: job };
         let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
         return Ok(Joined { world, source: pool.clone() });
     }
-    // Memory that the others cannot see is as good as any.
+    // No other rank sees this memory, so private memory serves as well.
     let source: Arc<dyn SlabSource> = private.clone();
     let (wire, inbox) = tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
     wire.tell_finish(pool.clone());
@@ -81,12 +81,12 @@ pub(super) fn connect(
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 
-/// The path to ranks of other machines, over a link that nobody else uses.
+/// The path to ranks of other machines, over a link without other traffic.
 fn private_path(rate_kbit: NonZeroU32) -> Path {
     Path { rate: Some(u64::from(rate_kbit.get()) * 1000 / 8), ..Path::PRIVATE }
 }
 
-/// The same, where messages go by datagrams, and the connections are there for setup and to show that the ranks live.
+/// Connects a rank whose messages go by datagrams. The connections serve for setup and for liveness.
 fn connect_by_datagrams(
     rank: u32,
     world: &World,
@@ -99,9 +99,9 @@ fn connect_by_datagrams(
         return Err(JoinError::Foreign { foreign: foreign as u32 });
     }
     let address = world.address(world.members[rank as usize].host);
-    // All are ours, so each rank is a host of its own, of the same number.
+    // All ranks are of this project, so each is a host of its own with the same number.
     let sockets = sockets(rank, world, listener, memory.pool)?;
-    // The connections may have taken all of their time, and a narrow path takes some to prove.
+    // The connections may have taken all of their time, and the proof of a narrow path takes some too.
     let deadline = Instant::now() + world.connect_time;
     let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
@@ -123,21 +123,21 @@ fn connect_by_datagrams(
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 
-/// What this rank asks of the others.
+/// The terms that this rank proposes to the others.
 fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
     let default = udp::Terms { dead_after, ..udp::Terms::default() };
     let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
     udp::Terms { datagram_len_max, is_checked: datagrams.are_checked, ..default }
 }
 
-/// What datagrams are to go through, if somebody wants to see what becomes of them.
+/// The relay that all datagrams pass through, if the environment names one.
 fn relay() -> Result<Option<Relay>, JoinError> {
     let Some(value) = std::env::var_os(relay::VARIABLE) else { return Ok(None) };
     let value = value.to_string_lossy().into_owned();
     value.parse().map(Some).map_err(|()| JoinError::Variable { name: relay::VARIABLE, value })
 }
 
-/// Connects this rank to all others that it does not share memory with; the sockets are by host.
+/// Connects this rank to all others that it does not share memory with; the sockets are indexed by host.
 fn sockets(
     rank: u32,
     world: &World,
@@ -159,13 +159,13 @@ fn sockets(
     };
     match mesh::connect(mesh, &mut Patient) {
         Ok(connected) => {
-            // That a foreign host proves nothing is said once, by the launcher.
+            // The launcher prints once that a foreign host proves nothing.
             let told = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));
             told.for_each(|warning| eprintln!("mpjdev: rank {rank}: {warning}"));
             Ok(connected.sockets)
         }
         Err(error) => {
-            // The launcher is to know that the failure may have begun there.
+            // The launcher should know that the failure may have begun there.
             let at = |host| world.members.iter().position(|member| member.host == host);
             error.host().and_then(at).into_iter().for_each(|culprit| blame(pool, culprit as u32));
             Err(JoinError::Mesh { rank, error: Box::new(error) })

@@ -1,8 +1,9 @@
-//! The description of a world that spans sites: what a rank needs to know of all ranks before the first connection, as its
-//! launcher hands it out.
+//! The description of a world that spans sites: the launcher gives it to each rank before the first
+//! connection.
 //!
-//! It comes in sealed memory beside the rank's listening socket, all ranks of a launcher get the same, and it holds the key of the
-//! job, so it is in no environment and on no command line. All integers are big-endian:
+//! It is sealed memory, sent beside the rank's listening socket. All ranks of a launcher get the same. It
+//! holds the key of the job, so the key is in no environment and on no command line. All integers are
+//! big-endian:
 //!
 //! ```text
 //! header, 84 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
@@ -33,38 +34,38 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::mesh::Host;
 
-/// What it begins with.
+/// Its first octets.
 const MAGIC: [u8; 8] = *b"mpjworld";
-/// The layout above.
+/// The version of the layout above.
 const VERSION: u32 = 4;
 const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
-/// Octets of a key at most.
+/// The octets of the longest key.
 pub const KEY_MAX: usize = 64;
-/// Octets of any description at most.
+/// The octets of the longest description.
 const LEN_MAX: usize = HEADER_LEN + KEY_MAX + HOSTS_MAX as usize * HOST_LEN + PROCS_MAX as usize * MEMBER_LEN;
-/// Flag: the ranks of this launcher have memory in common.
+/// Flag: the ranks of this launcher share memory.
 const SHARES_MEMORY: u32 = 1;
-/// Flag: all others are reached by datagrams.
+/// Flag: all other ranks are reached by datagrams.
 const DATAGRAMS: u32 = 2;
-/// Flag: these have checksums of their own.
+/// Flag: datagrams have checksums of their own.
 const CHECKED: u32 = 4;
 
-/// All ranks of a job, as one launcher's ranks need to know them.
+/// All ranks of a job, as described to one launcher's ranks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct World {
     /// World rank of the launcher's first rank; the others follow.
     pub base: u32,
     /// Ranks of the launcher.
     pub count: u32,
-    /// Whether these reach each other through shared memory, and only the others over TCP.
+    /// Whether these share memory, so that only the others are reached over the network.
     pub shares_memory: bool,
-    /// What carries messages to the others.
+    /// The carrier of messages to the others.
     pub carrier: Carrier,
-    /// Ports that this launcher's ranks choose from; 0 to 0 for any.
+    /// Ports that this launcher's ranks select from; 0 to 0 for any.
     pub ports: RangeInclusive<u16>,
-    /// What all hosts have settled.
+    /// The terms that all hosts have agreed on.
     pub terms: Terms,
     /// The largest tag of the job.
     pub tag_ub: u32,
@@ -72,15 +73,15 @@ pub struct World {
     pub xsize: u32,
     /// Masters up to which collective operations are linear.
     pub maxlinear: u32,
-    /// How long making all connections may take.
+    /// The time limit for all connections.
     pub connect_time: Duration,
-    /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
+    /// The time without any sign of a peer, though it was probed, after which it counts as dead.
     pub silence_max: Duration,
-    /// The key that all hosts of ours prove to have; empty where none is needed.
+    /// The key that all hosts of this project prove to have; empty without one.
     pub key: Vec<u8>,
     /// Hosts by their number in the job.
     pub hosts: Vec<WorldHost>,
-    /// Ranks of the world. A host's follow one another.
+    /// Ranks of the world. Those of a host are contiguous.
     pub members: Vec<Member>,
 }
 
@@ -93,67 +94,68 @@ impl std::fmt::Debug for World {
     }
 }
 
-/// What carries messages to ranks that share no memory with this one.
+/// The carrier of messages to ranks that share no memory with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// TCP connections, in the protocol of IMPI.
     Tcp,
-    /// Datagrams: the connections are there for setup, and to show that the ranks live.
+    /// Datagrams: the connections serve for setup and for liveness.
     Udp(Datagrams),
 }
 
-/// What ranks that send each other datagrams are told of them.
+/// The parameters of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Datagrams {
-    /// Thousands of bits in a second of the way to other machines, where nobody else uses it.
+    /// The rate of the path to other machines in kbit/s, if it has no other traffic.
     pub rate_kbit: Option<NonZeroU32>,
-    /// Octets of one at most, also where the way takes longer ones.
+    /// The longest datagram in octets, even if the path carries longer ones.
     pub len_max: Option<NonZeroU32>,
     /// Whether each has a checksum of its own.
     pub are_checked: bool,
 }
 
 impl Datagrams {
-    /// Octets between which a datagram's length may be limited.
+    /// The range of the limit on a datagram's length, in octets.
     pub const LENS: std::ops::RangeInclusive<u32> = DATAGRAM_LEN_MIN as u32..=LEN_LIMIT as u32;
 }
 
 /// A host of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldHost {
-    /// Where it listens.
+    /// The address that it listens at.
     pub address: SocketAddr,
     /// The site that it belongs to.
     pub client: u32,
 }
 
-/// A description that makes no world.
+/// An error of a malformed description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
-    /// Another length than its counts give, or more than any has.
+    /// The length contradicts the counts, or exceeds the limit.
     #[error("the description of the world has {len} octets, {expected_len} belong to its counts")]
     Len {
-        /// Octets that there are.
+        /// Octets present.
         len: usize,
-        /// Octets that there must be.
+        /// Octets expected.
         expected_len: usize,
     },
-    /// It is something else, or of another version of mpjdev.
+    /// It is another file, or that of another version of mpjdev.
     #[error(
         "the description of the world is of another version than this program: use the mpjrun of its jar"
     )]
     Version,
-    /// A number is not within its limits.
+    /// A number is outside its limits.
     #[error("the description of the world: {field} is {value}")]
     Value {
-        /// Which number.
+        /// The name of the number.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
     },
 }
 
-/// An address in the form of IPv6 that IMPI has for both kinds (IMPI 2.1): the one that says so for IPv4.
+/// An address in the 16 octets that IMPI uses for both families (IMPI 2.1): IPv4 as an IPv4-mapped IPv6
+/// address.
 #[must_use]
 pub fn address_octets(address: IpAddr) -> [u8; 16] {
     match address {
@@ -162,8 +164,8 @@ pub fn address_octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The address in IMPI's form: IPv4 with zeros before it, as LAM has it, or as IPv6 says it, or IPv6 (IMPI 2.1). What begins
-/// with zeros and ends in 1 is IPv6's own loopback address and not 0.0.0.1.
+/// The address in IMPI's form (IMPI 2.1): IPv6, IPv4 as an IPv4-mapped address, or IPv4 behind zeros as LAM
+/// writes it. The octets of ::1 are the loopback address of IPv6 and not 0.0.0.1.
 #[must_use]
 pub fn address_of(octets: [u8; 16]) -> IpAddr {
     let address = Ipv6Addr::from(octets);
@@ -174,7 +176,7 @@ pub fn address_of(octets: [u8; 16]) -> IpAddr {
 }
 
 impl World {
-    /// The octets.
+    /// The octets of the description.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_LEN);
@@ -222,7 +224,7 @@ impl World {
         }
     }
 
-    /// What tells this job from others, the same at all of its hosts.
+    /// The identity of this job, the same at all of its hosts.
     #[must_use]
     pub fn identity(&self) -> Vec<u8> {
         let mut octets = Vec::new();
@@ -230,10 +232,10 @@ impl World {
         octets
     }
 
-    /// The world in these octets.
+    /// Parses a description.
     ///
     /// # Errors
-    /// They make no world that this launcher's ranks could be in.
+    /// The octets describe no world that this launcher's ranks could be in.
     pub fn parse(octets: &[u8]) -> Result<World, WorldError> {
         let len = octets.len();
         let (header, rest) =
@@ -254,7 +256,7 @@ impl World {
         within("dialect", dialect, 0, 1)?;
         within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS | CHECKED)?;
         if flags & DATAGRAMS == 0 {
-            // What is said of datagrams where there are none.
+            // Values of datagrams in a world without them.
             within("the flag of checksums", flags & CHECKED, 0, 0)?;
             within("rate_kbit", rate_kbit, 0, 0)?;
             within("the longest datagram", datagram_len, 0, 0)?;
@@ -297,7 +299,7 @@ impl World {
         Ok(world)
     }
 
-    /// Checks what its parts say of each other.
+    /// Checks the parts against each other.
     fn check(&self) -> Result<(), WorldError> {
         let last = self.hosts.len() as u32 - 1;
         let mut before = 0;
@@ -313,7 +315,7 @@ impl World {
         let size = self.members.len() as u32;
         within("the number of the launcher's ranks", self.count, 1, size)?;
         within("the launcher's first rank", self.base, 0, size - self.count)?;
-        // Each of ours is a host of its own.
+        // Each rank of this launcher is a host of its own.
         let own = &self.members[self.base as usize..][..self.count as usize];
         let at_host = |host: u32| self.members.iter().filter(|member| member.host == host).count();
         let first = own[0].host;
@@ -325,7 +327,7 @@ impl World {
         ends.into_iter().try_for_each(|host| within("the ranks of a host", at_host(host) as u32, 1, 1))
     }
 
-    /// Puts it into sealed memory, of which each rank gets a descriptor.
+    /// Writes the description to sealed memory, of which each rank gets a descriptor.
     ///
     /// # Errors
     /// The system refuses.
@@ -337,10 +339,10 @@ impl World {
         Ok(file.into())
     }
 
-    /// Reads what was sealed. Several processes may do so at once.
+    /// Reads a sealed description. Several processes may do so at once.
     ///
     /// # Errors
-    /// It makes no world; the system refuses.
+    /// It describes no world; the system refuses.
     pub fn open(file: OwnedFd) -> io::Result<World> {
         let file = File::from(file);
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -365,8 +367,8 @@ impl World {
         first..first + self.count
     }
 
-    /// How many ranks seem to run on this machine: those of the launcher, and whoever listens at one of their addresses or at
-    /// one that leads to this machine only.
+    /// The number of ranks that appear to run on this machine: those of the launcher, and those that listen
+    /// at one of their addresses or at a loopback address.
     #[must_use]
     pub fn ranks_here(&self) -> usize {
         let own: Vec<IpAddr> = self.own_hosts().map(|host| self.address(host).ip()).collect();
@@ -374,8 +376,8 @@ impl World {
         self.members.iter().filter(|member| is_here(self.address(member.host).ip())).count()
     }
 
-    /// Who runs under which client, for the barriers of a rank with foreign ones; none where all ranks are ours, or where nobody
-    /// knows the tags of such a barrier, as in the draft's dialect.
+    /// The clients of all ranks, for the barriers of a rank with foreign ones. `None` without foreign ranks,
+    /// or if the tags of such a barrier are not defined, as in the draft's dialect.
     #[must_use]
     pub fn clients(&self, rank: u32) -> Option<Clients> {
         if self.members.iter().all(|member| member.is_ours) || self.terms.dialect == Dialect::Draft {
@@ -386,16 +388,16 @@ impl World {
         Some(Clients::new(rank, &clients, self.maxlinear))
     }
 
-    /// Where a host listens.
+    /// The address that a host listens at.
     #[must_use]
     pub fn address(&self, host: u32) -> SocketAddr {
         self.hosts[host as usize].address
     }
 
-    /// The hosts as whoever connects them wants them.
+    /// The hosts in the form that the mesh takes.
     #[must_use]
     pub fn mesh_hosts(&self) -> Vec<Host> {
-        // One without processes is nobody's of ours either.
+        // A host without processes is no host of this project either.
         let mut is_ours = vec![None; self.hosts.len()];
         for member in &self.members {
             let of_all = &mut is_ours[member.host as usize];
@@ -427,7 +429,7 @@ fn within(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), Wor
     if (min..=max).contains(&value) { Ok(()) } else { Err(WorldError::Value { field, value: value.into() }) }
 }
 
-/// Four octets from there on.
+/// The 32-bit number at this offset.
 fn uint4(octets: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(octets[at..at + 4].try_into().expect("four octets"))
 }

@@ -1,14 +1,15 @@
-//! The echo of a pair of ranks: before the first packet, each of both finds out that datagrams arrive in both directions (5.10), and how
-//! long they may be (5.2): some paths drop long datagrams without a word.
+//! The echo of a pair of ranks. Before the first packet, both determine that datagrams arrive in both
+//! directions (5.10), and how long they may be (5.2): some paths drop long datagrams silently.
 //!
-//! Each rank sends probes of several lengths until the other one says on their connection that the longest has come, or until that has
-//! failed several times. An answer is one octet, and only on the connection. A stranger cannot make a probe: it names the connection.
-//! Nothing is left on the connection afterwards, and no probe leaves any more.
+//! Each rank sends probes of several lengths until the other one reports on their connection that the longest
+//! has arrived, or until that has failed several times. A reply is one octet, and travels only on the
+//! connection. An unauthenticated client cannot forge a probe, which has the connection id in it. Afterwards
+//! nothing is left on the connection, and no probe is sent any more.
 //!
 //! ```text
-//! on the connection    "0" ... "9"  a probe of the reader has come that is at least as long as the first, second ... of its lengths
-//!                      "d"          answers "e", unless "0" was said: no more of these
-//!                      "e"          no more probes leave
+//! on the connection    "0" ... "9"  a probe of the reader has arrived, at least as long as its n-th length
+//!                      "d"          replies to "e", unless "0" was sent: no more of these
+//!                      "e"          no more probes are sent
 //! ```
 
 use std::net::{SocketAddr, UdpSocket};
@@ -17,79 +18,81 @@ use std::time::{Duration, Instant};
 use mpjdev_transport::udp::probe::{self, Early};
 use mpjdev_transport::udp::shortening::LEN_SAFE;
 
-/// How long probes leave that nobody hears.
+/// The time for which probes without a reply are sent.
 pub const ECHO_TIME: Duration = Duration::from_secs(3);
-/// Rounds of probes that leave at least, also of a rank that gets no processor for that long.
+/// The least number of rounds of probes, also for a rank without a processor for that time.
 const ROUNDS_MIN: u32 = 16;
-/// How long a probe may arrive after the word that it was the last one.
+/// The time that a probe may arrive after the word that no more are sent.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time between the first two rounds. It doubles up to the second one.
+/// The time between the first two rounds. It doubles up to the second value.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(160)];
-/// How long, and how many times, longer probes leave behind the word that a shorter one has come.
+/// The time, and the number of rounds, for which longer probes are sent after a shorter one has arrived.
 const LONGER_TIME: Duration = Duration::from_secs(1);
 const LONGER_ROUNDS: u32 = 8;
-/// Octets of datagrams that paths take which do not take the longest: Ethernet with long frames, Ethernet, and tunnels in it.
+/// Octets of datagrams for paths that do not carry the longest: Ethernet with jumbo frames, Ethernet, and
+/// tunnels in it.
 const LENS_SHORTER: [usize; 4] = [8968, 1472, 1368, LEN_SAFE];
-/// Datagrams of ranks that have left the meeting, kept for later at most; others leave again.
+/// The limit on datagrams that are kept from ranks that have completed the setup; others are sent again.
 const EARLY_MAX: usize = 1024;
-/// On the connection: a probe of the reader has come, as long as its longest ones.
+/// Word: a probe of the reader with its longest length has arrived.
 pub(super) const LONGEST: u8 = b'0';
-/// No more is said of the reader's probes.
+/// Word: no more reports about the reader's probes follow.
 pub(super) const DONE: u8 = b'd';
-/// No more probes leave.
+/// Word: no more probes are sent.
 pub(super) const ENDED: u8 = b'e';
 
-/// Lengths of probes, the longest first, where datagrams of `len` octets are wanted. Both ranks of a pair have the same. Where nothing
-/// is to be proved of lengths, it is the shortest one.
+/// Lengths of probes, the longest first, for wanted datagrams of `len` octets. Both ranks of a pair have the
+/// same. Without a length to prove, it is the shortest one.
 pub(super) fn lens(len: Option<usize>) -> Vec<usize> {
     let longer = len.into_iter().filter(|len| *len > probe::LEN);
     let shorter = LENS_SHORTER.into_iter().filter(|shorter| len.is_some_and(|len| *shorter < len));
     longer.chain(shorter).chain([probe::LEN]).collect()
 }
 
-/// What a rank is to do now.
+/// The due actions of a rank.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// Octets of the probes that leave.
+    /// The lengths of the probes to send.
     pub(super) probes: Vec<usize>,
-    /// What is said on the connection.
+    /// The words to send on the connection.
     pub(super) words: Vec<u8>,
 }
 
-/// Where probes go, and what they are.
+/// The target of probes.
 #[derive(Debug)]
 struct Target {
     address: SocketAddr,
-    /// The connection that they name.
+    /// The connection id in them.
     theirs: u64,
-    /// Their octets, the longest first.
+    /// Their lengths in octets, the longest first.
     lens: Vec<usize>,
 }
 
-/// What is known of one pair. It reads no clock and has no socket.
+/// The state of one pair. It reads no clock and has no socket.
 #[derive(Debug)]
 pub(super) struct Echo {
-    /// In probes that come.
+    /// The connection id in arriving probes.
     ours: u64,
-    /// None before the peer has said it.
+    /// `None` before the introduction of the peer has arrived.
     target: Option<Target>,
-    /// When the first probe left.
+    /// The time of the first probe.
     begun: Option<Instant>,
     next_at: Option<Instant>,
     pause: Duration,
     rounds: u32,
-    /// Bit k: a probe of the k-th length has left, and the system has refused one.
+    /// Bit k: a probe of the k-th length was sent; the system has refused one.
     sent: u16,
     refused: u16,
-    /// Those that left for the first time in this round.
+    /// The lengths that were sent for the first time in this round.
     fresh: u16,
-    /// Where the first probe of the peer came from, and the octets of the longest one.
+    /// The source of the first probe of the peer, and the octets of the longest one.
     heard: Option<(SocketAddr, usize)>,
-    /// Which length was said to have come, and that no other one is said.
+    /// The length that was reported as arrived; whether no other one will be.
     said: Option<usize>,
     has_said_done: bool,
     has_said_ended: bool,
-    /// The longest of this rank's probes that has come, as the peer says; when it first said so, and in which round.
+    /// The longest of this rank's probes that has arrived by the peer's report; the time and round of the
+    /// first report.
     reached: Option<usize>,
     reached_since: Option<(Instant, u32)>,
     is_peer_done: bool,
@@ -97,7 +100,7 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Of a peer that puts this connection id into what it sends.
+    /// The state for a peer that puts this connection id into its packets.
     pub(super) fn new(ours: u64) -> Echo {
         Echo {
             ours,
@@ -120,7 +123,8 @@ impl Echo {
         }
     }
 
-    /// The peer has said where its datagrams are to go; [`lens`] are tried.
+    /// Starts to send probes of these [`lens`], with the address and connection id of the peer's
+    /// introduction.
     pub(super) fn begin(&mut self, address: SocketAddr, theirs: u64, lens: Vec<usize>) {
         self.target = Some(Target { address, theirs, lens });
     }
@@ -129,73 +133,73 @@ impl Echo {
         self.target.is_some()
     }
 
-    /// Where probes go, and which connection they name.
+    /// The address of the peer for probes, and the connection id in them.
     pub(super) fn to(&self) -> Option<(SocketAddr, u64)> {
         self.target.as_ref().map(|target| (target.address, target.theirs))
     }
 
-    /// Whether no more probes leave.
+    /// Whether no more probes are sent.
     pub(super) fn has_ended(&self) -> bool {
         self.has_said_ended
     }
 
-    /// In probes of the peer.
+    /// The connection id in probes of the peer.
     pub(super) fn ours(&self) -> u64 {
         self.ours
     }
 
-    /// A probe of the peer has come, with so many octets.
+    /// Handles a probe of the peer with `len` octets.
     pub(super) fn hear(&mut self, from: SocketAddr, len: usize) {
         let (_, longest) = self.heard.get_or_insert((from, len));
         *longest = len.max(*longest);
     }
 
-    /// The system does not let a probe with so many octets leave.
+    /// Records that the system refuses a probe with `len` octets.
     pub(super) fn refuse(&mut self, len: usize) {
         let at = self.lens().iter().position(|other| *other == len);
         let bit = at.map_or(0, |at| 1 << at);
-        // An earlier one of that length may be on its way still, and its answer.
+        // An earlier probe of that length may still be in flight, or its reply.
         self.sent &= !(bit & self.fresh);
         self.refused |= bit;
     }
 
-    /// Where packets of the peer come from: behind a router that changes ports, or a socket of many addresses, that may be another
-    /// address than the one it has said.
+    /// The source address of the peer's packets. Behind a router that changes ports, or a socket of many
+    /// addresses, it may differ from the address in the introduction.
     pub(super) fn source(&self) -> Option<SocketAddr> {
         self.heard.map(|(from, _)| from)
     }
 
-    /// Whether both have said everything.
+    /// Whether both ranks have completed the echo.
     pub(super) fn is_done(&self) -> bool {
         let is_told = self.said == Some(0) || self.has_said_done;
         let has_answer = self.reached == Some(0) || self.is_peer_done;
         is_told && has_answer && self.has_said_ended && self.peer_ended_at.is_some()
     }
 
-    /// Octets of the longest probe of this rank that has come, and of the peer's.
+    /// Octets of the longest probe of this rank that has arrived, and of the peer's.
     pub(super) fn proved(&self) -> Option<[usize; 2]> {
         let len = |at: Option<usize>| self.lens().get(at?).copied();
         Some([len(self.reached)?, len(self.said)?])
     }
 
-    /// Whether this rank's datagrams do not arrive, for all that it knows.
+    /// Whether none of this rank's datagrams has arrived, as far as it knows.
     pub(super) fn is_unheard(&self) -> bool {
         self.rounds > 0 && self.reached.is_none()
     }
 
-    /// Whether the peer's datagrams do not arrive. All that had come by `now` was taken.
+    /// Whether the peer's datagrams do not arrive. All that had arrived by `now` were handled.
     pub(super) fn is_deaf(&self, now: Instant) -> bool {
         self.heard.is_none()
             && self.peer_ended_at.is_some_and(|at| now.saturating_duration_since(at) >= GRACE)
     }
 
-    /// When the next probe leaves, or the last one may have come.
+    /// The time at which the next probe is due, or the wait for the last one ends.
     pub(super) fn next_time(&self) -> Option<Instant> {
         let grace = self.peer_ended_at.filter(|_| self.heard.is_none()).map(|at| at + GRACE);
         [self.next_at, grace].into_iter().flatten().min()
     }
 
-    /// A word of the peer; false if there is no such word, or not again, or if it is not true.
+    /// Handles a word of the peer; false if it is undefined, repeated or untrue.
     pub(super) fn take_word(&mut self, word: u8, now: Instant) -> bool {
         match word {
             b'0'..=b'9' => return self.reach(usize::from(word - LONGEST), now),
@@ -208,7 +212,7 @@ impl Echo {
         true
     }
 
-    /// A probe of this length has come; false if that cannot be.
+    /// Records that a probe of this length has arrived; false if that is impossible.
     fn reach(&mut self, at: usize, now: Instant) -> bool {
         let is_longer = self.reached.is_none_or(|reached| at < reached);
         if !is_longer || self.is_peer_done || self.sent >> at & 1 == 0 {
@@ -219,7 +223,7 @@ impl Echo {
         true
     }
 
-    /// What is to be done now. `is_all`: what had come by `now` was taken.
+    /// The actions that are due. `is_all`: all datagrams that had arrived by `now` were handled.
     pub(super) fn poll(&mut self, now: Instant, is_all: bool) -> Turn {
         let mut turn = Turn::default();
         if self.target.is_none() {
@@ -241,7 +245,7 @@ impl Echo {
         turn
     }
 
-    /// Says of the peer's probes what has not been said.
+    /// Adds the reports about the peer's probes that are due.
     fn answer(&mut self, is_all: bool, words: &mut Vec<u8>) {
         if self.has_said_done {
             return;
@@ -251,14 +255,14 @@ impl Echo {
             self.said = Some(at);
             words.push(LONGEST + at as u8);
         }
-        // A rank that was held up finds probes in its socket that came before the last word.
+        // A rank that was held up finds probes in its socket that arrived before the last word.
         if self.peer_ended_at.is_some() && is_all && self.said.is_some_and(|said| said > 0) {
             self.has_said_done = true;
             words.push(DONE);
         }
     }
 
-    /// Whether nothing is to be found out any more.
+    /// Whether all lengths are decided.
     fn has_tried(&mut self, now: Instant) -> bool {
         let begun = *self.begun.get_or_insert(now);
         let Some((since, round)) = self.reached_since else {
@@ -270,13 +274,13 @@ impl Echo {
         has_failed || self.open().is_empty()
     }
 
-    /// Which lengths may be found to arrive still.
+    /// The lengths that may still turn out to arrive.
     fn open(&self) -> Vec<usize> {
         let end = self.reached.unwrap_or(self.lens().len());
         (0..end).filter(|at| self.refused >> at & 1 == 0).collect()
     }
 
-    /// Lengths of the probes that leave now: at first the longest one alone, which mostly arrives.
+    /// The lengths of the probes in this round: at first the longest one alone, which mostly arrives.
     fn round(&mut self) -> Vec<usize> {
         let mut open = self.open();
         if self.rounds == 0 {
@@ -294,7 +298,8 @@ impl Echo {
     }
 }
 
-/// Takes what the socket has, up to a limit: strangers may send without end. Whether that was all.
+/// Handles the datagrams in the socket, up to a limit, since unauthenticated clients may send without end;
+/// true if those were all.
 pub(super) fn drain(socket: &UdpSocket, room: &mut [u8], mut take: impl FnMut(SocketAddr, &[u8])) -> bool {
     for _ in 0..EARLY_MAX {
         let Ok((len, from)) = socket.recv_from(room) else { return true };
@@ -303,7 +308,7 @@ pub(super) fn drain(socket: &UdpSocket, room: &mut [u8], mut take: impl FnMut(So
     false
 }
 
-/// Keeps a datagram for later, as long as there are not too many.
+/// Keeps a datagram for later, up to a limit.
 pub(super) fn keep(early: &mut Vec<Early>, from: SocketAddr, octets: &[u8]) {
     if early.len() < EARLY_MAX {
         early.push((from, octets.to_vec()));

@@ -1,34 +1,34 @@
-//! Why a meeting of ranks fails.
+//! Errors of the setup of ranks.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use super::introduction::{MAGIC, VERSION};
 
-/// Why ranks cannot send each other datagrams.
+/// The reason why ranks cannot send each other datagrams.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// It has not said anything in time.
+    /// The peer has sent no introduction in time.
     #[error(
         "rank {peer} at {address} has not said where its datagrams are to go; --connect-timeout gives it more time"
     )]
     Silent {
         /// The rank.
         peer: u32,
-        /// Where it is.
+        /// Its address.
         address: IpAddr,
     },
-    /// It has gone.
+    /// The peer has closed its connection.
     #[error(
         "rank {peer} has closed its connection before it has said where its datagrams are to go: {error}"
     )]
     Gone {
         /// The rank.
         peer: u32,
-        /// How.
+        /// The error of the connection.
         error: io::Error,
     },
-    /// Another program, or another version.
+    /// The peer is another program, or another version.
     #[error(
         "rank {peer} begins with {begin:08x?}, this rank with [{MAGIC:08x}, {VERSION:08x}]: all ranks need the same version of \
          mpjdev"
@@ -36,17 +36,17 @@ pub enum MeetingError {
     Version {
         /// The rank.
         peer: u32,
-        /// Its first two words.
+        /// The first two words of its introduction.
         begin: [u32; 2],
     },
-    /// A number is not within its limits.
+    /// A number is outside its limits.
     #[error("rank {peer} says that {field} is {value}")]
     Value {
         /// The rank.
         peer: u32,
-        /// Which number.
+        /// The name of the number.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u32,
     },
     /// Datagrams do not arrive, though the ranks are connected.
@@ -57,9 +57,9 @@ pub enum MeetingError {
     Echo {
         /// The rank.
         peer: u32,
-        /// Where the datagrams left.
+        /// The source of the datagrams.
         from: SocketAddr,
-        /// Where they were to go.
+        /// Their destination.
         to: SocketAddr,
     },
     /// Short datagrams arrive, and long ones do not.
@@ -70,29 +70,29 @@ pub enum MeetingError {
     Length {
         /// The rank.
         peer: u32,
-        /// Where the datagrams left.
+        /// The source of the datagrams.
         from: SocketAddr,
-        /// Where they were to go.
+        /// Their destination.
         to: SocketAddr,
-        /// Octets of the shortest one that was lost each time.
+        /// Octets of the shortest length that was always lost.
         len: usize,
     },
-    /// Datagrams arrive, and it has not said in time that it has no more to send.
+    /// Datagrams arrive, and the peer has not ended its probes in time.
     #[error(
         "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
     )]
     Unended {
         /// The rank.
         peer: u32,
-        /// Where it is.
+        /// Its address.
         address: IpAddr,
     },
-    /// It says something else than that datagrams have come, or no more leave.
+    /// The peer sends an undefined word, or one at the wrong time.
     #[error("rank {peer} says {word:#04x} when datagrams are tried")]
     Word {
         /// The rank.
         peer: u32,
-        /// What it says.
+        /// The word.
         word: u8,
     },
     /// The waiting thread was interrupted.
@@ -101,15 +101,15 @@ pub enum MeetingError {
     /// The system refuses.
     #[error("{what}: {error}")]
     System {
-        /// What was to be done.
+        /// The failed action.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
 }
 
 impl MeetingError {
-    /// Who is to blame, if it is another rank.
+    /// The other rank that the error concerns, if any.
     #[must_use]
     pub fn peer(&self) -> Option<u32> {
         match self {

@@ -1,4 +1,4 @@
-//! The introduction of a rank to another one: the first octets on their connection.
+//! The introduction of a rank to another one: its first octets on their connection.
 //!
 //! ```text
 //! word 0   "mpjU"                 word 5   first sequence number of the sender's packets
@@ -21,18 +21,18 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::error::MeetingError;
 
-/// What it begins with.
+/// Its first word.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
-/// The layout above, and that of the packets.
+/// The version of the layout above, and of the packets.
 pub(super) const VERSION: u32 = 5;
-/// Octets.
+/// Length in octets.
 pub(super) const LEN: usize = 44;
-/// The largest of the numbers that go round.
+/// The largest sequence number.
 const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
-/// An acknowledgment waits no longer than that, whoever says so.
+/// The limit on the delay of an ack.
 const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// What one rank says to another.
+/// The introduction that one rank sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Introduction {
     pub(super) port: u16,
@@ -42,7 +42,7 @@ pub(super) struct Introduction {
     pub(super) window: u16,
     pub(super) max_ack_delay: Nanos,
     pub(super) wants_checksums: bool,
-    /// Whether the way to the reader may drop long datagrams without a word: it leaves the machine.
+    /// Whether the path to the reader may drop long datagrams silently: it leaves the machine.
     pub(super) wants_proof: bool,
 }
 
@@ -68,7 +68,7 @@ impl Introduction {
         octets
     }
 
-    /// What `peer` says.
+    /// Parses the introduction of `peer`.
     pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Introduction, MeetingError> {
         let mut numbers = [0; LEN / 4];
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {

@@ -1,7 +1,8 @@
-//! A relay between ranks, for whoever shows or measures what becomes of datagrams on a bad network.
+//! The relay between ranks, for demonstrations and measurements of datagrams on a bad network.
 //!
-//! Each rank tells the relay's desk where its socket is, and gets for each other rank the port at which that one finds this rank
-//! from now on. That is what it says when they meet, instead of its own; everything else is as without a relay.
+//! Each rank sends the port of its socket to the relay. It receives a port for each other rank, at which that
+//! rank reaches this one from now on. The rank announces that port in its introduction instead of its own;
+//! all else is as without a relay.
 //!
 //! ```text
 //! rank -> desk   RANK RANKS PORT        a line of text, over TCP
@@ -13,17 +14,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// The variable that says where the desk is.
+/// The variable with the address of the relay.
 pub const VARIABLE: &str = "MPJDEV_RELAY";
-/// Behind the address: the others count as ranks of other machines, which the way to may be full.
+/// The suffix of the address: the others count as ranks of other machines, the path to which may be
+/// congested.
 pub const FAR: &str = ",far";
-/// Octets of an answer at most: the ports of all ranks.
+/// The limit on the octets of a reply, which has the ports of all ranks.
 const ANSWER_MAX: u64 = 64 << 10;
 
-/// Where the desk of a relay is.
+/// The relay's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relay {
-    /// Its address, of this machine: ports are of the address at which ranks see each other.
+    /// Its address, on this machine. The ports belong to the address at which ranks see each other.
     pub desk: SocketAddr,
     /// Whether the others count as ranks of other machines.
     pub is_far: bool,
@@ -43,7 +45,8 @@ impl FromStr for Relay {
 }
 
 impl Relay {
-    /// The ports at which the others find this rank, whose socket has this port. Blocks until the desk has answered.
+    /// The ports at which the others reach this rank, whose socket has port `port`. Blocks until the relay
+    /// has replied.
     pub(super) fn ports(
         &self,
         rank: u32,

@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use rustix::net::sockopt::set_ipv6_v6only;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// A socket that gets what peers send to the rank's ends of their connections, `here`. Where these are of both families, it is one
-/// for all addresses of the machine.
+/// A socket that receives the datagrams of peers at `here`, the rank's own addresses on its connections. If
+/// these are of both families, it serves all addresses of the machine.
 pub(super) fn open(
     address: SocketAddr,
     ports: &RangeInclusive<u16>,
@@ -24,7 +24,7 @@ pub(super) fn open(
     bind(SocketAddr::new(ip, address.port()), ports)
 }
 
-/// An address as this socket sends to it: one of IPv4 within IPv6 where the socket is of IPv6.
+/// An address in the form that this socket sends to: IPv4-mapped if the socket is of IPv6.
 pub(super) fn address_for(socket: &UdpSocket, ip: IpAddr) -> io::Result<IpAddr> {
     Ok(match ip {
         IpAddr::V4(ip) if socket.local_addr()?.is_ipv6() => ip.to_ipv6_mapped().into(),
@@ -42,7 +42,8 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A socket at this address. Where the port is taken, it is at another one of these; 0 to 0 are any. Each peer learns the port.
+/// A socket at this address. If the port is taken, it has another port of the range; 0 to 0 are any. Each
+/// peer learns the port.
 fn bind(address: SocketAddr, ports: &RangeInclusive<u16>) -> io::Result<UdpSocket> {
     let others = ports.clone().filter(|port| *port != address.port());
     for port in once(address.port()).chain(others) {

@@ -35,10 +35,10 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
     }
 }
 
-/// Longer than any test takes.
+/// A deadline that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Rank 0 meets rank 1, which says this and no more.
+/// The result of rank 0 with a rank 1 that sends these octets and no more.
 fn met(said: &[u8]) -> Result<Job, MeetingError> {
     met_within(said, LONG)
 }
@@ -49,7 +49,7 @@ fn met_within(said: &[u8], time: Duration) -> Result<Job, MeetingError> {
     meet(&meeting(0, &[None, Some(own)], time), &mut Patient)
 }
 
-/// What rank 1 does: sends datagrams from this socket, and says these words about those of rank 0.
+/// The actions of rank 1: it sends datagrams from this socket, and these words about those of rank 0.
 #[derive(Clone, Copy)]
 struct Peer<'a> {
     socket: &'a UdpSocket,
@@ -60,7 +60,8 @@ struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// As [`met`], with a peer that says this and does the rest; its connection is open until the end.
+    /// [`met`] with a peer that sends this introduction and plays its part; its connection stays open until
+    /// the end.
     fn met(&self, said: Introduction, after: Duration) -> Result<Job, MeetingError> {
         let [own, theirs] = pair();
         rustix::io::write(&theirs, &said.emit()).expect("sent");
@@ -74,7 +75,7 @@ impl Peer<'_> {
         })
     }
 
-    /// Answers what rank 0 has said on this connection, by datagrams to this port.
+    /// Answers the introduction of rank 0 on this connection, by datagrams to this port.
     fn play(&self, theirs: &OwnedFd, told: Introduction, port: u16) {
         let to = (Ipv4Addr::LOCALHOST, port);
         if let Some(len) = self.probe_len {
@@ -87,7 +88,7 @@ impl Peer<'_> {
     }
 }
 
-/// What rank 0 says on this connection.
+/// The introduction of rank 0 on this connection.
 fn told_on(theirs: &OwnedFd) -> Introduction {
     let mut octets = [0; LEN];
     poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("an introduction");
@@ -95,7 +96,7 @@ fn told_on(theirs: &OwnedFd) -> Introduction {
     Introduction::parse(&octets, 0).expect("sound")
 }
 
-/// A socket of rank 1, and what it says.
+/// A socket of rank 1, and its introduction.
 fn peer_socket() -> (UdpSocket, Introduction) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = socket.local_addr().expect("bound").port();
@@ -110,7 +111,7 @@ fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
     let job = peer.met(said, LONG).expect("met");
     let from = socket.local_addr().expect("bound");
     assert_eq!(job.members[1].expect("a member").address, from);
-    // The rest waits in the socket.
+    // The other datagrams stay in the socket.
     let kept: Vec<&[u8]> = job.early.iter().map(|(_, octets)| &octets[..]).collect();
     assert!([&b"one"[..], b"another"].starts_with(&kept), "{kept:?}");
     assert!(job.early.iter().all(|(source, _)| *source == from));
@@ -121,14 +122,14 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
     let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
-    // None of the peer's, which says that no more come.
+    // No datagram of the peer has arrived, and it announces the end of its probes.
     let error = peer.met(said, LONG).expect_err("nothing has come");
     let MeetingError::Echo { peer: 1, from: named, to } = error else { panic!("{error}") };
     assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
     let text = error.to_string();
     assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
     assert!(text.contains(&to.to_string()), "{text}");
-    // Of this rank's, the peer says nothing.
+    // The peer sends no word about this rank's datagrams.
     let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
     let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
     assert!(matches!(error, MeetingError::Echo { peer: 1, to, .. } if to == from), "{error}");
@@ -158,7 +159,7 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     );
     let text = error.to_string();
     assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
-    // Less was asked for.
+    // The introduction asks for less.
     let said = Introduction { datagram_len_max: 800, ..said };
     let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" };
     assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
@@ -166,7 +167,7 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     assert!(matches!(error, MeetingError::Length { peer: 1, len: 800, .. }), "{error}");
 }
 
-/// Datagrams that have arrived, in both directions, are not called lost at the deadline.
+/// Datagrams that have arrived in both directions are not reported as lost at the deadline.
 #[test]
 fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     let [own, _theirs] = pair();
@@ -188,7 +189,7 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     assert_eq!(other.is_late(4711).peer(), Some(1));
 }
 
-/// Proves that a rank that gets no processor before the deadline knows what was said before.
+/// A rank without a processor before the deadline counts the words that arrived before.
 #[test]
 fn words_before_the_deadline_count_behind_it() {
     let (socket, said) = peer_socket();
@@ -315,7 +316,8 @@ fn who_says_too_little_or_leaves_is_named() {
     assert!(matches!(error, Err(MeetingError::Interrupted)), "{error:?}");
 }
 
-/// With and without timestamps, on Ethernet, behind a clamp, and where a peer says next to nothing.
+/// With and without timestamps, on Ethernet, behind a router that lowers the segment length, and with a peer
+/// that accepts almost nothing.
 #[test]
 fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
     for (segment_len, expected) in [(1480, 1472), (1320, 1312), (1260, 1248), (1208, 1200), (556, 1200)] {
@@ -324,14 +326,15 @@ fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
     assert_eq!(len_beside(usize::MAX), usize::MAX / 8 * 8 - 8);
 }
 
-/// Proves that ranks tell the ports that a relay has for them, and use each other's; and that nonsense of a relay is named.
+/// Ranks announce the ports that a relay has for them, and use each other's. A malformed reply of a relay is
+/// reported.
 #[test]
 fn with_a_relay_each_tells_the_port_that_it_has_there() {
     let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
     assert!(relay.is_far);
     let (asked_sender, asked_ports) = std::sync::mpsc::channel();
-    // A rank that meets rank 1, and what it asks the desk, which gives this answer.
+    // A rank that sets up with rank 1, and its request to the relay, which sends this reply.
     let met_by = |own: OwnedFd, answer: &'static str| {
         let (desk, asked_sender) = (desk.try_clone().expect("a socket"), asked_sender.clone());
         let desk = std::thread::spawn(move || {
@@ -340,7 +343,7 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
             BufReader::new(&stream).read_line(&mut line).expect("a line");
             stream.write_all(answer.as_bytes()).expect("sent");
             let port = line.split_whitespace().last().and_then(|port| port.parse::<u16>().ok());
-            // Nobody wants to know of nonsense.
+            // The tests of malformed replies do not read it.
             let _ = asked_sender.send(port.expect("a port"));
             line
         });
@@ -356,7 +359,7 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
         let (peer, theirs) = (&peer, &theirs);
         let peer = scope.spawn(move || {
             let (told, port) = (told_on(theirs), asked_ports.recv().expect("the desk was asked"));
-            // As the relay does it.
+            // The relay answers like this.
             peer.play(theirs, told, port);
             told
         });

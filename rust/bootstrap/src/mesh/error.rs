@@ -1,4 +1,4 @@
-//! Why a mesh was not made, and what is to be said of one that was.
+//! Errors of a mesh that was not made, and warnings of one that was.
 
 use std::fmt;
 use std::io;
@@ -10,69 +10,69 @@ use thiserror::Error;
 
 use super::handshake::Fault;
 
-/// Hosts that an error names by their numbers; the rest are counted.
+/// The number of hosts that an error names; further ones are counted.
 const NAMED_MAX: usize = 8;
 
-/// Why a mesh was not made. All its connections are closed.
+/// The reason why a mesh was not made. All its connections are closed.
 #[derive(Debug, Error)]
 pub enum MeshError {
     /// Not all hosts were connected in time.
     #[error("host {host} at {address} {why} within {:.1} s; {}{}", .after.as_secs_f64(), .why.advice(), Others(.others))]
     Absent {
-        /// The first that was not.
+        /// The first host that was not connected.
         host: u32,
-        /// Where it listens.
+        /// The address that it listens at.
         address: SocketAddr,
-        /// How far it came.
+        /// The state that its connection reached.
         why: Absence,
-        /// How long it had.
+        /// The time that it had.
         after: Duration,
-        /// The others that were not.
+        /// The other hosts that were not connected.
         others: Vec<u32>,
     },
-    /// What listens at a host's address is not that host.
+    /// The listener at a host's address is not that host.
     #[error(
         "host {host} at {address} is none of this job's: {fault}; give all sites of the job the same key, and look what listens there"
     )]
     Stranger {
         /// The host.
         host: u32,
-        /// Where it should listen.
+        /// The address that it should listen at.
         address: SocketAddr,
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
     },
-    /// The address that one's own connections are to come from cannot be used.
+    /// The address that this host's own connections come from cannot be used.
     #[error("cannot connect to host {host} at {address} from {bind}: {error}; {}", bind_advice(error))]
     Bind {
         /// The host.
         host: u32,
-        /// Where it listens.
+        /// The address that it listens at.
         address: SocketAddr,
-        /// One's own address.
+        /// The own address.
         bind: IpAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A host's address cannot be connected to, now or later.
+    /// A connection to a host's address is impossible, now and later.
     #[error("cannot connect to host {host} at {address}: {error}; {}", connect_advice(error))]
     Connect {
         /// The host.
         host: u32,
-        /// Where it should listen.
+        /// The address that it should listen at.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Whoever waits does not want to any more.
+    /// The waiting thread was interrupted.
     #[error("interrupted while connecting to the other hosts")]
     Interrupted,
     /// The system refuses.
     #[error("cannot {what} while connecting to the other hosts: {error}")]
     System {
-        /// What was to be done.
+        /// The failed action.
         what: &'static str,
-        /// What it says.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -82,7 +82,7 @@ impl MeshError {
         MeshError::System { what, error: errno.into() }
     }
 
-    /// The host without which it was not made, where it is one.
+    /// The host that could not be connected, if it is one.
     #[must_use]
     pub fn host(&self) -> Option<u32> {
         match self {
@@ -103,27 +103,27 @@ fn bind_advice(error: &io::Error) -> &'static str {
     if Errno::from_io_error(error) == Some(Errno::ADDRINUSE) { NO_PORT } else { NOT_HERE }
 }
 
-/// The system says that the address is not available when no port is left to connect from.
+/// The system reports that the address is not available when no port is left to connect from.
 fn connect_advice(error: &io::Error) -> &'static str {
     if Errno::from_io_error(error) == Some(Errno::ADDRNOTAVAIL) { NO_PORT } else { NO_WAY }
 }
 
-/// How far a host came that is not connected.
+/// The state that a missing host's connection reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Absence {
-    /// It should have connected, and nobody came in its name.
+    /// The host should have connected, and no connection in its name arrived.
     #[error("did not connect")]
     Away,
-    /// Who came in its name last was refused.
+    /// The last connection in its name was refused.
     #[error("did not connect ({0})")]
     Refused(Refused),
-    /// It could not be connected to, as the system said last.
+    /// It could not be connected to; the system's last error.
     #[error("could not be reached ({})", io::Error::from(*.0))]
     Unreachable(Errno),
-    /// No connection came about, and nothing was said of it.
+    /// No connection was made, and the system reported nothing.
     #[error("could not be reached")]
     Silent,
-    /// It took the connection and did not answer.
+    /// It accepted the connection and did not answer.
     #[error("took the connection but did not answer")]
     Mute,
     /// It closed each connection.
@@ -145,83 +145,83 @@ impl Absence {
     }
 }
 
-/// Why a connection that came was not taken.
+/// The reason why an incoming connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// There is no such host.
     #[error("it said host {number} of {hosts}")]
     OutOfRange {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
         /// Hosts of the job.
         hosts: usize,
     },
-    /// That host has no reason to connect: the one with the higher number does (IMPI 6).
+    /// That host does not connect here: the host with the higher number connects (IMPI 6).
     #[error("it said host {number}, which does not connect to host {own}")]
     NotHigher {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
-        /// One's own.
+        /// The own number.
         own: u32,
     },
     /// No connection is made to that host.
     #[error("it said host {number}, which needs no connection here")]
     NotWanted {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
     },
-    /// That host is connected.
+    /// That host is connected already.
     #[error("it said host {number}, which is connected already")]
     Taken {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
     },
-    /// That host's connections come from elsewhere.
+    /// That host's connections come from another address.
     #[error("it said host {number}, whose connections come from {source_address}")]
     Source {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
-        /// Where they come from.
+        /// That address.
         source_address: IpAddr,
     },
     /// It did not prove that it is that host.
     #[error("it said host {number}, and {fault}")]
     Fault {
-        /// The number that it said.
+        /// The number that it sent.
         number: u32,
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
     },
-    /// It took too long to say who it is, or to prove it.
+    /// It took too long to send its number, or to prove it.
     #[error("it took too long to say who it is")]
     Slow {
-        /// The number that it said, if it did.
+        /// The number that it sent, if any.
         number: Option<u32>,
     },
     /// It closed the connection before that.
     #[error("it closed the connection before it had said who it is")]
     Closed {
-        /// The number that it said, if it did.
+        /// The number that it sent, if any.
         number: Option<u32>,
     },
-    /// Too many had not said who they are, and it was one that had to go.
+    /// Too many connections had not proved their number, and this one was closed to make room.
     #[error("it was one of too many that had not said who they are")]
     Crowded {
-        /// The number that it said, if it did.
+        /// The number that it sent, if any.
         number: Option<u32>,
     },
-    /// The system says so.
+    /// The system refuses.
     #[error("{}", io::Error::from(*.errno))]
     System {
-        /// The number that it said, if it did.
+        /// The number that it sent, if any.
         number: Option<u32>,
-        /// What it says.
+        /// The system's error.
         errno: Errno,
     },
 }
 
 impl Refusal {
-    /// The host that it said it is.
+    /// The number that the connection claimed.
     pub fn number(&self) -> Option<u32> {
         match *self {
             Refusal::OutOfRange { number, .. }
@@ -238,19 +238,19 @@ impl Refusal {
     }
 }
 
-/// Connections from an address that were not taken for the same reason.
+/// Connections from one address that were refused for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a connection from {from} was refused: {why}{}", Times(*.times))]
 pub struct Refused {
-    /// Where they came from.
+    /// Their source address.
     pub from: IpAddr,
-    /// Why they were not taken.
+    /// The reason.
     pub why: Refusal,
-    /// How many.
+    /// Number of connections.
     pub times: u32,
 }
 
-/// What is to be said of a mesh that was made.
+/// A warning about a mesh that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Warning {
     /// A foreign host proves nothing.
@@ -261,25 +261,25 @@ pub enum Warning {
         /// Its address.
         address: IpAddr,
     },
-    /// A foreign host connected, and nobody knew from where it would.
+    /// A foreign host connected, and its source address was not known in advance.
     #[error(
         "host {host} came from {from} and is believed to be that host: it is foreign, and no address was known"
     )]
     Unchecked {
         /// The host.
         host: u32,
-        /// Where it came from.
+        /// Its source address.
         from: IpAddr,
     },
-    /// Others came who were not taken.
+    /// Other connections were refused.
     #[error("{0}")]
     Refused(Refused),
-    /// And more than are told one by one.
+    /// The number of refusals that are not listed.
     #[error("{0} more connections were refused")]
     More(u32),
 }
 
-/// Who was refused, of which only so much is kept.
+/// The refused connections; a limited number of them is kept.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     kept: Vec<Refused>,
@@ -287,7 +287,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reasons that are kept; further ones are counted.
+    /// The number of reasons that are kept; further ones are counted.
     pub(super) const KEPT_MAX: usize = 16;
 
     pub(super) fn add(&mut self, from: IpAddr, why: Refusal) {
@@ -306,7 +306,7 @@ impl Record {
     }
 }
 
-/// The others, as the end of a sentence.
+/// The other hosts, as the end of a sentence.
 struct Others<'a>(&'a [u32]);
 
 impl fmt::Display for Others<'_> {

@@ -1,4 +1,4 @@
-//! What two hosts tell each other on a new connection, without any I/O: octets in, octets out.
+//! The exchange of two hosts on a new connection, without any I/O: octets in, octets out.
 //!
 //! ```text
 //! to a foreign host                      between two of ours
@@ -19,9 +19,10 @@
 //! | proof | 32 | HMAC-SHA-256 under the key, of what is below |
 //! | refusal | 32 | zeros, in the place of the acceptor's proof: the connector's was wrong |
 //!
-//! A proof is made of a label of 24 octets that names the side, the connector's number, the acceptor's number, the
-//! connector's nonce, the acceptor's nonce, and what tells the job from others. The one who connects proves itself first:
-//! a stranger who comes by learns nothing to try keys on. Numbers are IMPI's, the rest is a choice of ours.
+//! A proof is computed over a label of 24 octets that names the side, the connector's number, the acceptor's
+//! number, the connector's nonce, the acceptor's nonce, and the identity of the job. The connector proves
+//! itself first, so an unauthenticated client learns nothing to try keys on. Numbers are IMPI's; the rest is
+//! this project's choice.
 
 use std::fmt;
 
@@ -33,7 +34,7 @@ use thiserror::Error;
 pub const NUMBER_LEN: usize = 4;
 /// Octets of a nonce.
 pub const NONCE_LEN: usize = 16;
-/// Octets of a greeting and the nonce behind it.
+/// Octets of a greeting and of the nonce behind it.
 pub const GREETING_LEN: usize = GREETING.len() + NONCE_LEN;
 /// Octets of a proof.
 pub const PROOF_LEN: usize = 32;
@@ -41,26 +42,26 @@ pub const PROOF_LEN: usize = 32;
 /// Random octets that are used once.
 pub type Nonce = [u8; NONCE_LEN];
 
-/// What a host of ours says before anything else, but for its number.
+/// The first octets of a host of this project, after its number.
 pub const GREETING: [u8; 8] = *b"mpjmesh\x01";
 const CONNECTOR: [u8; 24] = *b"mpjdev mesh connector\0\0\0";
 const ACCEPTOR: [u8; 24] = *b"mpjdev mesh acceptor\0\0\0\0";
-/// Says that the other's proof was wrong. No key gives this proof, but for one in 2^256.
+/// The notice that the other side's proof was wrong. No key gives this proof, except one in 2^256.
 pub const REFUSAL: [u8; PROOF_LEN] = [0; PROOF_LEN];
-/// The longest that is said at once: a proof, or what a connector begins with.
+/// The longest single output: a proof, or the first octets of a connector.
 const OUTPUT_MAX: usize =
     if PROOF_LEN > NUMBER_LEN + GREETING_LEN { PROOF_LEN } else { NUMBER_LEN + GREETING_LEN };
 
-/// Two hosts of ours and what they have in common.
+/// Two hosts of this project and their common secrets.
 #[derive(Clone, Copy)]
 pub struct Pair<'a> {
-    /// Number of the one that connects.
+    /// Number of the host that connects.
     pub connector: u32,
-    /// Number of the one that accepts.
+    /// Number of the host that accepts.
     pub acceptor: u32,
-    /// The key; empty where none is needed.
+    /// The key; empty without one.
     pub key: &'a [u8],
-    /// What tells the job from others.
+    /// The identity of the job.
     pub job: &'a [u8],
 }
 
@@ -71,30 +72,31 @@ impl fmt::Debug for Pair<'_> {
     }
 }
 
-/// What came is not what a host of ours says.
+/// Octets that a host of this project does not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Something else than a greeting: another program, or another version.
+    /// Another start than a greeting: another program, or another version.
     #[error("it does not greet as hosts of ours do, but begins with {0:02x?}")]
     NoGreeting([u8; 8]),
-    /// One's own nonce came back.
+    /// The own nonce was sent back.
     #[error("it sent back the nonce that it was sent")]
     Reflected,
     /// The proof is wrong.
     #[error("its proof is wrong: it has another key, or belongs to another job")]
     WrongProof,
-    /// The acceptor says that the connector's proof is wrong.
+    /// The acceptor reports that the connector's proof is wrong.
     #[error("it refused the proof: it has another key, or belongs to another job")]
     Refused,
 }
 
 /// One end of the exchange on one connection.
 ///
-/// In a loop: whoever holds it sends [`output`](Self::output) and says how much of it went by [`sent`](Self::sent), then
-/// gives [`handle_octets`](Self::handle_octets) at most [`needed`](Self::needed) octets of what came, never more: what is
-/// behind them are packets. When an acceptor knows the [`number`](Self::number) it must be told who that is, by
-/// [`admit_foreign`](Self::admit_foreign) or [`admit_ours`](Self::admit_ours). After a fault the output that is left may
-/// be sent, and nothing else follows.
+/// The caller runs a loop: it sends [`output`](Self::output) and reports the sent length to
+/// [`sent`](Self::sent), then passes at most [`needed`](Self::needed) received octets to
+/// [`handle_octets`](Self::handle_octets), never more: the octets behind them are packets. When an acceptor
+/// has the [`number`](Self::number), the caller decides by [`admit_foreign`](Self::admit_foreign) or
+/// [`admit_ours`](Self::admit_ours). After a fault the remaining output may be sent, and nothing else
+/// follows.
 #[derive(Clone, Debug)]
 pub struct Handshake<'a> {
     state: State<'a>,
@@ -108,15 +110,15 @@ pub struct Handshake<'a> {
 enum State<'a> {
     /// The acceptor waits for the number.
     Number,
-    /// The acceptor waits for a word on it.
+    /// The acceptor waits for the decision about the number.
     Unknown(u32),
-    /// Waits for the other's nonce.
+    /// Waits for the other side's nonce.
     Greeting(Challenge<'a>),
-    /// Waits for the other's proof, with its nonce.
+    /// Waits for the other side's proof, with its nonce.
     Proof(Challenge<'a>, Nonce),
-    /// Nothing more is to come.
+    /// No further octets are expected.
     Complete,
-    /// It came to a fault.
+    /// The exchange has ended in a fault.
     Failed,
 }
 
@@ -134,14 +136,14 @@ struct Challenge<'a> {
 }
 
 impl<'a> Handshake<'a> {
-    /// The end that connects to a foreign host: it says its number, and that is all.
+    /// The end that connects to a foreign host: it sends its number only.
     pub fn connect_foreign(connector: u32) -> Self {
         let mut handshake = Handshake::new(State::Complete);
         handshake.say(&connector.to_be_bytes());
         handshake
     }
 
-    /// The end that connects to one of ours. The nonce is random and used nowhere else.
+    /// The end that connects to a host of this project. The nonce is random and used nowhere else.
     pub fn connect_ours(pair: Pair<'a>, nonce: Nonce) -> Self {
         let mut handshake = Handshake::new(State::Greeting(Challenge { pair, side: Side::Connector, nonce }));
         handshake.say(&pair.connector.to_be_bytes());
@@ -149,7 +151,7 @@ impl<'a> Handshake<'a> {
         handshake
     }
 
-    /// The end that accepts, which knows nothing yet.
+    /// The end that accepts, without any knowledge of the connector.
     pub fn accept() -> Self {
         Handshake::new(State::Number)
     }
@@ -164,13 +166,13 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Octets that may be taken from the connection now; 0 when there are none to come, and while there is output: what
-    /// comes is an answer to it.
+    /// Octets that may be taken from the connection now. 0 when no more are expected, and while there is
+    /// output: the next input is an answer to it.
     pub fn needed(&self) -> usize {
         if self.output().is_empty() { self.message_len() - self.input_len } else { 0 }
     }
 
-    /// The number that came, while nobody has said yet whose it is.
+    /// The received number, until the caller has decided about it.
     pub fn number(&self) -> Option<u32> {
         match self.state {
             State::Unknown(number) => Some(number),
@@ -184,15 +186,15 @@ impl<'a> Handshake<'a> {
         &self.output[begin..end]
     }
 
-    /// Whether all was said and sent: what follows on the connection are packets.
+    /// Whether all octets were exchanged: packets follow on the connection.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete) && self.output().is_empty()
     }
 
-    /// So many octets of the output were sent.
+    /// Records that `len` octets of the output were sent.
     ///
     /// # Panics
-    /// They are more than there are.
+    /// `len` exceeds the output.
     pub fn sent(&mut self, len: usize) {
         assert!(len <= self.output().len(), "{len} octets sent of {}", self.output().len());
         self.output_range.0 += len;
@@ -201,13 +203,13 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// These octets came.
+    /// Handles received octets.
     ///
     /// # Errors
-    /// The other end is none of ours, or has another key.
+    /// The other end is no host of this project, or has another key.
     ///
     /// # Panics
-    /// They are more than are needed.
+    /// There are more octets than needed.
     pub fn handle_octets(&mut self, octets: &[u8]) -> Result<(), Fault> {
         assert!(octets.len() <= self.needed(), "{} octets where {} are needed", octets.len(), self.needed());
         self.input[self.input_len..][..octets.len()].copy_from_slice(octets);
@@ -226,25 +228,26 @@ impl<'a> Handshake<'a> {
         Ok(())
     }
 
-    /// The number is a foreign host's: there is nothing more to say.
+    /// Accepts the number as a foreign host's, which completes the exchange.
     ///
     /// # Panics
-    /// There is no number to judge.
+    /// There is no number to decide about.
     pub fn admit_foreign(&mut self) {
         assert!(self.number().is_some(), "no number to judge");
         self.state = State::Complete;
     }
 
-    /// The number is that of one of ours, which has to prove it. The nonce is random and used nowhere else.
+    /// Accepts the number as that of a host of this project, which has to prove it. The nonce is random and
+    /// used nowhere else.
     ///
     /// # Panics
-    /// There is no number to judge, or the pair's connector has another.
+    /// There is no number to decide about, or the pair's connector has another.
     pub fn admit_ours(&mut self, pair: Pair<'a>, nonce: Nonce) {
         assert_eq!(self.number(), Some(pair.connector), "the number to judge");
         self.state = State::Greeting(Challenge { pair, side: Side::Acceptor, nonce });
     }
 
-    /// Octets of what comes next.
+    /// Octets of the next message.
     fn message_len(&self) -> usize {
         match self.state {
             State::Number => NUMBER_LEN,
@@ -254,7 +257,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// What came next is whole: what follows from it.
+    /// Handles a complete message; returns the next state.
     fn handle_message(&mut self) -> Result<State<'a>, Fault> {
         match self.state {
             State::Number => Ok(State::Unknown(u32::from_be_bytes(first(&self.input)))),
@@ -313,7 +316,7 @@ impl Challenge<'_> {
         self.mac(side, theirs).finalize().into_bytes().into()
     }
 
-    /// Takes the same time for all that is no proof.
+    /// Checks a proof, in the same time for every wrong one.
     fn is_proof(&self, side: Side, theirs: Nonce, proof: &[u8; PROOF_LEN]) -> bool {
         self.mac(side, theirs).verify_slice(proof).is_ok()
     }
@@ -329,7 +332,7 @@ impl Challenge<'_> {
         mac.update(&self.pair.acceptor.to_be_bytes());
         mac.update(&connector);
         mac.update(&acceptor);
-        // Last, since it is of any length.
+        // The identity is last, since it may have any length.
         mac.update(self.pair.job);
         mac
     }

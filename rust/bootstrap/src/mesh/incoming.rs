@@ -1,4 +1,4 @@
-//! Connections from hosts with higher numbers, and from anybody else.
+//! Incoming connections, from hosts with higher numbers and from unauthenticated clients.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -13,26 +13,26 @@ use super::handshake::Handshake;
 use super::socket::{Ended, Talk, accept, prepare};
 use super::{ACCEPTS_MAX, Limits, Plan, Watched, nonce};
 
-/// The listener and what came there.
+/// The listener and its unfinished connections.
 pub(super) struct Incoming<'p, 'a> {
     plan: &'p Plan<'a>,
     limits: Limits,
-    /// None when nobody is waited for any more.
+    /// `None` when no host is waited for any more.
     listener: Option<OwnedFd>,
     is_ready: bool,
     /// Oldest first.
     strangers: Vec<Stranger<'a>>,
     record: Record,
-    /// Who was refused last in the name of each host.
+    /// The last refused connection in the name of each host.
     claims: Vec<Option<Refused>>,
 }
 
-/// A connection that has not said, or not proved, who it is.
+/// A connection that has not sent, or not proved, its number.
 struct Stranger<'a> {
     talk: Talk<'a>,
     from: IpAddr,
     until: Instant,
-    /// The host that it said it is, and that is waited for.
+    /// The host that it claims to be, if that host is waited for.
     host: Option<u32>,
     is_ready: bool,
 }
@@ -50,18 +50,18 @@ impl<'p, 'a> Incoming<'p, 'a> {
         }
     }
 
-    /// Whether somebody is waited for.
+    /// Whether a host is waited for.
     pub(super) fn is_open(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// What to wait for: the listener, while it is open, then each stranger.
+    /// The poll entries: the listener, while it is open, then each unfinished connection.
     pub(super) fn sockets(&self) -> impl Iterator<Item = Watched<'_>> {
         let listener = self.listener.iter().map(|listener| (listener.as_fd(), PollFlags::IN));
         listener.chain(self.strangers.iter().map(|s| (s.talk.socket.as_fd(), s.talk.events())))
     }
 
-    /// Takes as many as there are [`sockets`](Self::sockets).
+    /// Takes the results of the [`sockets`](Self::sockets), one each.
     pub(super) fn note_ready(&mut self, ready: &mut dyn Iterator<Item = bool>) {
         self.is_ready = self.is_open() && ready.next().unwrap_or(false);
         for stranger in &mut self.strangers {
@@ -69,7 +69,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         }
     }
 
-    /// The hosts that are waited for, and why they are not there.
+    /// The missing hosts, each with the reason.
     pub(super) fn absent(&self, sockets: &[Option<OwnedFd>]) -> impl Iterator<Item = (u32, Absence)> {
         self.expected(sockets).map(|host| {
             let claim = self.claims[host as usize];
@@ -87,7 +87,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         missing.filter(|host| self.plan.wants(*host))
     }
 
-    /// Does what can be done now: who is complete comes into `sockets`.
+    /// Makes all progress that is possible now. Complete connections move to `sockets`.
     ///
     /// # Errors
     /// The system refuses.
@@ -118,7 +118,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         Ok(())
     }
 
-    /// Takes those that have come.
+    /// Accepts the waiting connections.
     fn accept(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
         let waited_for = self.expected(sockets).count();
         for _ in 0..ACCEPTS_MAX {
@@ -146,7 +146,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         Ok(())
     }
 
-    /// Takes one.
+    /// Takes one accepted connection.
     fn take(
         &mut self,
         socket: OwnedFd,
@@ -163,7 +163,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
             self.refuse(last, Refusal::System { number: None, errno });
             return Ok(());
         }
-        // A host says its number at once: it is likely here.
+        // A host sends its number at once, so it has probably arrived.
         match self.strangers[last].go_on(self.plan, sockets)? {
             Went::On => {}
             Went::Refused(why) => self.refuse(last, why),
@@ -174,8 +174,8 @@ impl<'p, 'a> Incoming<'p, 'a> {
         Ok(())
     }
 
-    /// Closes the oldest connection of those who have the most, one that has not said who it is before one that has: who
-    /// comes in crowds keeps out nobody but itself.
+    /// Closes the oldest connection of the address with the most connections, one without a number before one
+    /// with a number. A flood keeps out no other address.
     fn make_room(&mut self) {
         let rank = |i: usize| {
             let stranger = &self.strangers[i];
@@ -188,7 +188,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         }
     }
 
-    /// Closes a connection and notes why.
+    /// Closes a connection and records the reason.
     fn refuse(&mut self, index: usize, why: Refusal) {
         let from = self.strangers.remove(index).from;
         self.record.add(from, why);
@@ -199,13 +199,13 @@ impl<'p, 'a> Incoming<'p, 'a> {
     }
 }
 
-/// What an attempt to go on came to.
+/// The result of an attempt to make progress.
 enum Went {
-    /// More is to come.
+    /// More octets are expected.
     On,
-    /// It is this host.
+    /// The connection is that of this host.
     Arrived(u32),
-    /// It is none that is waited for.
+    /// The connection belongs to no host that is waited for.
     Refused(Refusal),
 }
 
@@ -249,13 +249,13 @@ impl<'a> Stranger<'a> {
         match (ended, number) {
             (Ended::Fault(fault), Some(number)) => Refusal::Fault { number, fault },
             (Ended::System(errno), _) => Refusal::System { number, errno },
-            // A fault comes only behind a number.
+            // A fault occurs only after a number.
             (Ended::Closed | Ended::Fault(_), _) => Refusal::Closed { number },
         }
     }
 }
 
-/// Whether a host of this number is waited for, and may come from there (IMPI 6).
+/// Checks that a host of this number is waited for, and may connect from `from` (IMPI 6).
 fn admission(plan: &Plan<'_>, number: u32, from: IpAddr, sockets: &[Option<OwnedFd>]) -> Result<(), Refusal> {
     let Some(host) = plan.hosts.get(number as usize) else {
         return Err(Refusal::OutOfRange { number, hosts: plan.hosts.len() });
@@ -278,7 +278,8 @@ fn admission(plan: &Plan<'_>, number: u32, from: IpAddr, sockets: &[Option<Owned
     }
 }
 
-/// Whether an error belongs to the connection that was to be accepted, or to a moment, and not to the listener (accept(2)).
+/// Whether an error concerns the accepted connection or is temporary, and does not concern the listener
+/// (accept(2)).
 fn is_passing(errno: Errno) -> bool {
     const PASSING: [Errno; 10] = [
         Errno::INTR,

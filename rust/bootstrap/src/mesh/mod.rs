@@ -1,12 +1,14 @@
 //! The mesh: one TCP connection between every two hosts of a job that need one (IMPI 6).
 //!
-//! The host with the higher number connects and says its number. Hosts of ours prove to each other that they have the job's
-//! key, over that connection and before anything else ([`handshake`]); a foreign host is known by its address alone. All
-//! connections are made at the same time, in one loop that never blocks but in `poll`.
+//! The host with the higher number connects and sends its number. Hosts of this project prove to each other
+//! that they have the job's key, on that connection and before any packet ([`handshake`]). A foreign host is
+//! identified by its address alone. All connections are made at the same time, in one loop that blocks only
+//! in `poll`.
 //!
-//! Anybody may connect while the listener is open. Who is not a host that is waited for is closed and noted, and keeps
-//! nobody else out: a connection has five seconds to say and to prove who it is, and so many may be under way
-//! at once; when there are more the oldest of those goes who have the most.
+//! Any client may connect while the listener is open. A connection of no expected host is closed and
+//! recorded, and keeps no other host out. A connection has five seconds to send and to prove its number, and
+//! the number of such connections is limited. Beyond the limit, the oldest connection of the address with the
+//! most of them is closed.
 
 mod error;
 pub mod handshake;
@@ -32,38 +34,39 @@ use self::incoming::Incoming;
 use self::outgoing::Outgoing;
 pub use self::socket::listen;
 
-/// One host as the job knows it.
+/// One host of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Where it listens.
+    /// The address that it listens at.
     pub address: SocketAddr,
-    /// Where its connections come from, if that is known: asked of foreign hosts.
+    /// The source address of its connections, if it is known: checked for foreign hosts.
     pub source: Option<IpAddr>,
-    /// Whether it speaks as we do, and proves that it has the job's key. Both ends must think the same of each other.
+    /// Whether it is a host of this project, which proves that it has the job's key. Both ends must agree on
+    /// this.
     pub is_ours: bool,
 }
 
-/// What is to be connected.
+/// The arguments of [`connect`].
 pub struct Mesh<'a> {
-    /// One's own number: hosts are numbered through the whole job (IMPI 1).
+    /// The own number. Hosts are numbered through the whole job (IMPI 1).
     pub number: u32,
     /// All hosts, by their numbers.
     pub hosts: &'a [Host],
-    /// What [`listen`] gave; it is closed when all are there.
+    /// The socket of [`listen`]; it is closed when all hosts are connected.
     pub listener: OwnedFd,
-    /// Where one's own connections come from: the address that was announced, since peers may look at it. Connections to
-    /// addresses of the other family come from anywhere.
+    /// The source address of the own connections: the announced one, since peers may check it. Connections to
+    /// addresses of the other family have any source.
     pub bind: Option<IpAddr>,
-    /// The key that all hosts of ours have. Without one the exchange is the same, with a key that everybody has.
+    /// The key of all hosts of this project. Without one the exchange is the same, with an empty key.
     pub key: Option<&'a [u8]>,
-    /// What tells this job from others, the same at all hosts of ours: it goes into their proofs.
+    /// The identity of this job, the same at all hosts of this project. It is part of their proofs.
     pub job: &'a [u8],
-    /// Whether there is to be a connection to a host; not asked of oneself. Both ends must think the same.
+    /// Whether a connection to a host is wanted; not called for the own number. Both ends must agree on this.
     pub wanted: &'a dyn Fn(u32) -> bool,
-    /// When all must be there.
+    /// The time at which all connections must be complete.
     pub deadline: Instant,
-    /// How long octets that were sent may stay unacknowledged, or a connection without any may be silent though the other end is
-    /// asked for a sign of life, before it is dead; 0 leaves that to the system.
+    /// The time that sent octets may stay unacked, or an idle connection may leave keepalive probes
+    /// unanswered, before it is dead. 0 leaves that to the system.
     pub silence_max: Duration,
 }
 
@@ -77,19 +80,19 @@ impl fmt::Debug for Mesh<'_> {
 /// A mesh that was made.
 #[derive(Debug)]
 pub struct Connected {
-    /// The connection to each host, by its number; none where none was wanted. They do not block, and the first octet to
-    /// come is that of a packet.
+    /// The connection to each host, by its number; `None` where none was wanted. They do not block, and the
+    /// next octet on each is that of a packet.
     pub sockets: Vec<Option<OwnedFd>>,
-    /// What is to be said to the user.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
-/// What keeps strangers from keeping others out.
+/// The limits on unauthenticated connections.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections that came and have not proved who they are, besides those that are waited for.
+    /// Connections that have not proved their number, besides those of the hosts that are waited for.
     strangers_max: usize,
-    /// How long such a connection may take for it.
+    /// The time that such a connection may take.
     stranger_time: Duration,
 }
 
@@ -99,19 +102,19 @@ impl Default for Limits {
     }
 }
 
-/// How often whoever waits is asked whether to go on.
+/// The interval at which patience is checked.
 const SLICE: Duration = Duration::from_millis(20);
-/// Connections taken from the listener before the others are looked at again.
+/// Connections that are accepted before the others are polled again.
 const ACCEPTS_MAX: usize = 64;
 
-/// Connects a host to all others that are wanted, and returns when all are there. Blocks until then; `patience` is asked
-/// about every 20 ms.
+/// Connects a host to all wanted hosts. Blocks until all are connected; checks `patience` about every 20 ms.
 ///
 /// # Errors
-/// A host is not there in time, is not who it should be, or cannot be reached; patience is over; the system refuses.
+/// A host is not there in time, is another host, or cannot be reached; patience has ended; the system
+/// refuses.
 ///
 /// # Panics
-/// There is no host of one's own number.
+/// The own number names no host.
 pub fn connect(mesh: Mesh<'_>, patience: &mut dyn Patience) -> Result<Connected, MeshError> {
     connect_within(mesh, Limits::default(), patience)
 }
@@ -136,7 +139,7 @@ fn connect_within(
     Ok(meeting.into_connected())
 }
 
-/// The mesh without its listener, which is closed before the rest.
+/// The mesh without its listener, which is closed earlier.
 struct Plan<'a> {
     number: u32,
     hosts: &'a [Host],
@@ -163,14 +166,14 @@ impl<'a> Plan<'a> {
         (self.wanted)(number)
     }
 
-    /// This host and another of ours.
+    /// This host and another one of this project.
     fn pair(&self, other: u32) -> Pair<'a> {
         let (connector, acceptor) = (self.number.max(other), self.number.min(other));
         Pair { connector, acceptor, key: self.key, job: self.job }
     }
 }
 
-/// A connection to a host is complete.
+/// A complete connection to a host.
 struct Arrival {
     host: u32,
     socket: OwnedFd,
@@ -205,7 +208,7 @@ impl Meeting<'_, '_> {
         }
     }
 
-    /// Does what can be done now.
+    /// Makes all progress that is possible now.
     fn go_on(&mut self, now: Instant) -> Result<(), MeshError> {
         self.incoming.go_on(now, &mut self.sockets)?;
         for outgoing in &mut self.outgoing {
@@ -217,7 +220,7 @@ impl Meeting<'_, '_> {
         Ok(())
     }
 
-    /// Sleeps until something happens, or it is time for something.
+    /// Sleeps until a socket is ready or the next time is due.
     fn sleep(&mut self, now: Instant, ask_at: Instant) -> Result<(), MeshError> {
         let retry = self.outgoing.iter().filter_map(Outgoing::retry_at).min();
         let until = retry.map_or(ask_at, |retry| retry.min(ask_at)).min(self.plan.deadline);
@@ -238,7 +241,7 @@ impl Meeting<'_, '_> {
         Ok(())
     }
 
-    /// Why it is not complete.
+    /// The error of a mesh that is not complete.
     fn absence(&self, after: Duration) -> MeshError {
         let lower = self.outgoing.iter().map(|outgoing| (outgoing.host(), outgoing.absence()));
         let mut absent = lower.chain(self.incoming.absent(&self.sockets));
@@ -260,7 +263,7 @@ impl Meeting<'_, '_> {
 }
 
 impl Plan<'_> {
-    /// What is to be said of a foreign host that is connected.
+    /// The warning about a connected foreign host.
     fn warning_of(&self, number: u32, socket: &OwnedFd) -> Option<Warning> {
         let host = self.host(number);
         if number < self.number {
@@ -275,12 +278,12 @@ impl Plan<'_> {
     }
 }
 
-/// Random octets of the system's.
+/// Random octets of the system.
 fn nonce() -> Result<Nonce, MeshError> {
     let mut nonce = [0; NONCE_LEN];
     loop {
         match getrandom(&mut nonce, GetRandomFlags::empty()) {
-            // So few come at once, or not at all.
+            // Such a small number is delivered in full, or not at all.
             Ok(_) => return Ok(nonce),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(MeshError::system("get random octets", errno)),
@@ -288,5 +291,5 @@ fn nonce() -> Result<Nonce, MeshError> {
     }
 }
 
-/// What a poll entry waits for.
+/// A poll entry with its events.
 type Watched<'s> = (BorrowedFd<'s>, PollFlags);

@@ -14,11 +14,11 @@ use super::handshake::Handshake;
 use super::socket::{Ended, Talk, bind_to, is_its_own_peer, open, prepare};
 use super::{Arrival, Plan, Watched, nonce};
 
-/// How long after a connection that failed the next one is tried, at first and at last.
+/// The pause after a failed connection, at first and at last.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// A host that is to be connected to.
+/// A host that this host connects to.
 pub(super) struct Outgoing<'p, 'a> {
     plan: &'p Plan<'a>,
     host: u32,
@@ -29,13 +29,13 @@ pub(super) struct Outgoing<'p, 'a> {
 }
 
 enum Stage<'a> {
-    /// The next connection is tried then.
+    /// The next connection is tried at that time.
     Apart(Instant),
     Connecting(OwnedFd),
     Talking(Talk<'a>),
 }
 
-/// What became of the last connection.
+/// The result of the last connection.
 #[derive(Clone, Copy)]
 enum Trouble {
     Closed,
@@ -51,7 +51,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         self.host
     }
 
-    /// What to wait for.
+    /// The poll entry.
     pub(super) fn socket(&self) -> Option<Watched<'_>> {
         match &self.stage {
             Stage::Apart(_) => None,
@@ -64,7 +64,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         self.is_ready = is_ready;
     }
 
-    /// When the next connection is tried.
+    /// The time of the next connection attempt.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         match self.stage {
             Stage::Apart(at) => Some(at),
@@ -72,10 +72,10 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         }
     }
 
-    /// Does what can be done now; the connection, when it is complete.
+    /// Makes all progress that is possible now; returns the connection when it is complete.
     ///
     /// # Errors
-    /// It cannot be made now or later.
+    /// The connection is impossible now and later.
     pub(super) fn go_on(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         match mem::replace(&mut self.stage, Stage::Apart(now)) {
             Stage::Apart(at) if at <= now => self.call(now),
@@ -115,7 +115,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         }
     }
 
-    /// The connection is there: says who this is.
+    /// Starts the exchange on a new connection.
     fn greet(&mut self, socket: OwnedFd, now: Instant) -> Result<Option<Arrival>, MeshError> {
         if is_its_own_peer(socket.as_fd()) {
             return self.fail(Errno::CONNREFUSED, now);
@@ -146,7 +146,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         }
     }
 
-    /// The system says that there is no connection: the host may be a little late, or there is no way to it.
+    /// Handles an error of the system: the host may be a little late, or unreachable.
     fn fail(&mut self, errno: Errno, now: Instant) -> Result<Option<Arrival>, MeshError> {
         match errno {
             Errno::CONNREFUSED
@@ -172,7 +172,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         Ok(None)
     }
 
-    /// Why it is not there.
+    /// The reason why the host is not connected.
     pub(super) fn absence(&self) -> Absence {
         match (&self.stage, self.trouble) {
             (Stage::Talking(_), _) => Absence::Mute,

@@ -1,4 +1,4 @@
-//! Sockets of the mesh: how they are made, and the exchange on one.
+//! Sockets of the mesh: their options, and the exchange on one connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,21 +21,22 @@ use mpjdev_sys::stream;
 
 use super::handshake::{Fault, Handshake, PROOF_LEN};
 
-/// Connections that may wait to be accepted; the system has a limit of its own.
+/// Connections that may wait to be accepted, within the system's own limit.
 const BACKLOG: i32 = 4096;
-/// A silent connection is asked for life after this time at most, and so often. Where no time is set after which it is dead, it is
-/// after so many questions (tcp(7)).
+/// The longest time until the first keepalive probe on an idle connection, and between probes. Without a time
+/// limit of its own, the connection is dead after a number of unanswered probes (tcp(7)).
 const KEEP_IDLE: Duration = Duration::from_secs(10);
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_COUNT: u32 = 3;
-/// The congestion control of connections within a machine, which every process may choose.
+/// The congestion control of connections within a machine, which every process may select.
 pub(super) const WITHIN_MACHINE: &str = "reno";
-/// The system counts in seconds.
+/// The system's unit is the second.
 const KEEP_MIN: Duration = Duration::from_secs(1);
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// Listens at an address, at the first port of these that is free, or at any when the range is `0..=0`; and says where.
+/// Listens at an address, at the first free port of the range, or at any when the range is `0..=0`. Returns
+/// the address.
 ///
 /// # Errors
 /// The address is none of this machine's; no port is free; the system refuses.
@@ -61,7 +62,7 @@ pub fn listen(address: IpAddr, ports: RangeInclusive<u16>) -> io::Result<(OwnedF
 fn listen_at(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let socket = open(&address)?;
     if address.port() != 0 {
-        // Connections of an earlier job that are still being forgotten do not keep the port.
+        // Connections of an earlier job in the state TIME_WAIT do not reserve the port.
         set_socket_reuseaddr(&socket, true)?;
     }
     bind(&socket, &address)?;
@@ -75,19 +76,19 @@ pub(super) fn open(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     socket_with(family, SocketType::STREAM, FLAGS, None)
 }
 
-/// A socket that is to connect from an address.
+/// Binds a socket to the address that it will connect from.
 ///
 /// # Errors
 /// The address is none of this machine's; the system refuses.
 pub(super) fn bind_to(socket: BorrowedFd<'_>, from: IpAddr) -> Result<(), Errno> {
-    // A port that is taken here is taken for all destinations, and for a minute after the connection has ended. A system that does
-    // not know the option takes one.
+    // A port bound here is reserved for all destinations, and for a minute after the connection has ended. A
+    // system without this option reserves one.
     let _ = stream::bind_without_port(socket);
     bind(socket, &SocketAddr::new(from, 0))
 }
 
-/// Has a connection within this machine use a congestion control that only reacts to loss. BBR paces by round trips of microseconds
-/// there. Other connections keep what the system has set.
+/// Selects a loss-based congestion control for a connection within this machine. BBR paces by round trips of
+/// microseconds there. Other connections keep the system's default.
 pub(super) fn unpace_within_machine(socket: BorrowedFd<'_>) {
     let address = |name: Result<rustix::net::SocketAddrAny, Errno>| SocketAddr::try_from(name.ok()?).ok();
     let here = address(getsockname(socket));
@@ -95,18 +96,18 @@ pub(super) fn unpace_within_machine(socket: BorrowedFd<'_>) {
     let (Some(here), Some(there)) = (here, there) else { return };
     let there = there.ip().to_canonical();
     if there.is_loopback() || here.ip().to_canonical() == there {
-        // It is only faster.
+        // The option affects speed only.
         let _ = set_tcp_congestion(socket, WITHIN_MACHINE);
     }
 }
 
-/// The next connection that was made to the listener, and where it comes from.
+/// Accepts the next connection of the listener; returns it with its source address.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr), Errno> {
     let (socket, from) = rustix::net::acceptfrom_with(listener, FLAGS)?;
     Ok((socket, from.ok_or(Errno::CONNABORTED)?.try_into()?))
 }
 
-/// What every connection of the mesh has: packets leave at once, and a dead peer is noticed.
+/// Sets the options of every connection of the mesh: no delay of packets, and detection of dead peers.
 pub(super) fn prepare(socket: BorrowedFd<'_>, silence_max: Duration) -> Result<(), Errno> {
     set_tcp_nodelay(socket, true)?;
     set_socket_keepalive(socket, true)?;
@@ -117,30 +118,30 @@ pub(super) fn prepare(socket: BorrowedFd<'_>, silence_max: Duration) -> Result<(
     }
     set_tcp_keepidle(socket, (silence_max / 6).clamp(KEEP_MIN, KEEP_IDLE))?;
     set_tcp_keepintvl(socket, (silence_max / 12).clamp(KEEP_MIN, KEEP_INTERVAL))?;
-    // The system counts in an int. It is also how long questions may go without an answer.
+    // The system's unit is the millisecond, in an int. The same limit applies to unanswered keepalive probes.
     let millis = silence_max.as_millis().clamp(1, i32::MAX as u128);
     set_tcp_user_timeout(socket, millis as u32)
 }
 
-/// Whether a socket is connected to itself. That is what comes of connecting to a port of one's own address where nobody
-/// listens, when the system has chosen the same one to connect from.
+/// Whether a socket is connected to itself. The system can make such a connection to a port of an own address
+/// without a listener, if it selects the same port as source.
 pub(super) fn is_its_own_peer(socket: BorrowedFd<'_>) -> bool {
     let here = getsockname(socket).ok();
     here.is_some() && here == getpeername(socket).ok().flatten()
 }
 
-/// Why an exchange is over before it is complete.
+/// The reason why an exchange has ended before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The other end closed the connection.
     Closed,
-    /// The system says so.
+    /// The system refuses.
     System(Errno),
-    /// The other end is not who it should be.
+    /// The other end is another program or has another key.
     Fault(Fault),
 }
 
-/// A connection and the exchange on it.
+/// A connection with its exchange.
 #[derive(Debug)]
 pub(super) struct Talk<'a> {
     pub(super) socket: OwnedFd,
@@ -148,15 +149,16 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// What to wait for.
+    /// The poll events.
     pub(super) fn events(&self) -> PollFlags {
         if self.exchange.output().is_empty() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Goes on as far as it goes now: until it is complete, or waits, or a number is to be judged.
+    /// Makes all progress that is possible now: until the exchange is complete, or waits, or a number needs a
+    /// decision.
     ///
     /// # Errors
-    /// It is over.
+    /// The exchange has ended.
     pub(super) fn go_on(&mut self) -> Result<(), Ended> {
         loop {
             let went_on = if self.exchange.output().is_empty() { self.listen()? } else { self.speak()? };
@@ -166,7 +168,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether anything left.
+    /// Sends output; true if anything was sent.
     fn speak(&mut self) -> Result<bool, Ended> {
         match send(self.socket.as_fd(), self.exchange.output(), SendFlags::NOSIGNAL) {
             Ok(len) => {
@@ -180,7 +182,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether anything came. What is behind the exchange is left to others.
+    /// Receives input; true if anything was received. Octets behind the exchange stay in the socket.
     fn listen(&mut self) -> Result<bool, Ended> {
         let needed = self.exchange.needed();
         if needed == 0 {
@@ -190,7 +192,8 @@ impl Talk<'_> {
         match recv(self.socket.as_fd(), &mut octets[..needed], RecvFlags::empty()) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => Err(Ended::Closed),
             Ok((_, len)) => self.exchange.handle_octets(&octets[..len]).map(|()| true).map_err(|fault| {
-                // The refusal, if there is one; who is not there to take it has no use for it.
+                // This sends the refusal, if there is one. If the other end has closed, the refusal is not
+                // needed.
                 let _ = self.speak();
                 Ended::Fault(fault)
             }),

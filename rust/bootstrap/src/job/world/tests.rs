@@ -3,7 +3,7 @@ use super::*;
 const DATAGRAMS: Datagrams =
     Datagrams { rate_kbit: NonZeroU32::new(77), len_max: NonZeroU32::new(1200), are_checked: true };
 
-/// Two sites: a foreign host with two processes, and two ranks of ours.
+/// Two sites: a foreign host with two processes, and two ranks of this project.
 fn world() -> World {
     let address = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
     let proc = |last: u8, pid: i64| Proc { host_id: address_octets(IpAddr::from([127, 0, 0, last])), pid };
@@ -34,7 +34,7 @@ fn world() -> World {
     }
 }
 
-/// What a change of the world makes of its octets.
+/// The parsed octets of a changed world.
 fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
     let mut changed = world();
     change(&mut changed);
@@ -93,7 +93,7 @@ fn any_octet_may_be_any_other_and_nothing_breaks() {
             octets[at] = value;
             if let Ok(world) = World::parse(&octets) {
                 worlds += 1;
-                // What is taken can be used.
+                // An accepted description can be used.
                 assert!(world.own_ranks().end as usize <= world.members.len());
                 assert!(world.own_hosts().end as usize <= world.hosts.len());
                 assert!(world.ranks_here() >= world.count as usize);
@@ -195,7 +195,7 @@ fn a_key_is_never_shown() {
     assert!(!format!("{:?}", world()).contains("7, 8, 9"));
 }
 
-/// Only where there is a foreign rank, and its tags are known.
+/// They are known only where there is a foreign rank, and its tags are defined.
 #[test]
 fn clients_are_known_where_there_is_a_barrier_with_foreign_ranks() {
     assert!(world().clients(2).is_none(), "the draft's tags are not known");

@@ -6,14 +6,14 @@ use mpjdev_proto::datagram::network::{Impairment, Network};
 use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// Lengths where Ethernet is wanted.
+/// The length for wanted Ethernet frames.
 const ETHERNET: usize = 1472;
 
 fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// An echo of connection 7 that sends to connection 8, and what it does first.
+/// An echo of connection 7 that sends to connection 8, and its first actions.
 fn begun(len: Option<usize>, start: Instant) -> (Echo, Turn) {
     let mut echo = Echo::new(7);
     echo.begin(address(8), 8, lens(len));
@@ -36,7 +36,7 @@ fn lengths_begin_with_the_wanted_one_and_end_with_the_shortest() {
     assert!(lens(Some(65504)).len() <= 10, "a digit names each");
 }
 
-/// The path to the peer has become shorter while the answer was on its way.
+/// The path to the peer has become narrower while the reply was in flight.
 #[test]
 fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
     let start = Instant::now();
@@ -51,7 +51,7 @@ fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
     assert!(!echo.take_word(LONGEST, again), "none has left");
 }
 
-/// However slow this rank is, and whatever the clock says.
+/// The speed of this rank and the clock do not matter.
 #[test]
 fn probes_end_when_heard_or_after_time_and_count() {
     let start = Instant::now();
@@ -76,7 +76,7 @@ fn probes_end_when_heard_or_after_time_and_count() {
     assert_eq!(heard.proved(), Some([12, 12]));
 }
 
-/// The word about the longest probe is the last one: a path that takes it costs no time.
+/// The word about the longest probe is the last one: a path that carries it costs no time.
 #[test]
 fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
     let start = Instant::now();
@@ -87,18 +87,18 @@ fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
     assert_eq!(echo.poll(start, false), turn(&[], b"0e"));
     assert!(echo.take_word(ENDED, start) && echo.is_done());
     assert_eq!(echo.proved(), Some([1472, 1472]));
-    // Late ones change nothing.
+    // Late ones have no effect.
     echo.hear(address(9), probe::LEN);
     assert!(echo.poll(start, true) == Turn::default() && echo.source() == Some(address(8)));
 }
 
-/// A single loss shortens nothing, and a rank that gets no processor does not either: rounds count, and time does.
+/// A single loss shortens nothing, and neither does a rank without a processor: both rounds and time count.
 #[test]
 fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
     let start = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), start);
     assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
-    // Octets of 1200 at least.
+    // The word reports 1200 octets at least.
     assert!(echo.take_word(b'2', start));
     let mut now = start + 100 * LONGER_TIME;
     for _ in 0..LONGER_ROUNDS {
@@ -132,7 +132,7 @@ fn longer_probes_leave_for_a_while() {
     assert!(now - start >= LONGER_TIME && now - start <= 2 * LONGER_TIME, "{:?}", now - start);
 }
 
-/// The system knows that a length does not fit: nobody waits for it.
+/// The system refuses a length that does not fit: no rank waits for it.
 #[test]
 fn refused_lengths_are_not_tried_again() {
     let start = Instant::now();
@@ -180,7 +180,7 @@ fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
     assert_eq!(echo.poll(now, true).words, b"");
 }
 
-/// What is left when the limit is reached may be the probe that is waited for.
+/// The datagrams beyond the limit may contain the awaited probe.
 #[test]
 fn a_flood_is_taken_in_pieces() {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -189,7 +189,7 @@ fn a_flood_is_taken_in_pieces() {
     let mut room = [0; probe::LEN];
     assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
     let mut taken = 0;
-    // Each datagram that is taken is followed by another one.
+    // Each handled datagram is followed by another one.
     socket.send_to(&[1], to).expect("room");
     let is_all = drain(&socket, &mut room, |from, _| {
         taken += 1;
@@ -198,7 +198,7 @@ fn a_flood_is_taken_in_pieces() {
     assert!(!is_all && taken == EARLY_MAX);
 }
 
-/// A last probe may be slower than the word about it.
+/// The last probe may be slower than the word about it.
 #[test]
 fn pair_is_deaf_a_while_after_the_last_probe() {
     let start = Instant::now();
@@ -217,18 +217,18 @@ struct World {
     echoes: [Echo; 2],
     /// From the echo with this index to the other one.
     networks: [Network<Vec<u8>>; 2],
-    /// Words on the way, and when they arrive.
+    /// Words in flight, and their times of arrival.
     words: [VecDeque<(u64, u8)>; 2],
-    /// How long a word takes.
+    /// The delay of a word.
     delay: u64,
-    /// Until when this one does nothing.
+    /// The time until which each rank is inactive.
     asleep_until: [u64; 2],
     words_said: usize,
     probes_sent: usize,
 }
 
 impl World {
-    /// Both want datagrams of `len` octets, and those of more than these come through in neither direction.
+    /// Both want datagrams of `len` octets. Those longer than `longest` are dropped, in each direction.
     fn new(seed: u64, impairment: &str, len: usize, longest: [usize; 2]) -> World {
         let impairment: Impairment = impairment.parse().expect("an impairment");
         let delay = impairment.delay_ns;
@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// Lengths that are proved, and after how many nanoseconds.
+    /// The proved lengths, and the time in nanoseconds.
     fn run(mut self) -> ([usize; 2], u64) {
         while !self.echoes.iter().all(Echo::is_done) {
             self.step();
@@ -293,7 +293,7 @@ impl World {
             assert!(self.now < 60_000_000_000, "{:?}", self.echoes);
         }
         assert!(self.words.iter().all(VecDeque::is_empty), "words are left on the connection");
-        // An answer has one octet, and there are fewer answers than probes.
+        // A reply has one octet, and there are fewer replies than probes.
         assert!(self.words_said <= self.probes_sent + 4, "{} {}", self.words_said, self.probes_sent);
         let [one, other] = self.echoes.each_ref().map(|echo| echo.proved().expect("done"));
         assert_eq!([one[0], one[1]], [other[1], other[0]], "both know the same");
@@ -301,7 +301,7 @@ impl World {
     }
 }
 
-/// Proves that loss, duplicates and reordering neither shorten a path nor keep a pair from its end.
+/// Loss, duplicates and reordering neither shorten a path nor keep a pair from its end.
 #[test]
 fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
     for impairment in
@@ -314,7 +314,7 @@ fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
     }
 }
 
-/// Proves that the longest of the lengths is found that come through in each direction, also under loss, within seconds.
+/// The longest length that passes in each direction is found, also under loss, within seconds.
 #[test]
 fn paths_that_drop_long_datagrams_are_proved_for_what_they_take() {
     let cases = [
@@ -335,7 +335,7 @@ fn paths_that_drop_long_datagrams_are_proved_for_what_they_take() {
     }
 }
 
-/// Proves that a rank that sleeps in the middle keeps the length that the path takes.
+/// A rank that sleeps in the middle keeps the length that the path carries.
 #[test]
 fn ranks_that_get_no_processor_keep_the_longest() {
     for at in 0..60 {
@@ -351,10 +351,10 @@ fn ranks_that_get_no_processor_keep_the_longest() {
     }
 }
 
-/// Proves that an honest path costs the round trip, and nothing more.
+/// A path without loss costs the round trip, and nothing more.
 #[test]
 fn paths_without_loss_take_no_longer_than_their_words() {
     let (_, time) = World::new(0, "delay=100ms", ETHERNET, [usize::MAX; 2]).run();
-    // A probe, the word about it, and that no more leave.
+    // The round trip: a probe, the word about it, and the word that no more are sent.
     assert!((300_000_000..310_000_000).contains(&time), "{time} ns");
 }

@@ -1,4 +1,5 @@
-//! The exchange between two ends, octet by octet. Proofs are from another implementation of HMAC-SHA-256.
+//! Tests of the exchange between two ends, octet by octet. The proofs come from another implementation of
+//! HMAC-SHA-256.
 
 use super::super::handshake::{Fault, GREETING_LEN, Handshake, NONCE_LEN, PROOF_LEN, Pair};
 
@@ -7,7 +8,7 @@ const NONCE_3: [u8; NONCE_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 
 const NONCE_1: [u8; NONCE_LEN] = [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31];
 const PROOF_OF_3: &str = "3551774998bba31cc6a0989ca2ebfd479e5b40ed6b8eb11f64967b15e6dae9d5";
 const PROOF_OF_1: &str = "66e3b646795116e16d8e0222d5ceaf35c103416a2af2289c4cb126f02cf018e7";
-/// With no key.
+/// The proof without a key.
 const OPEN_PROOF_OF_3: &str = "75415a78fd8f5c733d115de08d7ae33f7f5d2a9a05e82d19e7ecc4ec73c5f671";
 
 fn octets(hex: &str) -> Vec<u8> {
@@ -15,24 +16,24 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// What a host says before its nonce.
+/// The first octets of a host, up to its nonce.
 fn greeting(nonce: [u8; NONCE_LEN]) -> Vec<u8> {
     [b"mpjmesh\x01".as_slice(), &nonce].concat()
 }
 
-/// All that this end has to say now.
+/// All current output of this end.
 fn say(end: &mut Handshake<'_>) -> Vec<u8> {
     let octets = end.output().to_vec();
     end.sent(octets.len());
     octets
 }
 
-/// Tells this end something, octet by octet.
+/// Passes octets to this end, one by one.
 fn tell(end: &mut Handshake<'_>, octets: &[u8]) -> Result<(), Fault> {
     octets.iter().try_for_each(|octet| end.handle_octets(&[*octet]))
 }
 
-/// An acceptor that has been told the number 3, and knows it as ours.
+/// An acceptor that has received the number 3, and accepts it as that of a host of this project.
 fn acceptor() -> Handshake<'static> {
     let mut end = Handshake::accept();
     tell(&mut end, &[0, 0, 0, 3]).expect("a number");
@@ -40,14 +41,14 @@ fn acceptor() -> Handshake<'static> {
     end
 }
 
-/// A connector that has said what it begins with.
+/// A connector that has sent its first octets.
 fn connector(pair: Pair<'static>) -> Handshake<'static> {
     let mut end = Handshake::connect_ours(pair, NONCE_3);
     say(&mut end);
     end
 }
 
-/// Lets both ends talk until they are silent; what the connector and the acceptor came to.
+/// Runs both ends until neither has output; returns the results of the connector and the acceptor.
 fn talk<'a>(
     connector: &mut Handshake<'a>,
     acceptor: &mut Handshake<'a>,
@@ -69,7 +70,7 @@ fn talk<'a>(
     }
 }
 
-/// IMPI 6 and a capture: `host 1 -> host 0: 00000001`, and nothing comes back.
+/// IMPI 6 and a capture: `host 1 -> host 0: 00000001`, and no answer.
 #[test]
 fn to_a_foreign_host_the_number_is_all_that_is_said() {
     let mut one = Handshake::connect_foreign(1);
@@ -125,7 +126,7 @@ fn output_leaves_in_pieces() {
     assert_eq!(three.needed(), GREETING_LEN);
 }
 
-/// Without a key everybody has the same one, and the exchange is the same.
+/// Without a key all hosts use the empty key, and the exchange is the same.
 #[test]
 fn without_a_key_the_exchange_is_the_same() {
     let open = Pair { key: b"", ..PAIR };
@@ -154,7 +155,7 @@ fn two_ends_agree_only_when_they_have_everything_in_common() {
     }
 }
 
-/// Who listens in the place of a host and has no key cannot pass for it.
+/// A listener in the place of a host, without the key, is not taken for that host.
 #[test]
 fn a_connector_refuses_an_acceptor_that_proves_nothing() {
     for wrong in [octets(PROOF_OF_3), [octets(PROOF_OF_1)[..31].to_vec(), vec![0]].concat(), vec![1; 32]] {
@@ -180,7 +181,7 @@ fn an_acceptor_refuses_a_proof_with_any_bit_wrong_and_says_so() {
     }
 }
 
-/// A proof is good for one pair of nonces, in one direction.
+/// A proof is valid for one pair of nonces, in one direction.
 #[test]
 fn what_was_overheard_proves_nothing_later() {
     let mut one = Handshake::accept();
@@ -197,7 +198,7 @@ fn what_is_sent_back_proves_nothing() {
     assert_eq!(tell(&mut three, &greeting(NONCE_3)), Err(Fault::Reflected));
     let mut one = acceptor();
     assert_eq!(tell(&mut one, &greeting(NONCE_1)), Err(Fault::Reflected));
-    // An own proof, sent back under another nonce.
+    // The own proof, sent back with another nonce.
     let mut three = connector(PAIR);
     tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
     let proof = say(&mut three);
@@ -230,7 +231,7 @@ fn whatever_is_cut_short_is_not_complete() {
     }
 }
 
-/// What follows the exchange belongs to others.
+/// The octets behind the exchange belong to the next protocol.
 #[test]
 #[should_panic(expected = "2 octets where 1 are needed")]
 fn more_than_is_needed_is_the_fault_of_who_gives_it() {

@@ -1,8 +1,8 @@
-//! Hosts that do what they should.
+//! Tests of hosts that follow the protocol.
 
 use super::*;
 
-/// Connects all hosts, each in a thread, where `wanted` says so of two; gives what each has.
+/// Connects all hosts, each in a thread, for the pairs that `wanted` selects; returns the results.
 fn connect_all(mut job: Job, wanted: impl Fn(u32, u32) -> bool + Sync) -> Vec<Connected> {
     let listeners: Vec<_> = (0..job.hosts.len()).map(|i| job.listener(i)).collect();
     let (hosts, wanted) = (&job.hosts, &wanted);
@@ -19,7 +19,8 @@ fn connect_all(mut job: Job, wanted: impl Fn(u32, u32) -> bool + Sync) -> Vec<Co
     })
 }
 
-/// That two hosts have a connection where one is wanted, with the same two ends, on which what one says the other hears.
+/// Checks that two hosts have a connection where one is wanted, with the same two ends, and that octets pass
+/// on it.
 fn check(all: Vec<Connected>, wanted: impl Fn(u32, u32) -> bool) {
     let streams: Vec<Vec<Option<TcpStream>>> = all
         .into_iter()
@@ -86,7 +87,7 @@ fn sixteen_hosts_are_connected_where_it_is_wanted() {
     check(connect_all(Job::ours(16), across), across);
 }
 
-/// What tells hosts apart is their numbers, not their addresses.
+/// Hosts are told apart by their numbers, not by their addresses.
 #[test]
 fn hosts_at_one_address_are_connected() {
     check(connect_all(Job::new(&[v4(1); 5], |_| true), all), all);
@@ -108,14 +109,14 @@ fn hosts_with_addresses_of_both_protocols_are_connected() {
         return;
     }
     let mut job = Job::new(&[v4(2), v6(), v4(3), v6()], |_| false);
-    // A connection to the other protocol's address comes from nowhere that is known.
+    // The source address of a connection to the other family's address is not known.
     job.hosts.iter_mut().for_each(|host| host.source = None);
     let connected = connect_all(job, all);
     assert!(connected[0].warnings.contains(&Warning::Unchecked { host: 1, from: v4(1) }));
     check(connected, all);
 }
 
-/// A listener for both protocols gives addresses of the earlier one in the form of the later one.
+/// A listener for both families reports IPv4 addresses in the form of IPv6.
 #[test]
 fn a_source_is_the_same_in_both_forms_of_an_address() {
     if lacks_v6() {
@@ -146,7 +147,7 @@ fn the_listener_is_closed_when_all_are_there() {
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
-/// IMPI lets packets follow the number at once.
+/// IMPI allows packets directly behind the number.
 #[test]
 fn packets_right_behind_the_number_are_left_alone() {
     let mut job = Job::foreign(2);
@@ -186,7 +187,7 @@ fn connections_have_the_options_that_find_dead_peers() {
 
 #[test]
 fn a_range_of_ports_is_used_up_in_order() {
-    // Two ports next to each other that were free a moment ago.
+    // Two adjacent ports that were free a moment ago.
     let (first, second, port) = (0..100)
         .find_map(|_| {
             let (first, at) = listen(v4(77), 0..=0).ok()?;
@@ -209,13 +210,13 @@ fn a_range_of_ports_is_used_up_in_order() {
 
 #[test]
 fn an_address_of_another_machine_cannot_be_listened_at() {
-    // Set aside for documents (RFC 5737).
+    // An address that is reserved for documentation (RFC 5737).
     let error = listen(Ipv4Addr::new(192, 0, 2, 1).into(), 0..=0).expect_err("not ours");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
     assert!(error.to_string().starts_with("cannot listen at 192.0.2.1"), "{error}");
 }
 
-/// A port that is reserved before the connection is reserved for all destinations.
+/// A port that is bound before the connection is reserved for all destinations.
 #[test]
 fn bind_takes_no_port_before_the_connection() {
     let socket = socket::open(&SocketAddr::new(v4(2), 0)).expect("a socket");
@@ -236,7 +237,7 @@ fn lack_of_ports_is_named_and_a_foreign_address_too() {
     assert!(connect(Errno::NETUNREACH).to_string().ends_with("must be one that this machine has a way to"));
 }
 
-/// Whatever the machine's default is.
+/// The machine's default does not matter.
 #[test]
 fn connections_within_the_machine_are_not_paced() {
     for connected in connect_all(Job::ours(2), all) {

@@ -1,4 +1,4 @@
-//! Connections from strangers, and from hosts that break the protocol.
+//! Tests of connections from unauthenticated clients, and from hosts that break the protocol.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ fn pair(key: &[u8]) -> Pair<'_> {
     Pair { connector: 1, acceptor: 0, key, job: JOB }
 }
 
-/// Lets one end speak on a stream until it is complete, or has said so many octets.
+/// Runs one end on a stream until the exchange is complete, or `most` octets were sent.
 fn speak(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result<(), Fault> {
     let mut stream = stream;
     while !end.is_complete() && most > 0 {
@@ -30,8 +30,8 @@ fn speak(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result
     Ok(())
 }
 
-/// Host 0 waits in a thread for host 1; the strangers do their worst; then host 1 connects, and both are content. Gives
-/// what is to be said of it.
+/// Host 0 waits in a thread for host 1 while `worst` attacks its listener. Then host 1 connects, and both
+/// succeed. Returns the warnings.
 fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> Vec<Warning> {
     let at = job.hosts[0].address;
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
@@ -45,8 +45,8 @@ fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> V
     })
 }
 
-/// Of a job of four hosts, where hosts 1 and 3 need no connection, host 1 hears these octets from somebody, and then host 2
-/// comes; gives why it refused the first.
+/// In a job of four hosts, of which hosts 1 and 3 need no connection, host 1 receives these octets from an
+/// unknown client, and then host 2 connects. Returns the reason of the first refusal.
 fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
     let mut job = Job::new(&[v4(2), v4(3), v4(4), v4(5)], |_| is_ours);
     let (one, two, hosts) = (job.listener(1), job.listener(2), &job.hosts);
@@ -100,7 +100,7 @@ fn who_connects_and_closes_is_refused() {
     for (said, number) in [(0, None), (1, None), (3, None), (4, Some(1)), (5, Some(1)), (27, Some(1))] {
         let mut job = Job::ours(2);
         let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
-        // Once in order, once at once.
+        // One connection ends in order, the other by a reset.
         for linger in [None, Some(Duration::ZERO)] {
             let scanner = stranger(v4(9), hosts[0].address);
             (&scanner).write_all(&b"\0\0\0\x01mpjmesh\x010123456789abcdef"[..said]).expect("sent");
@@ -112,7 +112,7 @@ fn who_connects_and_closes_is_refused() {
             one.join().expect("no panic").expect("a mesh");
             connected
         });
-        // What was said is lost with a connection that ended at once.
+        // The octets of a connection that was reset at once are lost.
         let why = refusals(&connected.warnings);
         assert!(why.contains(&Refusal::Closed { number }), "{said} octets: {why:?}");
         assert!(why.iter().all(|why| matches!(why, Refusal::Closed { .. })), "{said} octets: {why:?}");
@@ -137,7 +137,7 @@ fn a_second_foreign_connection_with_one_number_is_refused() {
     assert_eq!(peer.map(SocketAddr::try_from), Some(Ok(first)), "the first keeps its place");
 }
 
-/// Even one that has the key.
+/// This holds for a host with the key too.
 #[test]
 fn a_second_connection_of_ours_with_one_number_is_refused() {
     let mut job = Job::ours(3);
@@ -156,7 +156,7 @@ fn a_second_connection_of_ours_with_one_number_is_refused() {
     });
 }
 
-/// A number that is said keeps nobody out who can prove that it is his.
+/// A claimed number keeps out no host that can prove it.
 #[test]
 fn who_has_the_key_is_connected_while_others_claim_the_same_number() {
     let mut claims = Vec::new();
@@ -187,7 +187,7 @@ fn a_connection_that_ends_at_any_step_keeps_nobody_out() {
     assert!(why.contains(&Refusal::Closed { number: Some(1) }), "{why:?}");
 }
 
-/// A listener for somebody else; whoever accepts there waits for a while.
+/// A listener of another program, whose accepted connections block for a limited time.
 fn blocking(listener: OwnedFd) -> TcpListener {
     rustix::net::sockopt::set_socket_timeout(&listener, Timeout::Recv, Some(LONG)).expect("an option");
     let listener = TcpListener::from(listener);
@@ -212,7 +212,7 @@ fn a_listener_that_closes_connections_at_any_step_is_tried_again() {
     });
 }
 
-/// What listens in the place of host 0 says this.
+/// The error of a host that connects to this listener in the place of host 0.
 fn error_with_listener(says: impl FnOnce(TcpStream) + Send) -> MeshError {
     let mut job = Job::ours(2);
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
@@ -239,7 +239,7 @@ fn another_program_in_the_place_of_a_host_is_found_at_once() {
     );
 }
 
-/// It must not learn that from us.
+/// The listener must not learn from this host whether the key is right.
 #[test]
 fn a_listener_without_the_key_is_found_at_once() {
     let error = error_with_listener(|mut stream| {
@@ -251,7 +251,7 @@ fn a_listener_without_the_key_is_found_at_once() {
     assert!(matches!(error, MeshError::Stranger { host: 0, fault: Fault::WrongProof, .. }), "{error}");
 }
 
-/// Both sites hear of it: the one that connects at once, the other one goes on waiting for the right one.
+/// Both sites notice it: the connecting one at once, the other one continues to wait for the right host.
 #[test]
 fn a_host_with_another_key_is_told_so_at_once() {
     let mut job = Job::ours(2);
@@ -271,7 +271,7 @@ fn a_host_with_another_key_is_told_so_at_once() {
     });
 }
 
-/// A port may have gone from one job to another.
+/// A port may have passed from one job to another.
 #[test]
 fn a_host_of_another_job_with_the_same_key_is_told_so_at_once() {
     let warnings = withstands(Job::ours(2), Limits::default(), |at| {
@@ -281,7 +281,7 @@ fn a_host_of_another_job_with_the_same_key_is_told_so_at_once() {
     assert_eq!(refusals(&warnings), [Refusal::Fault { number: 1, fault: Fault::WrongProof }]);
 }
 
-/// At the deadline it is known who was taken for somebody else.
+/// At the deadline, the refused connection is known.
 #[test]
 fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     let mut job = Job::foreign(2);
@@ -294,7 +294,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     wait_until_closed(&somebody);
 }
 
-/// Each octet comes within the time that a stranger has for all of them, which are never complete.
+/// Each octet arrives within the time limit of the connection, and the exchange is never complete.
 #[test]
 fn who_says_an_octet_now_and_then_is_not_waited_for() {
     const TIME: Duration = Duration::from_secs(1);
@@ -320,7 +320,7 @@ fn who_says_an_octet_now_and_then_is_not_waited_for() {
     assert!(warnings.iter().any(|warning| warning.to_string().contains("127.0.0.9")), "{warnings:?}");
 }
 
-/// Their time is not over: room is made for others.
+/// Their time has not ended: room is made for others.
 #[test]
 fn a_flood_of_silent_connections_keeps_nobody_out() {
     let limits = Limits { stranger_time: LONG, ..Limits::default() };
@@ -329,7 +329,7 @@ fn a_flood_of_silent_connections_keeps_nobody_out() {
         let job = Job::new(&[v4(2), v4(3)], |_| is_ours);
         let warnings = withstands(job, limits, |at| {
             flood.extend((0..200).map(|_| stranger(v4(9), at)));
-            // One more is the one that is waited for.
+            // One more connection is that of the expected host.
             flood[..200 - limits.strangers_max - 1].iter().for_each(wait_until_closed);
         });
         flood.iter().for_each(wait_until_closed);
@@ -337,7 +337,7 @@ fn a_flood_of_silent_connections_keeps_nobody_out() {
     }
 }
 
-/// Nor does it drive out one from elsewhere, or one that has said who it is.
+/// The flood closes neither connections from other addresses nor those with a number.
 #[test]
 fn a_flood_drives_out_nobody_but_itself() {
     let limits = Limits { stranger_time: LONG, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Hosts that are late, or away, or have the wrong address; and whoever waits for them.
+//! Tests of hosts that are late, absent or at a wrong address, and of the hosts that wait for them.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn absence(error: MeshError) -> (u32, Absence, Vec<u32>) {
     }
 }
 
-/// What a host of a job says at the first deadline at which it gives this reason.
+/// The error of a host of a job at the first deadline at which it gives this reason.
 fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<OwnedFd>)) -> MeshError {
     let mut errors = SHORTS.into_iter().map(|time| {
         let (mut job, _kept) = job();
@@ -38,7 +38,7 @@ fn of_many_hosts_that_do_not_come_some_are_named() {
     assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
 }
 
-/// The ports are those of listeners that are closed, at addresses where no other test listens.
+/// The ports are those of closed listeners, at addresses where no other test listens.
 #[test]
 fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
     for is_ours in [true, false] {
@@ -52,7 +52,7 @@ fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
     }
 }
 
-/// The system takes the connection for a host that is slow, or for another program.
+/// The system accepts the connection for a slow host, or for another program.
 #[test]
 fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
     let error = at_the_deadline(1, Absence::Mute, || {
@@ -64,7 +64,7 @@ fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
     assert_eq!(absence(error), (0, Absence::Mute, vec![]));
 }
 
-/// The first connections find nobody; patience is what tells that they did.
+/// The first connections find no listener: the number of patience checks proves that.
 #[test]
 fn a_host_that_is_a_little_late_is_connected_all_the_same() {
     let mut job = Job::new(&[v4(64), v4(65)], |_| true);
@@ -113,7 +113,7 @@ fn an_own_address_that_is_none_of_this_machine_is_named() {
     assert!(error.to_string().contains("from 192.0.2.1: Cannot assign requested address"), "{error}");
 }
 
-/// Nobody can connect to a group of machines.
+/// A multicast address cannot be connected to.
 #[test]
 fn an_address_that_cannot_be_connected_to_is_named() {
     let mut job = Job::ours(2);
@@ -124,7 +124,7 @@ fn an_address_that_cannot_be_connected_to_is_named() {
     assert!(error.to_string().starts_with("cannot connect to host 0 at 224.0.0.1:4000: "), "{error}");
 }
 
-/// Without a listener there the system may connect a socket to itself, when it has chosen the same port.
+/// Without a listener the system may connect a socket to itself, when it selects the same port.
 #[test]
 fn a_socket_that_is_connected_to_itself_is_told_from_others() {
     let (listener, at) = listen(v4(2), 0..=0).expect("a listener");

@@ -1,4 +1,4 @@
-//! Hosts in threads, on addresses of this machine; and those who are none.
+//! Tests of the mesh: hosts in threads, on addresses of this machine, and clients that are no hosts.
 
 mod exchange;
 mod honest;
@@ -16,9 +16,10 @@ use mpjdev_transport::waiting::Patient;
 
 use super::*;
 
-/// Longer than any test takes.
+/// A deadline that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
-/// For those that wait until it is over, in turn: what a slow machine has not done by the first is done by the last.
+/// Deadlines of the tests that wait for one, in turn: a slow machine that misses the first one meets the
+/// last.
 const SHORTS: [Duration; 3] = [Duration::from_millis(150), Duration::from_secs(3), Duration::from_secs(20)];
 
 const KEY: &[u8] = b"a key of the tests";
@@ -29,12 +30,12 @@ fn v4(x: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, x).into()
 }
 
-/// The one that there is.
+/// The only loopback address of IPv6.
 fn v6() -> IpAddr {
     Ipv6Addr::LOCALHOST.into()
 }
 
-/// Whether this machine has no addresses of the later protocol, which is said: then a test has nothing to do.
+/// Whether this machine has no addresses of IPv6, which is printed: such a test is skipped.
 fn lacks_v6() -> bool {
     let lacks = listen(v6(), 0..=0).err();
     if let Some(error) = &lacks {
@@ -43,14 +44,14 @@ fn lacks_v6() -> bool {
     lacks.is_some()
 }
 
-/// The hosts of a job, with those listeners that nobody has taken yet.
+/// The hosts of a job, with the listeners that were not taken yet.
 struct Job {
     hosts: Vec<Host>,
     listeners: Vec<Option<OwnedFd>>,
 }
 
 impl Job {
-    /// Hosts that listen at these addresses, and connect from there.
+    /// Hosts that listen at these addresses, and connect from them.
     fn new(addresses: &[IpAddr], is_ours: impl Fn(usize) -> bool) -> Job {
         let made = addresses.iter().map(|address| listen(*address, 0..=0).expect("a listener"));
         let (listeners, at): (Vec<_>, Vec<_>) = made.map(|(listener, at)| (Some(listener), at)).unzip();
@@ -62,17 +63,17 @@ impl Job {
         Job { hosts: at.into_iter().enumerate().map(host).collect(), listeners }
     }
 
-    /// Of hosts at 127.0.0.2 and so on, all of ours.
+    /// Hosts at 127.0.0.2 and the following addresses, all of this project.
     fn ours(count: u8) -> Job {
         Job::new(&(2..2 + count).map(v4).collect::<Vec<_>>(), |_| true)
     }
 
-    /// All foreign to each other.
+    /// Hosts that are all foreign to each other.
     fn foreign(count: u8) -> Job {
         Job::new(&(2..2 + count).map(v4).collect::<Vec<_>>(), |_| false)
     }
 
-    /// What a host connects, to all others.
+    /// The arguments of a host that connects to all others.
     fn mesh(&mut self, number: u32, time: Duration) -> Mesh<'_> {
         let listener = self.listeners[number as usize].take().expect("its listener");
         mesh(&self.hosts, listener, number, time)
@@ -97,7 +98,7 @@ fn mesh(hosts: &[Host], listener: OwnedFd, number: u32, time: Duration) -> Mesh<
     }
 }
 
-/// A stranger's connection from an address to a host; its reads end in an error after a while.
+/// A connection of an unknown client from an address to a host; its reads time out.
 fn stranger(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = socket::open(&to).expect("a socket");
     rustix::io::ioctl_fionbio(&socket, false).expect("a socket that blocks");
@@ -108,7 +109,7 @@ fn stranger(from: IpAddr, to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Waits until the other end has closed this connection; whatever it says before is lost.
+/// Waits until the other end has closed this connection; drops its octets.
 fn wait_until_closed(mut stream: &TcpStream) {
     let mut octets = [0; 100];
     loop {
