@@ -10,7 +10,8 @@ use crate::shm::{self, Board, SegmentPool};
 use crate::tcp::in_process::{all_pairs, members};
 use crate::tcp::{self, Terms};
 
-/// What each rank has before the first packet, and its memory. The last site may have fewer ranks than the others.
+/// The job of each rank before the first packet, and its memory. The last site may have fewer ranks than the
+/// others.
 ///
 /// # Errors
 /// The system refuses.

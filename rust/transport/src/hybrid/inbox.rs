@@ -1,4 +1,4 @@
-//! The receiving side of a rank: what has come from near, and what has come from far.
+//! Receiving side of a rank: its intra-node packets and its inter-node packets.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::shm::ShmInbox;
 use crate::tcp::TcpInbox;
 use crate::{Each, Inbox};
 
-/// The receiving side of one rank.
+/// Receiving side of one rank.
 #[derive(Debug)]
 pub struct SitesInbox {
     wire: Arc<SitesWire>,
     near: ShmInbox,
     far: TcpInbox,
-    /// The near ranks had more than was taken the last time.
+    /// The last intra-node receive left packets behind.
     is_near_full: bool,
 }
 
@@ -33,7 +33,7 @@ impl SitesInbox {
         n
     }
 
-    /// What is here or can be read, if it is time to look.
+    /// Receives inter-node packets that have arrived or can be read, if a poll is due.
     fn receive_far(&mut self, most: usize, each: &mut Each<'_>) -> usize {
         if !self.wire.is_far_worth_a_look() {
             return 0;
@@ -49,7 +49,8 @@ impl SitesInbox {
 impl Inbox for SitesInbox {
     #[inline]
     fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
-        // Near ranks that send without end must not keep the far ones waiting, nor these those.
+        // Intra-node ranks that send without end must not starve the inter-node ones, nor the other way
+        // round.
         let far_first = std::mem::take(&mut self.is_near_full);
         let mut n = if far_first { self.receive_far(most, each) } else { 0 };
         if n < most {

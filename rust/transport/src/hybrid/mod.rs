@@ -1,11 +1,13 @@
-//! Ranks of which some share memory with this one, and the others are behind TCP connections: a site of a job that has several.
+//! Transport of a site in a job of several sites: shared memory between the ranks of the site, TCP
+//! connections to all others.
 //!
-//! There are two transports under one roof. A rank belongs to one of them by its number, and so does all that is about it: its
-//! packets, its credit, its life. Near ranks are numbered from 0 among themselves; everybody above here counts in the world.
-//! Messages of a rank to itself go the near way.
+//! It combines two transports. The number of a rank decides which one it belongs to, and with it its packets,
+//! its credit and its heartbeat. The ranks of the site, the intra-node ones, are numbered from 0 among
+//! themselves. All code above counts in the world. Messages of a rank to itself take the intra-node path.
 //!
-//! A thread that waits polls both ways, and sleeps on the bell that the near ranks ring; the thread that the rank
-//! has beside it for the connections rings that too. Matching is above here, so a receive from any source is nothing special.
+//! A waiting thread polls both transports, and sleeps on the futex that intra-node ranks wake. The progress
+//! thread for the connections wakes that futex too. Matching is done in the layer above, so a receive from
+//! any source is no special case.
 
 pub mod in_process;
 mod inbox;
@@ -25,18 +27,19 @@ use crate::config::Config;
 pub use inbox::SitesInbox;
 pub use wire::SitesWire;
 
-/// What a rank has before the first packet.
+/// Resources of a rank before the first packet.
 #[derive(Debug)]
 pub struct Job {
-    /// What the ranks of the site share.
+    /// The files that the ranks of the site share.
     pub near: shm::Job,
-    /// World rank of the first of them; the others follow.
+    /// World rank of the first rank of the site; the others follow.
     pub base: u32,
     /// The world, with connections to all ranks of other sites.
     pub far: tcp::Job,
 }
 
-/// The wire and the inbox of a rank, and the wire of its connections. Messages take memory from `pool`, and so does what arrives.
+/// The wire and the inbox of a rank, and the wire of its connections. Messages and arriving packets take
+/// memory from `pool`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.

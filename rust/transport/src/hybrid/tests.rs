@@ -1,4 +1,4 @@
-//! Two sites of two ranks each, without their matching.
+//! Tests of two sites of two ranks each, without matching.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::pool::HeapPool;
 use crate::tcp::Terms;
 use crate::{Header, Inbox, Kind, Outgoing, PeerState, Wire};
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
 struct Rank {
@@ -38,7 +38,7 @@ impl Rank {
         assert!(self.wire.try_send(dest, header, body));
     }
 
-    /// Who the next packet is from, what it is, and its token.
+    /// Source, kind and token of the next packet.
     fn next(&mut self) -> (u32, Kind, u64) {
         let begun = Instant::now();
         let mut found = None;
@@ -78,7 +78,7 @@ fn ranks_have_their_numbers_in_the_world_whichever_way_they_are_reached() {
 #[test]
 fn an_answer_goes_back_the_way_that_the_message_has_come() {
     let mut ranks = ranks();
-    // As two requests may be numbered at two ranks.
+    // Two requests at two ranks may have the same number.
     for source in [2, 1] {
         ranks[source].send(3, Kind::Synchronous, 7);
         let (from, kind, token) = ranks[3].next();
@@ -115,7 +115,7 @@ fn a_failure_is_told_to_both_sides_and_what_comes_of_it_to_none() {
     assert!(ranks.iter().all(|rank| rank.wire.peer(3) == PeerState::Alive));
 }
 
-/// A rank may find what a near one has written damaged while nobody of its program calls in.
+/// A rank may find the segment of an intra-node rank damaged while its program makes no call.
 #[test]
 fn far_ranks_hear_that_a_rank_has_failed_because_of_a_near_one() {
     let mut ranks = ranks();

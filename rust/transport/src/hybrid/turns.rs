@@ -1,27 +1,33 @@
-//! How often a polling thread looks at the connections, where a look costs a call of the system, and one at the near queues next
-//! to nothing.
+//! Poll frequency of the network in a thread that spins on shared memory.
 //!
-//! Who has just got something from a near rank mostly waits for more of it, which comes within some looks: for as long the
-//! connections are left alone, and then looked at now and then, until it has waited for so long that it makes no difference.
-//! Whatever comes from near, they are looked at sometimes.
+//! A poll of the connections is a system call; a poll of the intra-node queues is a few loads. A packet from
+//! an intra-node rank is usually followed by another one after a few polls, so the network is polled rarely
+//! just after one. It is always polled from time to time.
+//!
+//! | empty intra-node polls since the last intra-node packet | the network is polled |
+//! |---|---|
+//! | fewer than [`QUIET`] | every 65th time |
+//! | fewer than [`LONG`] | every 9th time |
+//! | more, or after a network packet | every time |
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Looks in vain at the near queues, behind something that came from there, before the first at the connections.
+/// Empty intra-node polls after an intra-node packet in which the network is polled only once per [`TURN`].
 const QUIET: u32 = 16;
-/// Looks in vain until each is one at the connections too, and of those between them one in so many.
+/// Empty intra-node polls after which each poll includes the network. Until then one in [`NOW_AND_THEN`]
+/// does.
 const LONG: u32 = 256;
 const NOW_AND_THEN: u32 = 8;
-/// Looks at the near queues for one at the connections at least.
+/// Intra-node polls between two polls of the network, just after an intra-node packet.
 const TURN: u32 = 64;
 
-/// Whose turn it is. Threads that look at the same time may lose counts, which does no harm.
+/// Poll counters. Threads that poll at the same time may lose counts, which is harmless.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Looks in vain since something came from near, up to [`LONG`].
+    /// Empty polls since the last intra-node packet, up to [`LONG`].
     vain: AtomicU32,
-    /// Looks since the last one at the connections.
+    /// Polls since the last one of the network.
     skipped: AtomicU32,
 }
 
@@ -32,7 +38,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Whether it is time to look at the connections.
+    /// Whether a poll of the network is due.
     #[inline]
     pub(super) fn is_far_due(&self) -> bool {
         let vain = self.vain.load(Relaxed);
@@ -47,13 +53,13 @@ impl Turns {
         is_due
     }
 
-    /// Something came from near.
+    /// Records an intra-node packet.
     #[inline]
     pub(super) fn note_near(&self) {
         self.vain.store(0, Relaxed);
     }
 
-    /// Something came from far, or may have.
+    /// Records a packet from the network, or the chance of one.
     #[inline]
     pub(super) fn note_far(&self) {
         self.vain.store(LONG, Relaxed);
@@ -64,7 +70,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Looks until the connections are looked at, this one included.
+    /// Number of polls until the network is polled, this one included.
     fn looks(turns: &Turns) -> u32 {
         let looks = (1..1000).find(|_| turns.is_far_due());
         looks.expect("they are looked at")

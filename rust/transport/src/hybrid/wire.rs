@@ -1,4 +1,4 @@
-//! The sending side of a rank, and what it knows of the others: each by the transport that leads there.
+//! Sending side of a rank, and its view of the other ranks, each through the transport that reaches it.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,20 +12,20 @@ use crate::shm::{HelperBell, ShmWire};
 use crate::tcp::TcpWire;
 use crate::{Header, Outgoing, PeerState, Unacked, Wire};
 
-/// The sending side of one rank.
+/// Sending side of one rank.
 #[derive(Debug)]
 pub struct SitesWire {
     pub(super) near: Arc<ShmWire>,
     far: Arc<TcpWire>,
-    /// World rank of the first near rank, and how many there are.
+    /// World rank of the first rank of the site, and the number of its ranks.
     pub(super) base: u32,
     count: u32,
-    /// This rank, in the world.
+    /// World rank of this rank.
     rank: u32,
     pub(super) turns: Turns,
-    /// The first failure that was heard of, on either side.
+    /// The first reported failure, on either side.
     abort: OnceLock<(u32, String)>,
-    /// The near epoch for which this rank's failure was looked for.
+    /// The intra-node epoch of the last check for a failure of this rank.
     relayed: AtomicU32,
 }
 
@@ -40,19 +40,19 @@ impl SitesWire {
         SitesWire { near, far, base, count, rank, turns, abort, relayed }
     }
 
-    /// What this rank's helper sleeps on, which near ranks and the monitor call.
+    /// The futex of this rank's progress thread, which intra-node ranks and the monitor wake.
     pub fn helper_bell(&self) -> HelperBell {
         self.near.helper_bell()
     }
 
-    /// The number of a near rank among those; none of a far one.
+    /// The number of a rank within the site; `None` for an inter-node rank.
     #[inline(always)]
     fn near_rank(&self, rank: u32) -> Option<u32> {
         let near = rank.wrapping_sub(self.base);
         (near < self.count).then_some(near)
     }
 
-    /// Whether something of the connections is here, or it is time to read. What waits to be written there is written.
+    /// Whether the connections have packets, or a read is due. Writes pending octets to them otherwise.
     #[inline]
     pub(super) fn is_far_worth_a_look(&self) -> bool {
         self.relay(self.near.epoch());
@@ -63,13 +63,14 @@ impl SitesWire {
         false
     }
 
-    /// Writes what waits to be written to far ranks.
+    /// Writes pending octets to inter-node ranks.
     #[inline]
     pub(super) fn write_to_far(&self) {
         self.far.write_waiting();
     }
 
-    /// This rank fails by itself when what a near one has written makes no sense: then the far ones must hear of it, too.
+    /// Relays a failure of this rank to the inter-node ranks. The rank fails by itself if an intra-node rank
+    /// has written nonsense.
     #[inline(always)]
     fn relay(&self, epoch: u32) {
         if epoch != self.relayed.load(Relaxed) {
@@ -120,11 +121,11 @@ impl Wire for SitesWire {
     }
 
     fn hold_back(&self, source: u32, full: bool) {
-        // Near ranks are ours.
+        // Intra-node ranks are of this implementation, and need no flow control.
         self.far.hold_back(source, full);
     }
 
-    /// Far ones get copies of any memory.
+    /// Inter-node ranks get copies of any memory.
     #[inline]
     fn carries(&self, slab: &Slab) -> bool {
         self.near.carries(slab)
@@ -137,7 +138,7 @@ impl Wire for SitesWire {
 
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.far.sleep_elsewhere(most, ready);
-        // Whatever it was woken for is looked for on both sides.
+        // The cause of the wake may be on either side.
         self.turns.note_far();
     }
 
@@ -146,7 +147,8 @@ impl Wire for SitesWire {
     }
 
     fn call(&self, rank: u32) {
-        // This rank is called when something is queued, which wakes no near helper unless it is for a near rank.
+        // This rank wakes itself when a packet is queued. That wakes no intra-node progress thread unless the
+        // packet is for an intra-node rank.
         if let Some(near) = self.near_rank(rank)
             && (rank != self.rank || self.near.asks_for_room())
         {
@@ -163,7 +165,7 @@ impl Wire for SitesWire {
     fn epoch(&self) -> u32 {
         let near = self.near.epoch();
         self.relay(near);
-        // Both only grow.
+        // Both epochs only grow.
         near.wrapping_add(self.far.epoch())
     }
 
@@ -187,14 +189,15 @@ impl Wire for SitesWire {
     }
 
     fn finish(&self) -> Vec<Unacked> {
-        // Who hears from near that this rank has finished may end its process.
+        // A process may end once this finish is visible to the site, so the connections are finished first.
         let unacked = self.far.finish();
         self.near.finish();
         unacked
     }
 
     fn fail(&self, why: &str) {
-        // What comes of another rank's failure is not told, in whichever way that one was heard of.
+        // A failure that follows from another rank's failure is not reported, whichever transport reported
+        // that one.
         if self.abort().is_none() {
             self.near.fail(why);
             self.far.fail(why);
