@@ -1,7 +1,8 @@
-//! Transports, which move packets between ranks: the interface that they share, and each of them. Matching is above them.
+//! Transports, which move packets between ranks: their common interface, and each of them. Matching is done
+//! in the layer above.
 //!
-//! The pure parts are elsewhere: the format in `mpjdev-buffer`, the protocols in `mpjdev-proto`. This crate owns the clock and
-//! how a thread waits.
+//! The pure parts are in other crates: the format in `mpjdev-buffer`, the protocols in `mpjdev-proto`. This
+//! crate owns the clock and the waiting of threads.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -36,45 +37,45 @@ pub use progress::Progress;
 #[cfg(not(loom))]
 pub(crate) use progress::goes_on;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A message; nobody waits to hear of it.
+    /// A message. No request of the sender waits for its match.
     #[default]
     Eager,
-    /// A message whose sender waits until it is matched: synchronous mode, or no credit left. `token` is the
+    /// A message whose sender waits for its match: synchronous mode, or no credit left. `token` is the
     /// sender's request.
     Synchronous,
-    /// A synchronous message of which next to nothing leaves before it is matched. Only for ranks whose messages are
-    /// copied.
+    /// A synchronous message of which next to nothing leaves before the match. Only for ranks whose messages
+    /// are copied.
     Announced,
-    /// A synchronous message was matched. `token` is the sender's request; where the message has only begun to arrive, `context`
-    /// says how many octets of it are wanted.
+    /// The answer to a matched synchronous message. `token` is the sender's request. If the message has only
+    /// begun to arrive, `context` is the number of octets wanted.
     Matched,
-    /// Coming in only: the whole of a message that had begun to arrive when it was matched, by its `token`.
+    /// Received only: the whole of a message that had begun to arrive when it was matched, by its `token`.
     Rest,
-    /// Coming in only: a message was taken back by its sender, by its `token`.
+    /// Received only: the sender has cancelled a message, by its `token`.
     Withdrawn,
 }
 
 impl Kind {
-    /// Whether its receiver answers it when it is matched.
+    /// Whether the receiver answers the packet when it is matched.
     #[inline]
     pub fn is_answered(self) -> bool {
         matches!(self, Kind::Synchronous | Kind::Announced)
     }
 }
 
-/// What every packet carries.
+/// Header of every packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
-    /// What it is.
+    /// Kind of the packet.
     pub kind: Kind,
     /// Context of the message.
     pub context: u64,
     /// Tag of the message.
     pub tag: i32,
-    /// Request of the sender, where the kind has one.
+    /// Request of the sender, if the kind has one.
     pub token: u64,
 }
 
@@ -83,21 +84,21 @@ pub struct Header {
 pub enum Payload {
     /// A logical message with both its payloads.
     Whole(Message),
-    /// One physical message: the first so many octets of a slab.
+    /// One physical message: the first octets of a slab, and their number.
     Physical(Slab, usize),
     /// One physical message, and its headers beside it.
     Headed(Slab, usize, [[u8; 8]; 3]),
-    /// A logical message in two: what would be its two physical messages.
+    /// A logical message as the slabs of its two physical messages.
     Parts((Slab, usize), (Slab, usize)),
-    /// One physical message of which only the first octets are here, `here` of them in this rank's memory. All of it comes
-    /// when it is matched.
+    /// One physical message of which only the first octets have arrived, `here` of them in this rank's
+    /// memory. The rest arrives after the match.
     Begun {
         /// Octets of the message.
         len: usize,
         /// Octets of this rank's memory that it holds.
         here: usize,
     },
-    /// One physical message that is longer than was wanted: its primary and its secondary header, if they were there.
+    /// One physical message that is longer than wanted: its primary and its secondary header, if present.
     Cut {
         /// Octets of the message.
         len: usize,
@@ -128,8 +129,8 @@ impl Payload {
         }
     }
 
-    /// The one physical message, or the first of a logical one: its slab and its octets there.
-    /// None while it is not here.
+    /// The physical message, or the first one of a logical message: its slab and its octets there. `None`
+    /// while it has not arrived.
     pub fn into_physical(self) -> Option<(Slab, usize)> {
         match self {
             Payload::Whole(message) => Some((message.first_slab().clone(), message.first_len())),
@@ -140,20 +141,20 @@ impl Payload {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the packet has no octets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The octets of a packet on their way out.
+/// The octets of a packet to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing<'a> {
-    /// None.
+    /// No octets.
     Nothing,
-    /// These, borrowed: the transport copies them or takes a reference.
+    /// A borrowed payload: the transport copies it or takes a reference.
     Payload(&'a Payload),
-    /// These, borrowed, of a logical message.
+    /// A borrowed logical message: the transport copies it or takes a reference.
     Message(&'a Message),
 }
 
@@ -163,37 +164,37 @@ pub fn goes_inline(message: &Message, inline_max: usize) -> bool {
     message.first_len() <= inline_max && !message.is_split()
 }
 
-/// The octets of a packet coming in.
+/// The octets of a received packet.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// None.
+    /// No octets.
     Nothing,
-    /// The first `len` octets of these words, which are good for the length of the call: one physical message. Its sender may
-    /// still change them.
+    /// The first `len` octets of these words: one physical message. They are valid for the length of the
+    /// call, and the sender may still change them.
     Inline(&'a [AtomicU64], usize),
-    /// A reference, to be taken.
+    /// A reference, which the receiver takes.
     Reference(Payload),
-    /// They found no memory.
+    /// There was no memory for the octets.
     Lost(mpjdev_buffer::SlabError),
 }
 
-/// What a rank that finishes has sent to another one, and the other's machine has not acknowledged.
+/// Data that a finishing rank has sent to another one and that the other's machine has not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unacked {
     /// The other rank.
     pub rank: u32,
-    /// Number of messages; none where a stream of octets is acknowledged.
+    /// Number of messages; `None` if a stream of octets is acknowledged.
     pub messages: Option<usize>,
-    /// Octets, with headers where a stream is acknowledged.
+    /// Octets, with headers if a stream is acknowledged.
     pub octets: u64,
 }
 
-/// What is known about a rank.
+/// State of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerState {
     /// It may send and receive.
     Alive,
-    /// It has finished: everything it sent is on its way or here.
+    /// It has finished: all its packets are in flight or have arrived.
     Finished,
     /// It is dead, for this reason.
     Failed(String),
@@ -201,57 +202,61 @@ pub enum PeerState {
 
 /// The sending side of a rank's transport, and its sleep.
 pub trait Wire: Debug + Send + Sync {
-    /// Sends a packet to a rank of the world, or says that its queue is full: then this rank is woken when there is room.
-    /// Does not block. A message whose sender waits until it is matched goes by reference, whatever its length.
+    /// Sends a packet to a rank of the world, without blocking. Returns false if its queue is full; this rank
+    /// is then woken when there is room. A message whose sender waits for its match goes by reference,
+    /// whatever its length.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
 
-    /// Nothing of what found no room at a rank waits for it any more.
+    /// Withdraws the request for room at a rank: no packet waits for it any more.
     fn forget_room(&self, dest: u32) {
         let _ = dest;
     }
 
-    /// Whether messages of this rank and to it are copied, as physical messages, so that they use the receiver's memory before
-    /// they are matched.
+    /// Whether messages from and to this rank are copied, as physical messages, so that they use the
+    /// receiver's memory before they are matched.
     fn is_remote(&self, rank: u32) -> bool {
         let _ = rank;
         false
     }
 
-    /// Whether a rank is not one of ours: nobody there counts credit, knows pairing numbers or answers but to IMPI.
+    /// Whether a rank is of another implementation: it counts no credit, knows no pairing numbers and answers
+    /// only as IMPI requires.
     fn is_foreign(&self, rank: u32) -> bool {
         let _ = rank;
         false
     }
 
-    /// Octets of a message to a remote rank that leave all before it is matched; a longer one is answered when it is.
+    /// Octets of a message to a remote rank that all leave before the match. A longer message is answered at
+    /// its match.
     fn eager_max(&self, dest: u32) -> usize {
         let _ = dest;
         usize::MAX
     }
 
-    /// Whether what a foreign rank sends fills more memory than it may: then it is asked to send no more.
+    /// Sets backpressure on a foreign rank, whose messages fill more memory than allowed if `full`.
     fn hold_back(&self, source: u32, full: bool) {
         let _ = (source, full);
     }
 
-    /// Whether messages in this memory go by reference as they are; else they are copied first.
+    /// Whether messages in this memory go by reference. Otherwise they are copied first.
     fn carries(&self, slab: &Slab) -> bool {
         let _ = slab;
         true
     }
 
-    /// Whether something may have arrived for this rank; costs next to nothing.
+    /// Whether a packet may have arrived for this rank. This is a cheap poll.
     fn is_ready(&self) -> bool;
 
-    /// Sleeps until something arrives, somebody rings, or the time is over, unless `ready`.
+    /// Sleeps until a packet arrives, a thread wakes this one, or `most` has passed. Returns at once if
+    /// `ready`.
     fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
 
-    /// Whether ranks have helpers, which go on for them when they are called.
+    /// Whether ranks have progress threads, which drive progress when they are woken.
     fn has_helpers(&self) -> bool {
         false
     }
 
-    /// Calls the helper of a rank, which goes on once more, asleep or not.
+    /// Wakes the progress thread of a rank, which then drives progress once more, asleep or not.
     fn call(&self, rank: u32) {
         let _ = rank;
     }
@@ -262,65 +267,66 @@ pub trait Wire: Debug + Send + Sync {
     /// A number that changes whenever the state of a rank does.
     fn epoch(&self) -> u32;
 
-    /// What is known about a rank of the world.
+    /// State of a rank of the world.
     fn peer(&self, rank: u32) -> PeerState;
 
-    /// The rank whose failure ends the whole job, and why; none while there is none.
+    /// The rank whose failure ends the whole job, and the reason; `None` without a failure.
     fn abort(&self) -> Option<(u32, String)>;
 
-    /// None when all that this rank was given to send has left; else a number that changes while it leaves. A send may be
-    /// done before.
+    /// `None` when all data of this rank have left; else a number that changes while they leave. A send may
+    /// complete earlier.
     fn leaving(&self) -> Option<u64> {
         None
     }
 
-    /// Tells everybody that this rank has finished. Gives what was sent to ranks that are there and that their machines had not
-    /// acknowledged when this gave up.
+    /// Announces to all ranks that this one has finished. Returns the data that living ranks' machines had
+    /// not acknowledged at the deadline.
     fn finish(&self) -> Vec<Unacked>;
 
     /// Ends the job: every operation of every rank fails from now on.
     fn fail(&self, why: &str);
 
-    /// Reports to the launcher, where it cannot know by itself, that a rank has failed that this rank was told of by another one.
+    /// Reports to the launcher a failed rank that another rank has named, if the launcher cannot know it by
+    /// itself.
     fn blame(&self, rank: u32) {
         let _ = rank;
     }
 
-    /// Octets that `dest` has matched of what this rank sent it, a running number that may lag behind.
+    /// Octets from this rank that `dest` has matched: a running number that may lag behind.
     fn matched_by(&self, dest: u32) -> u64;
 
-    /// Tells `source` how many octets of what it sent this rank has matched, a running number.
+    /// Reports to `source` the octets from it that this rank has matched: a running number.
     fn tell_matched(&self, source: u32, octets: u64);
 
-    /// Notes that this rank is alive and may still receive.
+    /// Records a heartbeat: this rank is alive and may still receive.
     fn show_life(&self);
 
-    /// A number that changes while a rank shows life.
+    /// The heartbeat of a rank: a number that changes while the rank makes progress.
     fn life(&self, rank: u32) -> u64;
 
-    /// What people call this transport.
+    /// Name of this transport for users.
     fn name(&self) -> &'static str;
 
-    /// What has been counted so far, where messages go by datagrams. Takes locks, each for a moment.
+    /// Statistics so far, if messages go by datagrams. Takes locks, each for a moment.
     fn datagrams(&self) -> Option<OverDatagrams> {
         None
     }
 }
 
-/// A packet is one that its sender must not send: what it has done.
+/// Error of a packet that its sender must not send, with the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAllowed(pub &'static str);
 
-/// Takes a packet: its source, what it carries, its octets.
+/// Handler of a packet: its source, its header, its octets.
 pub type Each<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), NotAllowed> + 'a;
 
 /// The receiving side of a rank's transport.
 pub trait Inbox: Debug + Send {
-    /// Hands the packets that have arrived to `each`, in order per source, at most `most`; gives how many. A source that
-    /// sends what it must not is not listened to any more, where sources are not trusted.
+    /// Passes at most `most` arrived packets to `each`, in order per source. Returns their number. A source
+    /// that violates the protocol is ignored from then on, if sources are not trusted.
     fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize;
 
-    /// From now on polls ranks that have finished or died although no hint says that they have sent something: hints may be
-    /// lost, and nobody repeats those of a rank that is gone.
+    /// From now on also polls ranks that have finished or died, without a hint of theirs. Hints may be lost,
+    /// and a rank that has ended repeats none.
     fn poll_gone(&mut self) {}
 }

@@ -1,4 +1,5 @@
-//! Ranks as threads of one process: packets go through queues in the heap, large messages by reference.
+//! Transport between threads of one process: packets go through queues in the heap, large messages by
+//! reference.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,14 +15,14 @@ use mpjdev_sys::sync::AtomicU32;
 use super::{Each, Header, Inbox, Incoming, Outgoing, Payload, PeerState, Unacked, Wire, goes_inline};
 use crate::config::{Config, INLINE_MAX};
 
-/// One packet in a queue. The fields that a small message needs come first: together with the queue's stamp they
-/// fill one cache line.
+/// One packet in a queue. The fields that a small message needs are first: together with the queue's stamp
+/// they fill one cache line.
 #[derive(Debug)]
 #[repr(C)]
 struct Cell {
     source: u32,
     tag: i32,
-    /// Octets inline; [`BY_REFERENCE`] or [`NOTHING`] else.
+    /// Length of the inline octets; otherwise [`BY_REFERENCE`] or [`NOTHING`].
     len: u32,
     kind: super::Kind,
     context: u64,
@@ -52,7 +53,7 @@ impl Default for Cell {
 const ALIVE: u8 = 0;
 const FINISHED: u8 = 1;
 
-/// What the ranks of one process share.
+/// State shared by the ranks of one process.
 #[derive(Debug)]
 struct Shared {
     queues: Vec<Arc<Queue<Cell>>>,
@@ -61,7 +62,7 @@ struct Shared {
     lives: Vec<CachePadded<AtomicU64>>,
     epoch: AtomicU32,
     abort: OnceLock<(u32, String)>,
-    /// Octets matched, by source and, within, by destination; a row appears when something is matched.
+    /// Matched octets by source and, within, by destination. A row exists from the first match on.
     matched: Vec<OnceLock<Box<[CachePadded<AtomicU64>]>>>,
 }
 
@@ -209,7 +210,7 @@ impl Wire for LocalWire {
 
     #[inline]
     fn show_life(&self) {
-        // Only ever called under the rank's lock, so no read-modify-write is needed.
+        // Every caller holds the rank's lock, so no read-modify-write is needed.
         let life = &self.shared.lives[self.rank as usize];
         life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -241,7 +242,7 @@ impl Inbox for LocalInbox {
                     },
                     len => Incoming::Inline(&cell.words, len as usize),
                 };
-                // Ranks of one process keep to the rules.
+                // Ranks of one process send only what is allowed.
                 let allowed = each(cell.source, header, body);
                 debug_assert_eq!(allowed, Ok(()));
             });

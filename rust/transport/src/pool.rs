@@ -19,10 +19,10 @@ const STEPS: usize = 4;
 /// Enough for slabs of 4 GiB; under the model checker, which counts each lock, for slabs of a few lines.
 pub(crate) const CLASSES: usize = if cfg!(loom) { STEPS } else { 27 * STEPS };
 
-/// What a pool does before it gives up: asks whoever can to let go of memory, and waits a little.
+/// Last resort of a pool before it fails: makes users free memory, and waits a little.
 pub type Reclaim = fn();
 
-/// The pool. Taking and giving back are safe from any thread.
+/// Pool of slabs in the heap. All threads may take and return slabs.
 pub struct HeapPool {
     this: Weak<HeapPool>,
     limit: AtomicU64,
@@ -44,11 +44,12 @@ impl fmt::Debug for HeapPool {
     }
 }
 
-/// Octets at the start of the memory that no message uses: behind them a message's two first headers end at a multiple
-/// of 64, where the data of its first section then begin. Copies run faster when their destination is aligned.
+/// Octets at the start of the memory that no message uses. After them a message's two first headers end at a
+/// multiple of 64, where the data of its first section then begin. Copies run faster when their destination
+/// is aligned.
 pub(crate) const LEAD: usize = LINE - PRIMARY_HEADER_LEN - SECTION_HEADER_LEN;
 
-/// A slab of the pool; goes back there when the last reference goes.
+/// A slab of the pool. It returns there when the last reference is dropped.
 #[derive(Debug)]
 struct HeapSlab {
     memory: Option<Memory>,
@@ -68,7 +69,7 @@ impl SlabMemory for HeapSlab {
         self
     }
 
-    /// The pool may free it, or use it for something else.
+    /// The pool may free it, or reuse it.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.memory.as_ref()?.run())
     }
@@ -102,23 +103,23 @@ impl HeapPool {
         self.limit.load(Relaxed)
     }
 
-    /// Changes the limit. What is in use stays in use.
+    /// Changes the limit. Memory in use stays in use.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Relaxed);
     }
 
-    /// Says what to do before giving up; the first caller's word counts.
+    /// Sets the last resort before a failure. The first call wins.
     pub fn set_reclaim(&self, reclaim: Reclaim) {
         let _ = self.reclaim.set(reclaim);
     }
 
-    /// Says what to do when the system has no descriptor or no address space left; the first caller's word counts.
+    /// Sets the last resort when the system has no descriptor or no address space left. The first call wins.
     pub fn set_make_room(&self, make_room: Reclaim) {
         let _ = self.make_room.set(make_room);
     }
 
-    /// Does what may need descriptors or memory of the system. When it finds none, whoever can lets go of some, and it is done
-    /// once more.
+    /// Runs an attempt that may need descriptors or memory of the system. If it finds none, users free some,
+    /// and the attempt is repeated once.
     ///
     /// # Errors
     /// Those of the second attempt.
@@ -132,7 +133,7 @@ impl HeapPool {
         first
     }
 
-    /// Asks whoever can to let go of what nobody uses any more.
+    /// Makes users free unused descriptors and address space.
     #[cfg(not(loom))]
     pub fn ask_for_room(&self) {
         if let Some(make_room) = self.make_room.get() {
@@ -146,7 +147,8 @@ impl HeapPool {
         self.total.load(Relaxed).saturating_sub(unused)
     }
 
-    /// Counts memory that another pool takes under the same limit; false when that would be too much.
+    /// Reserves memory that another pool takes under the same limit. Returns false if that would exceed the
+    /// limit.
     pub fn reserve_elsewhere(&self, len: u64) -> bool {
         if !self.reserve(len) {
             self.trim();
@@ -158,7 +160,7 @@ impl HeapPool {
         true
     }
 
-    /// The other pool has given so much back.
+    /// Releases memory that the other pool has freed.
     pub fn release_elsewhere(&self, len: u64) {
         self.elsewhere.fetch_sub(len, Relaxed);
         self.total.fetch_sub(len, Relaxed);
@@ -191,7 +193,7 @@ impl HeapPool {
         self.class(class).push(memory);
     }
 
-    /// Frees everything that is kept for reuse.
+    /// Frees all slabs that are kept for reuse.
     pub fn trim(&self) {
         for class in 0..CLASSES {
             let kept = std::mem::take(&mut *self.class(class));
@@ -203,7 +205,7 @@ impl HeapPool {
 
     fn reserve(&self, len: u64) -> bool {
         let limit = self.limit.load(Relaxed);
-        // Never more than there is, not for a moment either: another thread's request may just fit.
+        // The sum never exceeds the real use, not even for a moment: another thread's request may just fit.
         let within = |total: u64| total.checked_add(len).filter(|sum| *sum <= limit);
         self.total.fetch_update(Relaxed, Relaxed, within).is_ok()
     }
@@ -215,7 +217,7 @@ impl HeapPool {
         })
     }
 
-    /// The way when nothing is kept in the class and the limit is near: room is made step by step.
+    /// Slow path for an empty class near the limit: frees memory step by step.
     #[cold]
     fn take_slowly(&self, class: usize, len: usize) -> Result<Memory, SlabError> {
         let steps: [fn(&HeapPool); 3] = [
@@ -278,8 +280,8 @@ impl SlabSource for HeapPool {
 
 /// Number and slab length of the class for this many octets: the length is a multiple of 64.
 ///
-/// Classes are rounded sizes and one line more, so that a capacity that is a power of two, and the headers beside
-/// it, do not fall into the next class.
+/// A class is a rounded size and one line more, so that a capacity that is a power of two, and the headers
+/// beside it, do not fall into the next class.
 pub(crate) fn class_of(octets: usize) -> (usize, usize) {
     let lines = octets.saturating_sub(LINE).div_ceil(LINE);
     if lines <= STEPS {

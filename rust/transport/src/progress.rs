@@ -1,9 +1,9 @@
-//! The progress of a rank, as the threads beside it drive it.
+//! Interface of a rank to the progress threads that drive it.
 
 use std::io;
 use std::sync::Weak;
 
-/// A rank that threads beside it drive while its program computes.
+/// A rank that progress threads drive while its program computes.
 pub trait Progress: Send + Sync + 'static {
     /// Its number in the world.
     fn rank(&self) -> u32;
@@ -11,13 +11,14 @@ pub trait Progress: Send + Sync + 'static {
     /// Drives the rank once, unless its own threads do.
     fn help(&self);
 
-    /// Whether requests are not done, or packets wait; also while a thread of the program drives the rank.
+    /// Whether requests are incomplete, or packets wait; also while a thread of the program drives the rank.
     fn has_pending(&self) -> bool;
 
-    /// Whether the rank has come to the end of its finish.
+    /// Whether the rank has reached the end of its finish.
     fn has_ended(&self) -> bool;
 
-    /// Starts a thread beside the rank. It ends when the rank is dropped or, woken by `wake`, [has ended](Self::has_ended).
+    /// Starts a progress thread of the rank. It ends when the rank is dropped or, woken by `wake`, [has
+    /// ended](Self::has_ended).
     ///
     /// # Errors
     /// The system has no thread left.
@@ -29,7 +30,7 @@ pub trait Progress: Send + Sync + 'static {
     ) -> io::Result<()>;
 }
 
-/// Whether a thread beside a rank runs on: as long as the rank exists and has not finished.
+/// Whether a progress thread continues: as long as the rank exists and has not finished.
 pub(crate) fn goes_on(rank: &Weak<dyn Progress>) -> bool {
     rank.upgrade().is_some_and(|rank| !rank.has_ended())
 }

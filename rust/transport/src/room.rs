@@ -1,11 +1,13 @@
-//! Descriptors and memory of the system: whether a failure is for want of them, and the numbers that people need then.
+//! Descriptors and memory of the system: the failures that a lack of them causes, and the numbers for error
+//! texts.
 
 use std::io;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Whether the system has no descriptor or no memory for this process: then it may have some when unused ones are closed.
+/// Whether the system lacks descriptors or memory for this process. It may have some after unused ones are
+/// closed.
 pub fn is_missing(error: &io::Error) -> bool {
     is_one_of(error, &[Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS])
 }
@@ -19,7 +21,7 @@ fn is_one_of(error: &io::Error, all: &[Errno]) -> bool {
     all.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// How many descriptors this process has, and how many it may have; none where the system does not say.
+/// The number of descriptors of this process, and its limit; `None` if the system reports neither.
 pub fn descriptors() -> Option<(u64, u64)> {
     let limit = getrlimit(Resource::Nofile).current?;
     match std::fs::read_dir("/proc/self/fd") {

@@ -1,11 +1,12 @@
-//! How a thread waits: it polls with pauses, then yields, then sleeps, and any waiting thread drives the rank's progress.
+//! Waiting of threads: a thread polls with pauses, then yields, then sleeps, and any waiting thread drives
+//! the rank's progress.
 //!
-//! At most one thread of a rank sleeps on the transport itself; the others sleep each on a [`Waiter`] of their own, which is
-//! rung when a request of theirs is done or when they have to take over.
+//! At most one thread of a rank sleeps on the transport itself. Each other one sleeps on a [`Waiter`] of its
+//! own, which is signalled when a request of its own completes or when the thread must take over.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-// What no thread waits for stays `std`'s, which spares the model checker its interleavings.
+// State that no thread waits for stays `std`'s, which spares the model checker its interleavings.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use mpjdev_sys::sync::{AtomicBool, thread_local};
 
 use crate::config::Config;
 
-/// A sleeping thread that somebody may wake.
+/// A sleeping thread that another thread may wake.
 #[derive(Debug, Default)]
 pub struct Waiter {
     signalled: AtomicBool,
@@ -33,17 +34,17 @@ impl Waiter {
         self.signalled.load(Ordering::SeqCst)
     }
 
-    /// From now on it was not woken.
+    /// Forgets earlier signals.
     pub fn reset(&self) {
         self.signalled.store(false, Ordering::SeqCst);
     }
 
-    /// Sleeps until signalled or the time is over.
+    /// Sleeps until signalled, or until `most` has passed.
     pub fn sleep(&self, most: Duration) {
         self.bell.sleep(most, || self.is_signalled());
     }
 
-    /// The calling thread's own.
+    /// The waiter of the calling thread.
     pub fn mine() -> Arc<Waiter> {
         thread_local! {
             static MINE: RefCell<Arc<Waiter>> = RefCell::default();
@@ -52,19 +53,21 @@ impl Waiter {
     }
 }
 
-/// A yield that takes longer has given the processor to a thread that used up its turn there.
+/// A longer yield has given the processor to a thread that used its whole time slice.
 const TURN: Duration = Duration::from_micros(200);
 
-/// Whether others want the processors so much that waits had better not yield: a thread that does gets its next turn when all
-/// others had theirs, milliseconds later, where a sleeper is woken within microseconds. It holds for a while after a yield that
-/// was so long, and for longer when the next one comes soon behind that. By time and not by waits: where ranks wait for one
-/// another, waits take long as long as it holds.
+/// Oversubscription of the processors, in which waits should not yield. A yielding thread gets its next turn
+/// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
+///
+/// The state begins with a yield of that length and lasts for some time, twice as long if the next such yield
+/// follows soon. It is measured in time, not in waits: where ranks wait for one another, waits are long as
+/// long as it lasts.
 #[derive(Debug)]
 pub struct Crowd {
     made: Instant,
-    /// Microseconds after that until which it holds; 0 when it does not.
+    /// Microseconds from then on until which the state lasts; 0 when it is inactive.
     until: AtomicU64,
-    /// Until when it was to hold the last time, and how long.
+    /// End of the last period, and its length.
     last: AtomicU64,
     held: AtomicU64,
 }
@@ -76,20 +79,20 @@ impl Default for Crowd {
 }
 
 impl Crowd {
-    /// The longest is long enough for one more long yield behind it to matter little.
+    /// The longest period is long enough for one more long yield after it to matter little.
     const SHORTEST_MICROS: u64 = 1000;
     const LONGEST_MICROS: u64 = 64_000;
-    /// Somebody's whole turn.
+    /// A whole time slice of another thread.
     const SOON_MICROS: u64 = 4000;
 
-    /// Nobody wants the processors yet.
+    /// The inactive state.
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Crowd { made: Instant::now(), until: zero(), last: zero(), held: zero() }
     }
 
-    /// Whether it holds now.
+    /// Whether the processors are oversubscribed now.
     #[inline(always)]
     pub fn is_here(&self) -> bool {
         self.until.load(Ordering::Relaxed) != 0 && self.still_holds(self.micros())
@@ -104,7 +107,7 @@ impl Crowd {
         holds
     }
 
-    /// A yield has cost somebody else's whole turn.
+    /// Records a yield that has cost a whole time slice of another thread.
     fn note_turn(&self, now: u64) {
         let held = self.held.load(Ordering::Relaxed);
         let is_soon = held > 0 && now < self.last.load(Ordering::Relaxed) + held + Self::SOON_MICROS;
@@ -119,14 +122,14 @@ impl Crowd {
     }
 }
 
-/// What to do before looking again.
+/// Action before the next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Pause the processor for a moment.
     Pause,
     /// Let other threads run.
     Yield,
-    /// Sleep until something happens.
+    /// Sleep until woken.
     Sleep,
 }
 
@@ -139,19 +142,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For a wait that begins.
+    /// Backoff of a wait that begins.
     #[inline]
     pub fn new(config: &Config) -> Self {
         Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
     }
 
-    /// For a wait that has polled in vain already.
+    /// Backoff of a wait that has polled without success already.
     pub fn after_pauses(config: &Config) -> Self {
         Backoff { pauses: 0, ..Backoff::new(config) }
     }
 
-    /// Lets other threads run. When one did, the processors are wanted: then waiting goes to sleep, from which a thread
-    /// is woken at once, while one that yields gets its turn when all others had theirs.
+    /// Lets other threads run. If one did, the processors are busy, and the wait proceeds to sleep: a sleeper
+    /// is woken at once, while a yielding thread gets its turn after all others.
     pub fn yield_now(&mut self, crowd: &Crowd) {
         let begun = Instant::now();
         std::thread::yield_now();
@@ -164,13 +167,13 @@ impl Backoff {
         }
     }
 
-    /// Goes to sleep after a few pauses: the processors are wanted by others.
+    /// Shortens the spinning before the sleep, because the processors are oversubscribed.
     pub fn hurry(&mut self) {
         self.pauses = self.pauses.min(60);
         self.yields = 0;
     }
 
-    /// What to do before the next poll.
+    /// The action before the next poll.
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         if self.pauses > 0 {
@@ -185,13 +188,13 @@ impl Backoff {
     }
 }
 
-/// Asked before each sleep whether to go on waiting; false gives up.
+/// Condition checked before each sleep; false ends the wait.
 pub trait Patience {
-    /// Whether to go on waiting.
+    /// Whether to keep waiting.
     fn goes_on(&mut self) -> bool;
 }
 
-/// Waits until the end.
+/// Waits without a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patient;
 
@@ -207,7 +210,7 @@ impl<F: FnMut() -> bool> Patience for F {
     }
 }
 
-/// The end of a wait that may take so long from now on; none when that is further than clocks count.
+/// The end of a wait of this length from now on; `None` when it is further than clocks count.
 pub fn deadline_after(time: Duration) -> Option<Instant> {
     Instant::now().checked_add(time)
 }
@@ -227,7 +230,7 @@ mod tests {
             assert!(crowd.still_holds(now - 1), "{holds} ms");
             assert!(!crowd.still_holds(now), "{holds} ms");
             assert!(!crowd.is_here(), "it is over for good");
-            // The wait behind it has yielded for a whole turn once more.
+            // The wait after it has yielded for a whole time slice once more.
             now += 3000;
         }
         now += 2 * Crowd::LONGEST_MICROS;

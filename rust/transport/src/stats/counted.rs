@@ -1,11 +1,11 @@
-//! The numbers, with their names.
+//! The counters, with their names.
 
-/// Which of two values is the sum, and what is between an earlier and a later one.
+/// How two values combine: into a sum, and into a difference between an earlier and a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A number that only grows.
     Grows,
-    /// What is so now.
+    /// A current value.
     IsNow,
 }
 
@@ -13,24 +13,24 @@ use Kind::{Grows, IsNow};
 
 macro_rules! counted {
     ($($(#[$doc:meta])* $kind:ident $name:ident,)*) => {
-        /// Numbers since a rank began. All but the last ones only grow.
+        /// Counters since a rank began. All but the last ones only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Datagrams {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Datagrams {
-            /// The names of all numbers.
+            /// The names of all counters.
             pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
             const KINDS: [Kind; Self::NAMES.len()] = [$($kind),*];
 
-            /// All numbers, in the order of the names.
+            /// All values, in the order of the names.
             #[must_use]
             pub const fn values(&self) -> [u64; Self::NAMES.len()] {
                 [$(self.$name),*]
             }
 
-            /// From as many numbers in the same order.
+            /// The counters with these values, in the same order.
             #[must_use]
             pub const fn of([$($name),*]: [u64; Self::NAMES.len()]) -> Datagrams {
                 Datagrams { $($name),* }
@@ -40,88 +40,89 @@ macro_rules! counted {
 }
 
 counted! {
-    /// Messages of the program that were given to be sent.
+    /// Messages of the program that were sent.
     Grows messages_sent,
-    /// Messages of the program that have come, whole or announced.
+    /// Messages of the program that were received, whole or announced.
     Grows messages_received,
-    /// Packets with a sequence number that left for the first time.
+    /// First transmissions of packets with a sequence number.
     Grows packets_sent,
-    /// Packets that came and were of a connection.
+    /// Packets received on a known connection.
     Grows packets_received,
-    /// Octets of all datagrams that left.
+    /// Octets of all sent datagrams.
     Grows octets_sent,
-    /// Octets of all datagrams that came.
+    /// Octets of all received datagrams.
     Grows octets_received,
-    /// Acknowledgments that left on a packet with a sequence number.
+    /// Acks sent on a packet with a sequence number.
     Grows acks,
-    /// Packets that left for nothing but an acknowledgment or a question.
+    /// Packets sent only for an ack or a probe.
     Grows pure_acks,
-    /// Of those, acknowledgments that left because the socket was drained, and nobody answered.
+    /// Of those, acks sent because the socket was drained without an answer.
     Grows acks_drained,
-    /// Of those, acknowledgments that had waited for as long as they may.
+    /// Of those, acks sent after the longest allowed delay.
     Grows acks_late,
-    /// Of those, questions for the peer's window.
+    /// Of those, window probes.
     Grows window_probes,
-    /// Packets that left again.
+    /// Retransmitted packets.
     Grows retransmitted,
-    /// Of those, packets that the peer had already.
+    /// Of those, spurious ones: the peer had the packet already.
     Grows spurious,
-    /// Of those, packets that left because a timer had expired.
+    /// Of those, packets sent because a timer had expired.
     Grows probes,
-    /// Timers that expired in vain.
+    /// Timers that expired without an ack.
     Grows timeouts,
-    /// Cuts of the congestion window.
+    /// Reductions of the congestion window.
     Grows cuts,
-    /// Cuts that were taken back.
+    /// Reductions that were undone.
     Grows undone_cuts,
-    /// Packets that were kept until earlier ones had come.
+    /// Packets kept until earlier ones had arrived.
     Grows kept,
     /// Dropped: datagrams that are no packets.
     Grows malformed,
-    /// Dropped: packets whose checksum is wrong.
+    /// Dropped: packets with a wrong checksum.
     Grows bad_checksums,
-    /// Dropped: packets of no connection that is known here.
+    /// Dropped: packets of an unknown connection.
     Grows unknown,
-    /// Dropped: packets that had come before.
+    /// Dropped: packets that had arrived before.
     Grows duplicates,
     /// Dropped: packets beyond the window.
     Grows beyond_window,
-    /// Ignored: what no honest peer says.
+    /// Ignored: packets that no honest peer sends.
     Grows violations,
     /// Dropped by the system, because the socket was full.
     Grows socket_drops,
     /// System calls that sent.
     Grows send_calls,
-    /// System calls that received, or looked in vain.
+    /// System calls that received, or were empty.
     Grows receive_calls,
-    /// Octets of user data that were given to be sent.
+    /// Octets of user data that were sent.
     Grows data_sent,
-    /// Octets of user data that were copied before they were given to the system.
+    /// Octets of user data copied before they were passed to the system.
     Grows data_copied_before,
     /// Octets of user data that the system has copied to send them.
     Grows data_copied_to_system,
-    /// Octets of user data that have come, each once.
+    /// Octets of received user data, each counted once.
     Grows data_received,
-    /// Octets of user data that were copied from where the system had put them, to where the message is, or on the way there.
+    /// Octets of user data copied after the system had delivered them, to the message or to an intermediate
+    /// buffer.
     Grows data_copied_after,
-    /// Packets that may be sent ahead.
+    /// Packets that may be in flight.
     IsNow window,
     /// Octets of the longest datagrams.
     IsNow datagram_len,
     /// The smoothed round trip, in nanoseconds; 0 before any sample.
     IsNow round_trip_ns,
-    /// How much it varies, in nanoseconds.
+    /// The variation of the round trip, in nanoseconds.
     IsNow round_trip_variation_ns,
 }
 
 impl Datagrams {
-    /// These and those of another one: the sum of what grows, and the larger one of what is so now.
+    /// The sum of both: growing values are added, and of current ones the larger is taken.
     #[must_use]
     pub fn plus(&self, other: &Datagrams) -> Datagrams {
         self.with(other, |one, other| one.wrapping_add(other), u64::max)
     }
 
-    /// What has been added since an earlier time, and what is so now.
+    /// The growth since an earlier time, and the current values.
     #[must_use]
     pub fn since(&self, earlier: &Datagrams) -> Datagrams {
         self.with(earlier, |now, earlier| now.wrapping_sub(earlier), |now, _| now)
@@ -135,7 +136,7 @@ impl Datagrams {
         }))
     }
 
-    /// Datagrams that came and were not taken.
+    /// Datagrams that arrived and were dropped.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.malformed
@@ -146,30 +147,30 @@ impl Datagrams {
             + self.socket_drops
     }
 
-    /// How often an octet of user data was copied to be sent, the system's copy among them; none where nothing was sent.
+    /// Copies per octet of sent user data, with the system's copy; `None` if nothing was sent.
     #[must_use]
     pub fn copies_sent(&self) -> Option<f64> {
         let copied = self.data_copied_before + self.data_copied_to_system;
         (self.data_sent > 0).then(|| copied as f64 / self.data_sent as f64)
     }
 
-    /// How often an octet of user data was copied behind the system's copy; none where nothing has come.
+    /// Copies per octet of received user data after the system's copy; `None` if nothing was received.
     #[must_use]
     pub fn copies_received(&self) -> Option<f64> {
         (self.data_received > 0).then(|| self.data_copied_after as f64 / self.data_received as f64)
     }
 
-    /// The numbers that are not 0, as `name=value` with blanks between.
+    /// The counters that are not 0, as `name=value` with blanks between.
     #[must_use]
     pub fn words(&self) -> String {
         let pairs = Self::NAMES.iter().zip(self.values()).filter(|(_, value)| *value > 0);
         pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// From such words; numbers that are not there are 0.
+    /// The counters of such words. Missing ones are 0.
     ///
     /// # Errors
-    /// A word is none of these: it is given.
+    /// The word that is no counter.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Datagrams, &'a str> {
         let mut values = [0; Self::NAMES.len()];
         for word in words {
@@ -185,7 +186,7 @@ impl Datagrams {
 mod tests {
     use super::*;
 
-    /// Different numbers at all places.
+    /// Different values for all counters.
     fn numbered(first: u64) -> Datagrams {
         Datagrams::of(std::array::from_fn(|at| first + at as u64))
     }

@@ -1,23 +1,23 @@
-//! The report of a rank's statistics, written when it ends.
+//! Report of a rank's statistics, written at its end.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::{Datagrams, OverDatagrams, Stats, VARIABLE};
 
-/// In which form.
+/// Form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Lines for people.
+    /// Lines for users.
     Text,
     /// A line of JSON.
     Json,
 }
 
-/// What the environment asks for; none when it asks for nothing.
+/// The form that the environment requests; `None` without a request.
 ///
 /// # Errors
-/// It asks for something that there is not: a sentence.
+/// The environment requests an unknown form: a sentence.
 pub fn asked() -> Result<Option<Form>, String> {
     match std::env::var_os(VARIABLE) {
         Some(value) => form(&value.to_string_lossy()),
@@ -34,17 +34,17 @@ fn form(value: &str) -> Result<Option<Form>, String> {
     }
 }
 
-/// Writes what a rank has counted to standard error, in one piece.
+/// Writes the statistics of a rank to standard error, in one piece.
 pub fn tell(stats: &Stats, form: Form) {
     let report = match form {
         Form::Text => text(stats),
         Form::Json => json(stats) + "\n",
     };
-    // There is nobody left to tell of a failure.
+    // No failure can be reported any more.
     let _ = std::io::stderr().write_all(report.as_bytes());
 }
 
-/// Lines for people. Each says whose it is: lines of several ranks may come between one another.
+/// Lines for users. Each line names its rank: lines of several ranks may interleave.
 #[must_use]
 pub fn text(stats: &Stats) -> String {
     let Stats { rank, transport, completions, datagrams } = stats;
@@ -56,7 +56,7 @@ pub fn text(stats: &Stats) -> String {
     }
     let mut text = String::new();
     for line in lines {
-        // A text takes any of this.
+        // A `String` accepts all text.
         let _ = writeln!(text, "mpjdev: rank {rank}: {line}");
     }
     text
@@ -90,7 +90,7 @@ fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
         format!("copies       {out} of user data to send, the system's among them; {into} to receive, behind the system's"),
     ]);
     let peers = counted.peers.iter().map(|(peer, counted)| format!("with rank {peer}: {}", counted.words()));
-    // The sum says it of the only one.
+    // With one peer the sum has the same values.
     lines.extend(peers.filter(|_| counted.peers.len() > 1));
 }
 
@@ -103,7 +103,7 @@ pub fn json(stats: &Stats) -> String {
         let peers = counted.peers.iter();
         let peers: Vec<_> =
             peers.map(|(peer, counted)| format!("{{\"rank\":{peer},{}}}", numbers(counted))).collect();
-        // A text takes any of this.
+        // A `String` accepts all text.
         let _ = write!(json, ",\"sum\":{{{}}},\"peers\":[{}]", numbers(&counted.sum()), peers.join(","));
     }
     json + "}"
