@@ -1,4 +1,4 @@
-//! Methods of authentication, as the environment enables them (IMPI 5.2).
+//! Authentication methods that the environment enables (IMPI 5.2).
 
 use std::env;
 use std::ffi::OsString;
@@ -11,22 +11,22 @@ use mpjdev_proto::impi::startup::{Auth, Key};
 use rustix::fs::OFlags;
 use thiserror::Error;
 
-/// Set to anything, also to nothing: whoever has no key may join.
+/// The variable that admits clients without a key. Any value enables it, also an empty one.
 pub const AUTH_NONE: &str = "IMPI_AUTH_NONE";
-/// The key.
+/// The variable with the key.
 pub const AUTH_KEY: &str = "IMPI_AUTH_KEY";
-/// The file that holds the key; with it [`AUTH_KEY`] is not looked at.
+/// The variable with the file that holds the key. It wins over [`AUTH_KEY`].
 pub const AUTH_KEY_FILE: &str = "IMPI_AUTH_KEY_FILE";
 
-/// Octets of a file that holds a key, at most.
+/// Maximum octets of a key file.
 const FILE_MAX: u64 = 4096;
-/// What group and others may do with a file.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// A key that cannot be used. What it holds is not in the text.
+/// An unusable key. The text does not show the key.
 #[derive(Debug, Error)]
 pub enum AuthError {
-    /// No number, or one that does not fit.
+    /// The text is no number, or the number does not fit 64 bits.
     #[error(
         "{from} holds no key: it must be a decimal number from -9223372036854775808 to 9223372036854775807, or 0x and \
          up to 16 hexadecimal digits"
@@ -38,44 +38,44 @@ pub enum AuthError {
     /// The file cannot be read.
     #[error("{AUTH_KEY_FILE}: {file}: {source}")]
     File {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It is a directory, a device or a pipe.
+    /// The name belongs to a directory, a device or a pipe.
     #[error("{AUTH_KEY_FILE}: {file} is no regular file")]
     Special {
-        /// Its name.
+        /// The name of the file.
         file: String,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{AUTH_KEY_FILE}: {file} is empty")]
     Empty {
-        /// Its name.
+        /// The name of the file.
         file: String,
     },
-    /// No key is as long as what is in it.
+    /// The file is longer than any key.
     #[error("{AUTH_KEY_FILE}: {file} has more than {FILE_MAX} octets, a key is one number")]
     Long {
-        /// Its name.
+        /// The name of the file.
         file: String,
     },
 }
 
-/// What the environment of this process enables; none if it says nothing at all. `warn` is told what a person should hear of
-/// the key's file.
+/// The methods that the environment of this process enables; `None` if no variable is set. `warn` receives
+/// warnings about the key file.
 ///
 /// # Errors
-/// There is a key that cannot be used.
+/// A key is unusable.
 pub fn from_environment(warn: impl FnMut(&str)) -> Result<Option<Auth>, AuthError> {
     from_variables(|name| env::var_os(name), warn)
 }
 
-/// What may be used of what is enabled by whoever can be reached at this address.
+/// The methods that a program reachable at this address may use.
 ///
 /// # Errors
-/// It needs a key, and there is none.
+/// The address needs a key, and there is none.
 pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, String> {
     let everybody = Auth { none: true, key: None };
     match enabled {
@@ -88,7 +88,7 @@ pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, String> {
     }
 }
 
-/// Whether an address leads to this machine only.
+/// Whether only this machine can reach the address.
 #[must_use]
 pub fn is_loopback(host: IpAddr) -> bool {
     host.to_canonical().is_loopback()
@@ -110,12 +110,12 @@ fn from_variables(
     Ok(if auth.is_empty() { None } else { Some(auth) })
 }
 
-/// The key in a file, which should be its owner's alone. Jobs of other implementations may share the file, so that is no more
-/// than said.
+/// The key in a file. A file that group or others can open causes a warning only: jobs of other
+/// implementations may share it.
 fn from_file(path: OsString, mut warn: impl FnMut(&str)) -> Result<Key, AuthError> {
     let file = path.to_string_lossy().into_owned();
     let failed = |source| AuthError::File { file: file.clone(), source };
-    // A pipe would wait for whoever writes into it.
+    // A pipe would block until another process writes to it.
     let flags = OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
     let meta = opened.metadata().map_err(failed)?;
@@ -140,8 +140,8 @@ fn from_file(path: OsString, mut warn: impl FnMut(&str)) -> Result<Key, AuthErro
     str::from_utf8(text).ok().and_then(parse).ok_or(AuthError::NoKey { from: file })
 }
 
-/// A decimal number as strtoll(3) reads it, which is how LAM does; what strtoll would leave unread, cut off, or make 0 of is no
-/// key, since nobody means that. 0x is an extension.
+/// A decimal number as strtoll(3) reads it, which is how LAM reads keys. Text that strtoll would leave
+/// unread, cut off or turn into 0 is no key: it is a mistake. 0x is an extension.
 fn parse(text: &str) -> Option<Key> {
     let text = text.trim_ascii();
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -1,7 +1,7 @@
 //! A site's connection to the startup server, from joining the job to its end.
 //!
-//! [`join`] does it all in one call. Whoever has an own loop takes the parts: [`Link::connect`], [`Link::begin`], then
-//! [`Joining::advance`] whenever its descriptor is ready.
+//! [`join`] does everything in one call. A caller with a loop of its own uses the parts: [`Link::connect`],
+//! [`Link::begin`], then [`Joining::advance`] whenever its descriptor is ready.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,43 +13,43 @@ use mpjdev_proto::impi::startup::{Client, ClientError, Event, Settings, Settings
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-/// Octets that are read at a time.
+/// Octets of one read.
 const PIECE: usize = 64 << 10;
-/// How long a system may take to connect when there is no deadline.
+/// Maximum time to connect if there is no deadline.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 
-/// Why a site has not joined, or has lost the server.
+/// The reason why a site has not joined, or has lost the server.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// The server's address means nothing here.
+    /// The server's address cannot be resolved.
     #[error("startup server {address}: {source}")]
     Address {
-        /// The address as it was given.
+        /// The address as the user gave it.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The connection cannot be made.
+    /// The connection failed.
     #[error("cannot connect to the startup server at {address}: {source}")]
     Connect {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Settings that no client may have.
+    /// The settings are not valid for a client.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Server or clients break the protocol, or the server has given up.
+    /// The server or a client breaks the protocol, or the server has given up.
     #[error(transparent)]
     Protocol(#[from] ClientError),
-    /// The connection cannot be used any more.
+    /// The connection is broken.
     #[error("connection to the startup server: {0}")]
     Io(#[from] io::Error),
-    /// The time is over.
+    /// The deadline has passed.
     #[error("the time is over: {}", if *.has_joined { "the job has not started" } else { "not all clients have joined" })]
     Deadline {
-        /// All clients had joined.
+        /// Whether all clients had joined.
         has_joined: bool,
     },
 }
@@ -57,31 +57,32 @@ pub enum JoinError {
 /// A site that has joined.
 #[derive(Debug)]
 pub struct Joined {
-    /// The job.
+    /// The tables of the job.
     pub tables: Tables,
-    /// To be held for as long as the job runs.
+    /// The connection; the caller keeps it while the job runs.
     pub connection: Connection,
 }
 
-/// Joins the job of the server at this address, `host:port`; blocks until all have joined and the tables are there.
+/// Joins the job of the server at this address, `host:port`. Blocks until all clients have joined and the
+/// tables have arrived.
 ///
 /// # Errors
-/// It has not come to that, until the deadline if there is one.
+/// The site has not joined before the deadline, or at all.
 pub fn join(address: &str, settings: Settings, deadline: Option<Instant>) -> Result<Joined, JoinError> {
     Link::connect(address, deadline)?.begin(settings)?.join(deadline)
 }
 
-/// A connection on which nothing has been said. The server waits some seconds for the first words.
+/// A new connection, on which no octets have been sent. The server waits some seconds for the first ones.
 #[derive(Debug)]
 pub struct Link {
     stream: TcpStream,
 }
 
 impl Link {
-    /// Connects; blocks.
+    /// Connects to the server; blocks.
     ///
     /// # Errors
-    /// It cannot, until the deadline if there is one.
+    /// The connection fails, or the deadline passes.
     pub fn connect(address: &str, deadline: Option<Instant>) -> Result<Link, JoinError> {
         let unknown = |source| JoinError::Address { address: address.to_owned(), source };
         let addresses = address.to_socket_addrs().map_err(unknown)?;
@@ -103,18 +104,18 @@ impl Link {
         Err(last)
     }
 
-    /// This machine's address on the way to the server: one that the other sites may be able to reach.
+    /// This machine's address on the path to the server. Other sites may be able to reach it.
     ///
     /// # Errors
-    /// The system does not know.
+    /// The system does not know the address.
     pub fn local_address(&self) -> io::Result<IpAddr> {
         Ok(self.stream.local_addr()?.ip())
     }
 
-    /// Begins to join. The ports that the settings name must be listening already.
+    /// Begins to join. The ports in the settings must already listen.
     ///
     /// # Errors
-    /// Settings that no client may have.
+    /// The settings are not valid for a client.
     pub fn begin(self, settings: Settings) -> Result<Joining, JoinError> {
         let wire = Wire { stream: self.stream, client: Client::new(settings)?, queue: VecDeque::new() };
         Ok(Joining { wire, has_joined: false })
@@ -129,8 +130,8 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Sends and takes in what there is; never blocks. Gives the tables once, when the job has started; then comes
-    /// [`into_connection`](Self::into_connection).
+    /// Sends and receives what it can; never blocks. Returns the tables once, when the job has started;
+    /// [`into_connection`](Self::into_connection) follows.
     ///
     /// # Errors
     /// The job does not form.
@@ -152,22 +153,22 @@ impl Joining {
         self.has_joined
     }
 
-    /// What its descriptor must be ready for before [`advance`](Self::advance) has something to do.
+    /// The events to poll the descriptor for before the next call of [`advance`](Self::advance).
     #[must_use]
     pub fn interest(&self) -> PollFlags {
         self.wire.interest()
     }
 
-    /// The connection of the job that runs.
+    /// The connection of the running job.
     #[must_use]
     pub fn into_connection(self) -> Connection {
         Connection { wire: self.wire }
     }
 
-    /// Blocks until it has joined.
+    /// Blocks until the client has joined.
     ///
     /// # Errors
-    /// It has not come to that, until the deadline if there is one.
+    /// The site has not joined before the deadline, or at all.
     pub fn join(mut self, deadline: Option<Instant>) -> Result<Joined, JoinError> {
         loop {
             if let Some(tables) = self.advance()? {
@@ -186,25 +187,26 @@ impl AsFd for Joining {
     }
 }
 
-/// The connection of a job that runs. Dropping it without [`finish`](Self::finish) says that this site has failed.
+/// The connection of a running job. Dropping it without [`finish`](Self::finish) reports this site as failed.
 #[derive(Debug)]
 pub struct Connection {
     wire: Wire,
 }
 
 impl Connection {
-    /// Looks whether the server is there; never blocks. Its descriptor is ready for reading when there is something to see.
+    /// Checks that the server lives; never blocks. The descriptor becomes readable when there is something to
+    /// check.
     ///
     /// # Errors
-    /// The server has died, or says what has no place in a running job.
+    /// The server has died, or sends a command that a running job does not have.
     pub fn watch(&mut self) -> Result<(), JoinError> {
         self.wire.exchange()
     }
 
-    /// Says that all has ended well here, and closes the connection; blocks until that is said.
+    /// Reports success to the server and closes the connection. Blocks until the report is sent.
     ///
     /// # Errors
-    /// It cannot be said, until the deadline if there is one.
+    /// The report cannot be sent before the deadline, or at all.
     pub fn finish(mut self, deadline: Option<Instant>) -> Result<(), JoinError> {
         self.wire.client.finish()?;
         loop {
@@ -225,17 +227,17 @@ impl AsFd for Connection {
     }
 }
 
-/// The machine and its socket.
+/// The state machine and its socket.
 #[derive(Debug)]
 struct Wire {
     stream: TcpStream,
     client: Client,
-    /// What the system has not taken.
+    /// Octets that the system has not taken yet.
     queue: VecDeque<u8>,
 }
 
 impl Wire {
-    /// Sends, and takes in until there is nothing more.
+    /// Sends, and receives until the socket is empty.
     fn exchange(&mut self) -> Result<(), JoinError> {
         self.send()?;
         let mut octets = vec![0; PIECE];
@@ -245,7 +247,7 @@ impl Wire {
                 Ok(n) => self.client.handle_octets(&octets[..n])?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // Whoever closes with octets unread resets the connection: the same to us.
+                // A peer that closes with unread octets resets the connection. That is an end like any other.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {
                     return Ok(self.client.handle_eof()?);
                 }
@@ -278,7 +280,7 @@ impl Wire {
         PollFlags::IN | if self.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT }
     }
 
-    /// Sleeps until there is something to do; false when the deadline has come first.
+    /// Sleeps until the socket is ready; false if the deadline passes first.
     fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {

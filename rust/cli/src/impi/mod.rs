@@ -1,7 +1,7 @@
-//! IMPI's start-up over TCP: what the pure machines of `mpjdev_proto::impi::startup` say is carried here.
+//! Start-up of IMPI over TCP: sockets for the pure machines of `mpjdev_proto::impi::startup`.
 //!
-//! [`server`] is the startup server of a job, [`client`] a site's connection to it, [`auth`] what both take from their
-//! environment, [`penalty`] how long a wrong key makes wait.
+//! [`server`] is the startup server of a job, and [`client`] a site's connection to it. [`auth`] reads the
+//! keys of both from the environment. [`penalty`] delays the answers to wrong keys.
 
 pub mod auth;
 pub mod client;
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// How long a connection may be silent before the system asks whether the other side is there.
+/// Idle time after which the system probes a connection.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How long it waits between asking again.
+/// Time between two probes.
 const ASK_EVERY: Duration = Duration::from_secs(15);
-/// How often it asks.
+/// Number of probes without an answer after which the connection is dead.
 const ASKED_MAX: u32 = 4;
 
-/// What both sides want of their connection, which is silent for as long as the job runs: small messages at once, and to know
-/// when the other machine is gone. Whoever cannot have that does without.
+/// Sets the options of a connection that is idle while the job runs: no delay for small messages, and
+/// keepalive probes. Refused options are left out.
 fn set_options(stream: &std::net::TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);

@@ -1,29 +1,30 @@
-//! How long whoever has given a wrong key waits for the answer, so that nobody tries keys quickly.
+//! Delays of the answers to wrong keys. They make guessing slow.
 
 use std::collections::VecDeque;
 
-/// What the first one waits.
+/// Delay of the first wrong key.
 const FIRST_MS: u64 = 200;
-/// What anybody waits at most.
+/// Maximum delay.
 const LONGEST_MS: u64 = 5_000;
-/// When so long nobody has given a wrong key, the next one is the first again.
+/// Time without a wrong key after which the delays begin again with the first one.
 const FORGET_MS: u64 = 60_000;
-/// How many wait at a time, until nobody new is listened to.
+/// Number of delayed connections at which the server accepts no new ones.
 const HELD_MAX: usize = 64;
 
-/// Those that have given a wrong key, each until its time has come: a rule without sockets and clock. Times are milliseconds
-/// of any clock that does not go back.
+/// Connections that gave a wrong key, each with the end of its delay. No sockets and no clock: times are
+/// milliseconds of any monotonic clock.
 ///
-/// [`put`](Self::put) takes one in; [`release`](Self::release) gives back those that have waited long enough, and
-/// [`next_deadline`](Self::next_deadline) says when there are some. The first waits 200 ms, each further one twice as long as
-/// the one before it, up to 5 s; after a minute without a wrong key the count begins anew. While [`is_full`](Self::is_full),
-/// the driver listens to nobody new: so there are at most 64 and those whom it was listening to already, and all together
-/// make no more than 13 tries in a second. Whoever goes away earlier is counted until its time has come.
+/// [`put`](Self::put) adds a connection, [`release`](Self::release) returns those whose delay is over, and
+/// [`next_deadline`](Self::next_deadline) is the time of the next one. The first delay is 200 ms, and each
+/// further one is twice as long, up to 5 s. After a minute without a wrong key the delays begin again. The
+/// driver accepts no new connection while [`is_full`](Self::is_full). So at most 64 connections wait, and
+/// those that were open before; together they make at most 13 attempts in a second. A connection that its
+/// client closes early counts until its delay is over.
 #[derive(Debug)]
 pub struct Penalties<T> {
     /// In the order of their times.
     held: VecDeque<(u64, T)>,
-    /// What the last one waits, and when it came.
+    /// The latest delay, and the time of the key that caused it.
     last: Option<(u64, u64)>,
 }
 
@@ -34,28 +35,28 @@ impl<T> Default for Penalties<T> {
 }
 
 impl<T> Penalties<T> {
-    /// Takes in one that has given a wrong key now.
+    /// Adds a connection that gave a wrong key now.
     pub fn put(&mut self, now_ms: u64, one: T) {
         let recent = self.last.filter(|(_, came_ms)| now_ms.saturating_sub(*came_ms) < FORGET_MS);
         let wait_ms = recent.map_or(FIRST_MS, |(wait_ms, _)| (wait_ms * 2).min(LONGEST_MS));
         self.last = Some((wait_ms, now_ms));
-        // Waits grow, and are forgotten later than the longest of them is over: the order stays.
+        // Delays grow, and the longest ends before they are forgotten: the order stays.
         self.held.push_back((now_ms.saturating_add(wait_ms), one));
     }
 
-    /// Whether nobody new is to be listened to.
+    /// Whether the driver must not accept connections.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.held.len() >= HELD_MAX
     }
 
-    /// When the next one has waited long enough; none is never.
+    /// The end of the next delay, if there is one.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.held.front().map(|(until_ms, _)| *until_ms)
     }
 
-    /// Those that have waited long enough.
+    /// Removes the connections whose delay is over, and returns them.
     pub fn release(&mut self, now_ms: u64) -> impl Iterator<Item = T> {
         let count = self.held.iter().take_while(|(until_ms, _)| *until_ms <= now_ms).count();
         self.held.drain(..count).map(|(_, one)| one)
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(released(&mut penalties, 1600), [2, 3]);
     }
 
-    /// Proves the figure that is promised: with as many tries as are let in, however they come.
+    /// Proves the bound on attempts: as many as the server admits, in any order.
     #[test]
     fn all_together_make_thirteen_tries_in_a_second_at_most() {
         let mut penalties = Penalties::default();

@@ -1,4 +1,4 @@
-//! The startup server's rim: sockets, clock and signals around the pure machine.
+//! The driver of the startup server: sockets, clock and signals around the pure machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,27 +15,27 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::penalty::Penalties;
 use crate::job::signals;
 
-/// What its lines begin with.
+/// The prefix of the server's lines.
 pub const NAME: &str = "mpjdev impi-server";
 
-/// Octets that are read from a connection at a time.
+/// Octets of one read.
 const PIECE: usize = 64 << 10;
-/// Until it accepts again when the system has refused it a connection.
+/// Time without accepting after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections accepted in one pass. Few beside the connections that may be open, so that one which speaks at once is heard
-/// before it is the oldest silent one.
+/// Connections that one pass accepts. Far fewer than may be open, so a connection that sends at once is read
+/// before it becomes the oldest silent one.
 const ACCEPTS_MAX: usize = 16;
-/// Refusals that it tells of.
+/// Maximum number of refusals that the server reports.
 const TOLD_MAX: u32 = 1000;
 
-/// How a server has ended.
+/// The end of a server.
 #[derive(Debug)]
 pub enum Ending {
     /// All clients have finished.
     Finished,
     /// The job has failed.
     Failed(Failure),
-    /// This signal has come.
+    /// This signal has arrived.
     Signal(i32),
 }
 
@@ -45,14 +45,14 @@ pub struct Rim {
     listener: TcpListener,
     server: Server,
     peers: BTreeMap<u64, Peer>,
-    /// Connections that were refused for a wrong key, and are not told at once; nobody reads what they say.
+    /// Connections that were refused for a wrong key and close after a delay. Their octets are not read.
     penalties: Penalties<TcpStream>,
     /// The number of the next connection.
     next_conn: u64,
     begun: Instant,
-    /// Streams from which an octet comes with each signal.
+    /// Streams that receive an octet for each signal.
     signals: Vec<(i32, UnixStream)>,
-    /// Until when nobody is accepted.
+    /// The end of a pause in accepting.
     pause_until: Option<Instant>,
     refusals: u32,
     ending: Option<Ending>,
@@ -63,16 +63,17 @@ struct Peer {
     stream: TcpStream,
     address: SocketAddr,
     rank: Option<u32>,
-    /// What is to be sent, and how much of the first is; shared with all who get the same, so bounded by what all say.
+    /// Octets to send; `sent_len` counts those of the first entry that are sent. Connections with the same
+    /// octets share them, so the memory is bounded by what all clients say.
     queue: VecDeque<Arc<[u8]>>,
     sent_len: usize,
 }
 
 impl Rim {
-    /// Listens; the server's clock begins at 0 now.
+    /// Listens. The server's clock begins at 0 now.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address is not available.
     pub fn bind(address: SocketAddr, server: Server) -> io::Result<Rim> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -97,10 +98,10 @@ impl Rim {
         })
     }
 
-    /// The address that clients are to be given: that which it listens on, or if that is all of them, the machine's.
+    /// The address for the clients: the listening one, or the machine's if the server listens on all.
     ///
     /// # Errors
-    /// The system does not know.
+    /// The system does not know it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         let mut address = self.listener.local_addr()?;
         if address.ip().is_unspecified() {
@@ -112,7 +113,7 @@ impl Rim {
     /// Serves the job to its end.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// Polling fails.
     pub fn run(mut self) -> io::Result<Ending> {
         loop {
             self.carry_out();
@@ -121,7 +122,7 @@ impl Rim {
             }
             let (is_listener_ready, ready) = self.wait()?;
             self.listen_to_signals();
-            // First those that are here: whoever has gone makes room.
+            // Open connections come first: those that have ended make room.
             ready.into_iter().for_each(|conn| self.read(conn));
             if is_listener_ready {
                 let _ = (0..ACCEPTS_MAX).try_for_each(|at| self.accept(at == 0));
@@ -136,13 +137,13 @@ impl Rim {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Sleeps until something happens; gives whether somebody connects, and from whom octets can be read.
+    /// Sleeps until an event; returns whether a connection waits, and the connections with octets to read.
     fn wait(&mut self) -> io::Result<(bool, Vec<u64>)> {
         let now = Instant::now();
         self.pause_until = self.pause_until.filter(|until| now < *until);
         let deadlines = [self.server.next_deadline(), self.penalties.next_deadline()];
         let deadline = deadlines.into_iter().flatten().min().and_then(|ms| {
-            // Not before it: the machines count whole milliseconds.
+            // Never earlier than the deadline: the machines count whole milliseconds.
             self.begun.checked_add(Duration::from_millis(ms))
         });
         let most = deadline.into_iter().chain(self.pause_until).min();
@@ -176,11 +177,13 @@ impl Rim {
         }
     }
 
-    /// Accepts one connection; `None` when there is no more for now. `is_first`: one waits for certain.
+    /// Accepts one connection; `None` if no more connections wait. `is_first` states that one waits for
+    /// certain.
     fn accept(&mut self, is_first: bool) -> Option<()> {
         let (stream, address) = match self.listener.accept() {
             Ok(accepted) => accepted,
-            // The system says so even when nobody waits. One is closed for each that waits, behind what the others have said.
+            // The system reports this even if no connection waits. The server closes one connection for each
+            // that waits, after it has read the others.
             Err(error) if is_out_of_room(&error) && (!is_first || self.server.make_room()) => {
                 self.carry_out();
                 return None;
@@ -195,7 +198,7 @@ impl Rim {
             }
         };
         super::set_options(&stream);
-        // Else it would hold up all others.
+        // A blocking socket would hold up all others.
         if stream.set_nonblocking(true).is_ok() {
             let conn = self.next_conn;
             self.next_conn += 1;
@@ -210,7 +213,7 @@ impl Rim {
 
     fn read(&mut self, conn: u64) {
         let (now_ms, mut octets) = (self.now_ms(), vec![0; PIECE]);
-        // Closed meanwhile, when another one's words have ended the job.
+        // Another connection's octets may have ended the job and closed this one.
         let Some(peer) = self.peers.get_mut(&conn) else { return };
         match peer.stream.read(&mut octets) {
             Ok(n) if n > 0 => self.server.handle_octets(now_ms, conn, &octets[..n]),
@@ -220,7 +223,7 @@ impl Rim {
         self.carry_out();
     }
 
-    /// Does what the machine says, and sends what can be sent.
+    /// Carries out the machine's outputs, and sends what the sockets take.
     fn carry_out(&mut self) {
         while let Some(output) = self.server.poll_output() {
             match output {
@@ -246,7 +249,7 @@ impl Rim {
             ServerEvent::Over(outcome) => {
                 self.ending = Some(outcome.map_or_else(Ending::Failed, |()| Ending::Finished));
             }
-            // The connection that was lost says so when it is closed.
+            // A lost connection is reported when it is closed.
             ServerEvent::Formed
             | ServerEvent::Running
             | ServerEvent::Finished { .. }
@@ -262,14 +265,14 @@ impl Rim {
                 Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
                 None => self.tell(&format!("refused {address}: {fault}")),
             }
-            // Nobody is to learn quickly that a key was wrong.
+            // A fast refusal would make guessing fast.
             if fault == Fault::WrongKey {
                 self.penalties.put(self.now_ms(), stream);
             }
         }
     }
 
-    /// Says what strangers can bring about as often as they like.
+    /// Reports an event that unauthenticated clients can cause without limit.
     fn tell(&mut self, line: &str) {
         self.refusals = self.refusals.saturating_add(1);
         match self.refusals {
@@ -281,7 +284,7 @@ impl Rim {
 }
 
 impl Peer {
-    /// Sends as much as the system takes. What a dead peer does not take is thrown away; reading finds out that it is dead.
+    /// Sends what the system takes. What a dead peer does not take is dropped; the next read finds its end.
     fn send(&mut self) {
         while let Some(octets) = self.queue.front() {
             match self.stream.write(&octets[self.sent_len..]) {
@@ -298,12 +301,13 @@ impl Peer {
     }
 }
 
-/// One line for people. When nobody reads it there is nobody to tell.
+/// Writes one line to standard error. Errors of that stream are ignored.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{NAME}: {line}");
 }
 
-/// Whether this process has no descriptor left. What the system lacks no eviction gives back (accept(2)).
+/// Whether this process is at its limit of descriptors. Eviction does not help if the whole system is out of
+/// them (accept(2)).
 fn is_out_of_room(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::MFILE)
 }
@@ -316,10 +320,10 @@ fn source_of(address: IpAddr) -> u128 {
     }
 }
 
-/// An address of this machine that others may reach: that of the default route, else the first one of an interface that is
-/// up, else loopback. Nothing is sent.
+/// An address of this machine that others may reach: that of the default route, else the first address of an
+/// interface that is up, else loopback. No packet is sent.
 fn own_address(unspecified: IpAddr) -> IpAddr {
-    // Addresses for documentation, which are nobody's (RFC 5737, RFC 3849).
+    // Addresses reserved for documentation (RFC 5737, RFC 3849).
     let (elsewhere, loopback) = match unspecified {
         IpAddr::V4(_) => ("192.0.2.1:9", IpAddr::V4(Ipv4Addr::LOCALHOST)),
         IpAddr::V6(_) => ("[2001:db8::1]:9", IpAddr::V6(Ipv6Addr::LOCALHOST)),
@@ -331,7 +335,8 @@ fn own_address(unspecified: IpAddr) -> IpAddr {
     socket.map_or_else(|_| interface_address(unspecified).unwrap_or(loopback), |address| address.ip())
 }
 
-/// The first address of this family that is neither loopback nor link-local: where there is no default route.
+/// The first address of this family that is neither loopback nor link-local, for machines without a default
+/// route.
 fn interface_address(family: IpAddr) -> Option<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().ok()?;
     let is_usable = |interface: &if_addrs::Interface| {
