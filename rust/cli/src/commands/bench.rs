@@ -1,11 +1,11 @@
-//! `mpjdev bench`, which names the program of the benchmarks.
+//! `mpjdev bench`: a hidden command that names the program of the benchmarks.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
 
-/// Arguments of a measurement, which belong to `mpjdev-bench`.
+/// Arguments of a measurement. They belong to `mpjdev-bench`.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub struct Bench {
@@ -14,7 +14,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Names the program; gives the exit status.
+    /// Names the program and returns the exit status.
     pub fn run(&self) -> ExitCode {
         eprintln!("mpjdev: the benchmarks are the program mpjdev-bench (./gradlew installBench)");
         ExitCode::from(crate::UNUSABLE)

@@ -60,32 +60,32 @@ pub struct ImpiServer {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// End with status 124 when the job does not run after so many seconds
+    /// End with status 124 if the job does not run after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Seconds that a connection has to say its rank
+    /// Seconds for a connection to give its rank
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     join_wait: Duration,
 
-    /// Seconds that the other clients have to finish when one was lost
+    /// Seconds for the other clients to finish after one was lost
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     grace: Duration,
 
-    /// What the clients speak
+    /// The text of IMPI that the clients follow
     #[arg(long, value_enum, default_value_t = Text::Final)]
     dialect: Text,
 }
 
-/// From the last client's joining until the job runs, at most.
+/// Maximum time from the last client's joining until the job runs.
 const EXCHANGE_MAX: Duration = Duration::from_secs(60);
-/// Connections that have not joined, at most.
+/// Maximum number of connections that have not joined.
 const STRANGERS_MAX: usize = 64;
-/// The status for a job that took too long, as timeout(1) has it.
+/// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
 
 impl ImpiServer {
-    /// Serves a job to its end; gives the exit status.
+    /// Serves one job and returns the exit status.
     pub fn run(&self) -> ExitCode {
         let status = match self.listen() {
             Err(why) => {
@@ -138,7 +138,7 @@ impl ImpiServer {
     }
 }
 
-/// What the clients need, before everything else.
+/// Prints the address that the clients need. It is the first line of output.
 fn announce(rim: &Rim) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", rim.address()?)?;

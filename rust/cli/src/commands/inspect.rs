@@ -1,4 +1,4 @@
-//! The command `mpjdev inspect`: a message or a recording of IMPI, explained on standard output.
+//! `mpjdev inspect`: an explanation of a message or of an IMPI recording on standard output.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -114,7 +114,7 @@ enum Input {
 }
 
 impl Inspect {
-    /// Explains the input on standard output; gives the exit status.
+    /// Explains the input on standard output and returns the exit status.
     pub fn run(&self) -> ExitCode {
         if let Some(part) = self.impi {
             return self.run_impi(part);
@@ -128,7 +128,7 @@ impl Inspect {
         };
         let explanation = explain(&octets);
         match self.print(&explanation, BufWriter::new(io::stdout().lock())) {
-            // The reader has closed its end: it has seen enough.
+            // The reader has closed its end. That is no error.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
             Err(e) => {
                 eprintln!("mpjdev: standard output: {e}");
@@ -184,7 +184,7 @@ impl Inspect {
         self.file == Path::new("-")
     }
 
-    /// What errors call the input.
+    /// The name of the input in error texts.
     fn name(&self) -> Cow<'_, str> {
         if self.is_standard_input() { "standard input".into() } else { self.file.to_string_lossy() }
     }

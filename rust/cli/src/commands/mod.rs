@@ -1,4 +1,4 @@
-//! The commands: one file each, one variant of [`Command`] each.
+//! The commands of `mpjdev`: one file and one variant of [`Command`] for each.
 
 pub mod bench;
 pub mod impi_server;
@@ -21,7 +21,7 @@ struct Line {
     command: Command,
 }
 
-/// What `mpjdev` can do.
+/// A command of `mpjdev`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Name the program of the benchmarks
@@ -37,7 +37,7 @@ pub enum Command {
     Run(run::Run),
 }
 
-/// Which text of IMPI is followed.
+/// A text of IMPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Text {
     /// The later text, as all living implementations
@@ -56,8 +56,9 @@ impl From<Text> for Dialect {
 }
 
 impl Command {
-    /// Does it; gives the exit status. `args` are the words of the command line after the program's name; `is_monitor` in a
-    /// process that a launcher has started to run the same line.
+    /// Runs the command and returns the exit status. `args` are the words of the command line after the
+    /// program's name. `is_monitor` is true in the monitor, which a launcher starts with the same command
+    /// line.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         match self {
             Command::Bench(bench) => bench.run(),
@@ -69,10 +70,10 @@ impl Command {
     }
 }
 
-/// The command of a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// Wrong usage; also a question for help or the version, whose answer is in the error.
+/// Wrong usage. Help and version are also returned as errors, with the text to print.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
     Line::try_parse_from(args).map(|line| line.command)
 }

@@ -1,4 +1,4 @@
-//! `mpjdev mpi-info`: which C MPI ranks would find here, and what it can do.
+//! `mpjdev mpi-info`: the C MPI that ranks find on this machine, and its abilities.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ enum InfoError {
 }
 
 impl MpiInfo {
-    /// Says it; gives the exit status.
+    /// Prints the library and returns the exit status.
     pub fn run(&self) -> ExitCode {
         match self.say() {
             Ok(()) => ExitCode::SUCCESS,
@@ -100,7 +100,7 @@ impl MpiInfo {
                 info.running = Some(running);
                 self.print(&info)
             }
-            // The first one says it for all.
+            // Rank 0 prints for all processes.
             other => other,
         };
         mpi.finalize().map_err(of_library)?;

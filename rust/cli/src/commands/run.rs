@@ -1,4 +1,4 @@
-//! `mpjdev run`, which is `mpjrun`: runs a program's ranks as processes of this machine.
+//! `mpjdev run`, also called `mpjrun`: the launcher of a program's ranks as processes of this machine.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -95,7 +95,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t = Bind::None)]
     bind: Bind,
 
-    /// End the job after so many seconds, with status 124
+    /// End the job after this time, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
@@ -103,7 +103,7 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
     grace: Duration,
 
-    /// Seconds until ranks are named that have not called Comm.init when others have
+    /// Seconds from the first Comm.init until ranks are named that have not called it
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     init_wait: Duration,
 
@@ -115,7 +115,7 @@ pub struct Run {
     #[arg(long, conflicts_with = "keep_going")]
     kill_on_failure: bool,
 
-    /// Let the others go on when a rank fails
+    /// Let the other ranks continue when one fails
     #[arg(long)]
     keep_going: bool,
 
@@ -127,7 +127,7 @@ pub struct Run {
     #[arg(long, num_args = 2, value_names = ["RANK", "HOST:PORT"], conflicts_with = "sites")]
     client: Vec<String>,
 
-    /// Start so many sites with N ranks each, and their startup server
+    /// Start N sites with as many ranks as -n says, and their startup server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
     sites: Option<u32>,
 
@@ -135,11 +135,11 @@ pub struct Run {
     #[arg(long, value_enum)]
     dialect: Option<Text>,
 
-    /// World rank of the first rank, for whoever starts all sites
+    /// World rank of the first rank, given by the launcher that starts all sites
     #[arg(long, hide = true, requires = "client")]
     first_rank: Option<u32>,
 
-    /// Pipe in which failed ranks are told of, for whoever starts all sites
+    /// Pipe for reports of failed ranks, given by the launcher that starts all sites
     #[arg(long, hide = true, requires = "client")]
     tells: Option<PathBuf>,
 
@@ -147,31 +147,32 @@ pub struct Run {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = network::address)]
     address: Vec<IpAddr>,
 
-    /// Ports that they listen at; else any, or IMPI_PORT_RANGE
+    /// Ports that ranks listen at; otherwise any free port, or IMPI_PORT_RANGE
     #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
     ports: Option<RangeInclusive<u16>>,
 
-    /// Seconds that ranks may take to make all their TCP connections when they know where all are, and a site to reach the
-    /// server [default: 30]
+    /// Seconds to make all TCP connections once the ranks know each other's addresses, and for a site to
+    /// reach the server [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
-    /// Seconds that a TCP connection may be silent, though its other end is asked for a sign of life, before the rank there
-    /// counts as dead; over UDP also how long a rank may be stopped while others wait for it [default: 60]
+    /// Seconds without a sign of life on a TCP connection, though the other end is asked for one, until the
+    /// rank there counts as failed; over UDP also how long a rank may be stopped while others wait for it
+    /// [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = network::silence)]
     silence: Option<Duration>,
 
-    /// Rate of the way to other machines with --transport udp, where nobody else uses it, such as 10gbit: datagrams leave
-    /// at that rate, whatever is lost [default: as fast as TCP would be]
+    /// Rate of a private path to other machines, such as 10gbit, with --transport udp: datagrams leave at
+    /// that rate, whatever is lost [default: as fast as TCP would be]
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Octets of a datagram at most with --transport udp, 76 to 65507, also where the way takes longer ones
+    /// Most octets of a datagram with --transport udp, 76 to 65507, also on a path that takes longer ones
     /// [default: what the interface takes whole, and up to 65504 within a machine]
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,
 
-    /// Give every datagram a checksum (CRC32C) beside the short one that UDP has, with --transport udp
+    /// Give every datagram a CRC32C checksum besides the short one of UDP, with --transport udp
     #[arg(long)]
     checksum: bool,
 
@@ -180,9 +181,9 @@ pub struct Run {
     program: Vec<OsString>,
 }
 
-/// What a launcher of sites leaves them beside their own time of grace.
+/// Time of the launcher of all sites beyond the sites' own time of grace.
 const SITE_GRACE: Duration = Duration::from_secs(1);
-/// More ranks than a machine runs.
+/// More ranks than one machine can run.
 const RANKS_MAX: i64 = 4096;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -206,7 +207,7 @@ enum Transport {
 }
 
 impl Run {
-    /// Runs the job, or its monitor; `args` is the command line that both get.
+    /// Runs the job or its monitor, and returns the exit status. `args` is the command line of both.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
         let result = self.plan(args).map_err(|why| (crate::UNUSABLE, why)).and_then(|plan| {
             let result = if is_monitor { monitor::run(plan) } else { launcher::run(args) };
@@ -253,7 +254,7 @@ impl Run {
         })
     }
 
-    /// Where ranks listen, if they do.
+    /// The network settings, if ranks listen.
     fn network(&self) -> Result<Option<Network>, String> {
         let is_over_datagrams = self.transport == Transport::Udp;
         let datagrams =
@@ -281,7 +282,7 @@ impl Run {
         Ok(Some(Network { carrier, connect_time, silence_max, ..network }))
     }
 
-    /// Where this site belongs, if it is one.
+    /// The place of this site in a job of sites, if it is one.
     fn site(&self) -> Result<Option<SitePlan>, String> {
         let [client, server] = &self.client[..] else { return Ok(None) };
         let number = client.parse().ok().filter(|client| *client < CLIENTS_MAX);
@@ -312,7 +313,7 @@ impl Run {
     }
 }
 
-/// This machine's files and environment.
+/// The files and the environment of this machine.
 struct Machine;
 
 impl Surroundings for Machine {
@@ -351,22 +352,22 @@ pub fn java() -> OsString {
     }
 }
 
-/// Our own jar, when there is one beside the command's folder.
+/// Our own jar, if it is in its place beside the command's folder.
 fn own_jar() -> Option<PathBuf> {
     let command = env::current_exe().ok()?;
     let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");
     jar.is_file().then_some(jar)
 }
 
-/// Octets of a manifest that are looked at.
+/// Maximum octets that are read of a manifest.
 const MANIFEST_MAX: u64 = 1 << 20;
 
 fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The main class in a manifest. Lines of more than 72 octets go on in the next one, which begins with a space (JAR file
-/// specification).
+/// The main class in a manifest. A line of more than 72 octets continues in the next one, which begins with a
+/// space (JAR file specification).
 fn main_class(manifest: &str) -> Option<String> {
     let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
     let main = whole.lines().take_while(|line| !line.is_empty());
@@ -380,7 +381,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|e| e.to_string())
 }
 
-/// `NAME=VALUE`, or `NAME` for the value it has here.
+/// `NAME=VALUE`, or `NAME` with the value of this process's environment.
 fn variable(text: &str) -> Result<(OsString, OsString), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, value.into()),

@@ -1,8 +1,9 @@
-//! Command lines as others write them, made such that clap reads them; and those of sites, made of the one that starts them.
+//! Rewriting of command lines: spellings of other launchers become ours, and the command line of a job of
+//! sites becomes that of one site.
 
 use std::ffi::OsString;
 
-/// Options of `run` that are followed by one word.
+/// Options of `run` with one value.
 const WITH_VALUE: [&str; 19] = [
     "-n",
     "--ranks",
@@ -24,16 +25,16 @@ const WITH_VALUE: [&str; 19] = [
     "--tells",
     "-np",
 ];
-/// And by two.
+/// The option with two values, in both spellings.
 const CLIENT: [&str; 2] = ["-client", "--client"];
 
-/// Words of `run`'s options from this one on that belong together.
+/// The number of words of an option of `run`, with its values.
 fn len(word: &OsString) -> usize {
     let is_one_of = |options: &[&str]| options.iter().any(|option| *word == **option);
     1 + usize::from(is_one_of(&WITH_VALUE)) + 2 * usize::from(is_one_of(&CLIENT))
 }
 
-/// Where the options of `run` begin in these words; what belongs to the program is not among them.
+/// The indexes of the options of `run`. The words of the program are not among them.
 fn options(words: &[OsString]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -45,8 +46,9 @@ fn options(words: &[OsString]) -> Vec<usize> {
     found
 }
 
-/// A command line with the options as others write them: `-np` as `-n`, and two dashes before `-client`, `-server` and
-/// `-port` (IMPI 12); clap knows single letters only behind one. What belongs to a program stays as it is.
+/// A command line with our spelling of the options: `-np` becomes `-n`, and `-client`, `-server` and `-port`
+/// (IMPI 12) get two dashes, because clap reads one dash as the beginning of single letters. The words of the
+/// program stay as they are.
 pub fn known(mut args: Vec<OsString>) -> Vec<OsString> {
     let known: &[(&str, &str)] = match args.get(1) {
         Some(word) if *word == *"run" => &[("-np", "-n"), ("-client", "--client")],
@@ -64,8 +66,8 @@ pub fn known(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// What the command lines of sites have in common: that of `run` without its name, and without what is for whoever starts all
-/// sites.
+/// The part of the command line that all sites share: the words of `run` without the command's name and
+/// without the options of the launcher that starts all sites.
 pub(super) fn of_site(args: &[OsString]) -> Vec<OsString> {
     const OWN: [&str; 2] = ["--sites", "--timeout"];
     let words = args.get(1..).unwrap_or_default();
