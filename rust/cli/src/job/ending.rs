@@ -1,19 +1,19 @@
-//! How ranks ended, and what the launcher makes of it: its exit status and a line for people.
+//! Ends of ranks, the launcher's exit status, and the line that reports a failure.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It exited with this status.
+    /// The process exited with this status.
     Exited(u8),
-    /// This signal killed it.
+    /// This signal killed the process.
     Killed(u8),
 }
 
 impl Ending {
-    /// The status that shells have for it: signals as 128 + n.
+    /// The exit status that a shell reports: 128 + n for signal n.
     pub fn status(self) -> u8 {
         match self {
             Ending::Exited(status) => status,
@@ -21,7 +21,7 @@ impl Ending {
         }
     }
 
-    /// Whether it counts as success.
+    /// Whether the end is a success.
     pub fn is_good(self) -> bool {
         self == Ending::Exited(0)
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Names of the signals that have one on every Linux.
+/// Names of the signals that every Linux has.
 fn name(signal: u8) -> Option<&'static str> {
     const NAMES: [&str; 15] = [
         "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
@@ -51,13 +51,13 @@ fn name(signal: u8) -> Option<&'static str> {
 /// The end of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankEnd {
-    /// What people call it.
+    /// The name of the rank in messages.
     pub name: String,
-    /// Its process.
+    /// The number of its process.
     pub pid: i32,
-    /// How it ended.
+    /// The end.
     pub ending: Ending,
-    /// Since the start of the job.
+    /// Time since the start of the job.
     pub after: Duration,
 }
 
@@ -68,21 +68,22 @@ impl fmt::Display for RankEnd {
     }
 }
 
-/// What has been seen of a job so far: a machine without clock or processes.
+/// The result of a job, as far as its ranks have ended. A machine without clock and processes.
 ///
-/// [`handle_end`](Self::handle_end) for each rank that ends tells whether it is the first that failed;
-/// [`status`](Self::status) is the launcher's when all are gone.
+/// [`handle_end`](Self::handle_end) takes the end of each rank and returns whether it is the first failure.
+/// [`status`](Self::status) is the launcher's exit status when all ranks have ended.
 #[derive(Debug, Default)]
 pub struct Verdict {
     first: Option<Ending>,
-    /// The first rank whose process has died behind its program, which may still say how by its own end.
+    /// The first rank whose process has died while its program runs on. The program's own end may still
+    /// explain it.
     lost: Option<u32>,
-    /// A status of the launcher's own, which goes before the ranks'.
+    /// A status of the launcher's own. It wins over those of the ranks.
     own: Option<u8>,
 }
 
 impl Verdict {
-    /// A rank's program has ended; true for the first one that failed.
+    /// A rank's program has ended; true for the first failure.
     pub fn handle_end(&mut self, rank: u32, ending: Ending) -> bool {
         let is_first = self.first.is_none() && self.lost.is_none();
         if !ending.is_good() && self.first.is_none() && self.lost.is_none_or(|lost| lost == rank) {
@@ -91,14 +92,14 @@ impl Verdict {
         is_first && !ending.is_good()
     }
 
-    /// A rank's process has ended without finishing, whatever its status; true for the first failure.
+    /// A rank's process has ended without finishing, with any status; true for the first failure.
     pub fn handle_lost(&mut self, rank: u32) -> bool {
         let is_first = self.first.is_none() && self.lost.is_none();
         self.lost.get_or_insert(rank);
         is_first
     }
 
-    /// The launcher ended the job for a reason of its own.
+    /// The launcher ends the job for a reason of its own.
     pub fn handle_own(&mut self, status: u8) {
         if self.first.is_none() {
             self.own.get_or_insert(status);

@@ -1,4 +1,5 @@
-//! The process that people see: it passes signals and standard input on, and cleans up when the monitor is killed.
+//! The process that a user starts. It forwards signals and standard input, and cleans up when the monitor is
+//! killed.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, PipeWriter, Write};
@@ -20,12 +21,12 @@ use signal_hook::iterator::Signals;
 use super::ending::Ending;
 use super::{signals, tree};
 
-/// Octets of standard input that are passed on at a time.
+/// Octets of standard input that are forwarded at a time.
 const PIECE: usize = 64 << 10;
-/// How often it looks whether a terminal has become ours, which nobody tells.
+/// Time between two checks whether the terminal belongs to this process group. The system reports no change.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Starts the monitor with this command line, and waits for its end; gives the exit status.
+/// Starts the monitor with this command line and waits for its end. Returns the exit status.
 ///
 /// # Errors
 /// The monitor cannot be started.
@@ -37,10 +38,10 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
     std::thread::spawn(move || feed(input));
     for signal in caught.forever() {
         if signal != SIGCHLD {
-            // The monitor may be gone; then SIGCHLD says so.
+            // The monitor may have ended; SIGCHLD reports that.
             let _ = socket.write_all(&[signal as u8]);
             if signal == SIGTSTP {
-                // As it would have without a handler; SIGCONT is passed on as well.
+                // The default action of SIGTSTP. SIGCONT is forwarded as well.
                 let _ = kill_process(getpid(), Signal::STOP);
             }
             continue;
@@ -54,14 +55,14 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
     Err(io::Error::other("no signals any more"))
 }
 
-/// Passes standard input on to rank 0; ends with it, or when nobody reads any more.
+/// Forwards standard input to rank 0, until it ends or rank 0 has closed the pipe.
 ///
-/// A terminal is read only while it is ours: whoever reads it from the background is stopped.
+/// A terminal is read in the foreground only: the system stops a process that reads it in the background.
 fn feed(mut input: PipeWriter) {
     let stdin = io::stdin();
     let mut octets = vec![0; PIECE];
     loop {
-        // An error is a signal, or shows when reading.
+        // An error is a signal, or appears again in the read.
         let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
         if tcgetpgrp(&stdin).is_ok_and(|foreground| foreground != getpgrp()) {
             std::thread::sleep(LOOK_EVERY);
@@ -76,7 +77,7 @@ fn feed(mut input: PipeWriter) {
     }
 }
 
-/// Starts the monitor: its standard input is our socket, on which the pipe to rank 0 follows.
+/// Starts the monitor. Its standard input is a socket from here; the pipe to rank 0 is sent over it.
 fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter)> {
     let (ours, theirs) = UnixStream::pair()?;
     let (input, to_input) = io::pipe()?;
@@ -94,7 +95,7 @@ fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter
     Ok((ours, monitor, to_input))
 }
 
-/// The monitor has ended: by itself, or killed, and then everything is left to do here.
+/// The monitor has exited or was killed. If it was killed, the ranks are ended here.
 fn conclude(ending: Ending) -> u8 {
     if let Ending::Killed(_) = ending {
         eprintln!("mpjrun: the monitor of the job {ending}; ending all ranks");

@@ -1,4 +1,4 @@
-//! What a monitor hears of its launcher.
+//! The monitor's side of the socket to its launcher.
 
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// The pipe that rank 0 reads.
+/// Receives the pipe that rank 0 reads.
 ///
 /// # Errors
-/// There is none.
+/// No pipe has been sent.
 pub fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -23,7 +23,7 @@ pub fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
     fds.ok_or_else(|| io::Error::other("a monitor is started by mpjrun only"))
 }
 
-/// Signals that the launcher passes on; none when it is dead.
+/// The signals that the launcher forwards; `None` if the launcher has died.
 pub fn signals(mut launcher: &UnixStream) -> Option<Vec<u8>> {
     let mut octets = [0; 64];
     match launcher.read(&mut octets) {
@@ -36,7 +36,7 @@ pub fn signals(mut launcher: &UnixStream) -> Option<Vec<u8>> {
     }
 }
 
-/// Empties a stream that only wakes.
+/// Empties a stream whose octets only wake this process.
 pub fn drain(mut stream: &UnixStream) {
     let mut octets = [0; 256];
     while matches!(stream.read(&mut octets), Ok(n) if n > 0) {}

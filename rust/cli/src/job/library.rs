@@ -1,4 +1,4 @@
-//! The native library for all ranks of a job: taken out of our own jar once, instead of by each of them.
+//! The native library for all ranks of a job, unpacked once from our own jar.
 
 use std::env::consts::ARCH;
 use std::ffi::OsString;
@@ -10,15 +10,16 @@ use std::path::Path;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::getpid;
 
-/// Variable that names it to the ranks: CRC-32 of its octets in eight hexadecimal digits, a colon, and its path.
+/// The variable that names the library to the ranks: CRC-32 of its octets in eight hexadecimal digits, a
+/// colon, and its path.
 pub const LIBRARY: &str = "MPJDEV_LIBRARY";
 
-/// No library is as large.
+/// More octets than any library has.
 const LEN_MAX: u64 = 64 << 20;
 /// Octets that are unpacked at a time.
 const PIECE: usize = 64 << 10;
 
-/// The library, in memory that nobody can change; gone with this process.
+/// The library in sealed memory. It ends with this process.
 #[derive(Debug)]
 pub struct Library {
     file: OwnedFd,
@@ -26,10 +27,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// The one in this jar for this machine.
+    /// Unpacks the library for this machine from this jar.
     ///
     /// # Errors
-    /// There is none, or it is damaged; the system refuses.
+    /// The jar has no library or a damaged one, or the system refuses.
     pub fn unpack(jar: &Path) -> io::Result<Library> {
         let mut archive = zip::ZipArchive::new(File::open(jar)?)?;
         let mut entry = archive.by_name(&format!("META-INF/native/linux-{ARCH}/libmpjdev.so"))?;
@@ -39,14 +40,14 @@ impl Library {
         let crc = entry.crc32();
         let file = memfd_create("libmpjdev.so", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut to = BufWriter::with_capacity(PIECE, File::from(file));
-        // One more than there may be, so that the end is seen, where all octets are held against the sum.
+        // One octet beyond the limit shows the end of the entry, where zip compares the checksum.
         io::copy(&mut entry.by_ref().take(LEN_MAX + 1), &mut to)?;
         let file = to.into_inner()?;
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
         Ok(Library { file: file.into(), crc })
     }
 
-    /// The value of [`LIBRARY`]. The path is good for every process of this user, however it has been started.
+    /// The value of [`LIBRARY`]. Every process of this user can open the path.
     pub fn word(&self) -> OsString {
         format!("{:08x}:/proc/{}/fd/{}", self.crc, getpid(), self.file.as_raw_fd()).into()
     }

@@ -1,21 +1,21 @@
-//! How many files a process may have open: a monitor needs some for each rank, the ranks keep what their user has set.
+//! Limits on open files. A monitor needs some files for each rank; the ranks keep the user's limit.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that a monitor has for each rank at most: its control socket, both streams, its process, its segment and the
-/// socket for the answer.
+/// Maximum descriptors of a monitor for each rank: its control socket, both streams, its process, its segment
+/// and the socket for the answer.
 const FOR_EACH: u64 = 6;
-/// And where it listens, if it does.
+/// The listening socket of a rank that has one.
 const LISTENER: u64 = 1;
-/// What it has beside them.
+/// Descriptors of a monitor that belong to no rank.
 const BESIDE: u64 = 40;
 
-/// Raises this process's limit as far as it may be raised, and gives what it was; none is no limit.
+/// Raises this process's limit to the maximum, and returns the old limit; `None` means no limit.
 ///
 /// # Errors
-/// So many ranks do not fit.
+/// This number of ranks does not fit.
 pub fn raise(ranks: u32, listens: bool) -> io::Result<Option<u64>> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let for_each = FOR_EACH + if listens { LISTENER } else { 0 };
@@ -31,12 +31,12 @@ pub fn raise(ranks: u32, listens: bool) -> io::Result<Option<u64>> {
     Ok(current)
 }
 
-/// The limit in a word that [`restore`] understands.
+/// The limit as a word for [`restore`].
 pub fn word(limit: Option<u64>) -> String {
     limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
 }
 
-/// Sets this process's limit to what it was.
+/// Sets this process's limit back to the old one.
 ///
 /// # Errors
 /// The system refuses.

@@ -1,32 +1,32 @@
-//! A rank's output, cut into lines that are forwarded whole.
+//! Division of a rank's output into lines, which are forwarded whole.
 
-/// Longest line that is held back for its end; a longer one is forwarded in pieces.
+/// The longest line that is kept until its end has arrived. A longer one is forwarded in pieces.
 pub const LINE_MAX: usize = 64 << 10;
 
-/// Collects one stream of one rank.
+/// The octets of one stream of one rank.
 ///
-/// [`handle_octets`](Self::handle_octets) gives the whole lines there are, each with what stands before it;
-/// [`handle_end`](Self::handle_end) what is left when the stream is closed.
+/// [`handle_octets`](Self::handle_octets) returns the lines that are complete, each with its tag.
+/// [`handle_end`](Self::handle_end) returns the rest when the stream is closed.
 #[derive(Debug)]
 pub struct Lines {
     tag: Vec<u8>,
     held: Vec<u8>,
-    /// A line was forwarded without its end.
+    /// The last line was forwarded without its end.
     open: bool,
 }
 
 impl Lines {
-    /// Of a stream whose lines get `tag` in front.
+    /// A stream whose lines begin with `tag`.
     pub fn new(tag: &str) -> Lines {
         Lines { tag: tag.as_bytes().to_vec(), held: Vec::new(), open: false }
     }
 
-    /// Lines that are forwarded from now on get this in front.
+    /// Changes the tag of the lines that follow.
     pub fn retag(&mut self, tag: &str) {
         self.tag = tag.as_bytes().to_vec();
     }
 
-    /// Takes octets of the stream and gives what may be forwarded now.
+    /// Takes octets of the stream and returns what can be forwarded now.
     pub fn handle_octets(&mut self, octets: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for part in octets.split_inclusive(|octet| *octet == b'\n') {
@@ -38,7 +38,7 @@ impl Lines {
         out
     }
 
-    /// The stream is over: gives what is left, with an end of line so that nothing else follows on the same one.
+    /// Returns the rest at the end of the stream. It ends with a line feed, so the next stream begins a line.
     pub fn handle_end(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.held.is_empty() {

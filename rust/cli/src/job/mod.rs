@@ -1,8 +1,8 @@
-//! Running a job: `mpjrun`.
+//! The job of `mpjrun`.
 //!
-//! Three kinds of processes. The [`launcher`] is what people start; it starts the [`monitor`], which starts for each rank a
-//! [`stub`] that becomes the rank's program. What they decide by is apart and pure: [`target`], [`lines`], [`ending`],
-//! [`origin`].
+//! A job has three kinds of processes. A user starts the [`launcher`]. The launcher starts the [`monitor`].
+//! The monitor starts a [`stub`] for each rank, which becomes the rank's program. The rules are apart and
+//! pure: [`target`], [`lines`], [`ending`], [`origin`].
 
 pub mod ending;
 pub mod launcher;
@@ -23,7 +23,7 @@ pub mod stub;
 pub mod target;
 pub mod tree;
 
-/// First argument of a monitor process; the second is its end of the launcher's socket.
+/// First argument of a monitor process. Its standard input is the launcher's socket.
 pub const MONITOR: &str = "__monitor";
-/// First argument of a process that becomes a rank.
+/// First argument of a stub.
 pub const STUB: &str = "__rank";

@@ -1,7 +1,8 @@
-//! The process that a job's ranks are children of: it starts them, forwards their output, and leaves nothing behind.
+//! The process that is the parent of a job's ranks. It starts them, forwards their output, and ends
+//! everything that they leave behind.
 //!
-//! It is apart from the launcher so that each can clean up when the other is killed: both are subreapers, so nothing that a
-//! rank starts escapes them, and the ranks themselves die with the monitor.
+//! Launcher and monitor are two processes, so that each can clean up when the other is killed. Both are
+//! subreapers, so no descendant of a rank escapes them. The ranks die with the monitor.
 
 mod ends;
 mod forming;
@@ -34,63 +35,63 @@ use ends::End;
 use serving::Server;
 use telling::Hearing;
 
-/// Octets that are read from a pipe at a time.
+/// Octets of one read from a pipe.
 const PIECE: usize = 64 << 10;
-/// The status for a job that took too long, as timeout(1) has it.
+/// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
-/// How long a program may go on when its rank's process has died, as a shell does that has waited for it.
+/// Time for a program to end after its rank's process has died, as a shell does that has waited for it.
 const LOSS_WAIT: Duration = Duration::from_millis(500);
-/// How long that may take to end by itself which ranks have left behind.
+/// Time for processes to end by themselves that ranks have left behind.
 const BEHIND_MAX: Duration = Duration::from_millis(500);
-/// How long the last words may take when nobody reads.
+/// Time to write the last messages if nobody reads.
 const LAST_MAX: Duration = Duration::from_millis(200);
-/// The status when no rank could be started.
+/// The status if no rank can be started.
 const NOT_STARTED: u8 = 126;
 
-/// One stream of a rank, and whether it goes to standard error.
+/// One stream of a rank.
 #[derive(Debug)]
 struct Pipe {
     fd: OwnedFd,
-    /// None for the startup server's.
+    /// `None` for the startup server.
     rank: Option<u32>,
     lines: Lines,
     is_error: bool,
 }
 
-/// The program of one rank, which is the process that says hello or starts it.
+/// The program of one rank. It sends the Hello itself or starts the process that does.
 #[derive(Debug)]
 struct Rank {
     pid: Pid,
     has_ended: bool,
 }
 
-/// The end of a job on its way.
+/// The end of a job that has begun to end.
 #[derive(Clone, Copy, Debug)]
 struct Closing {
-    /// When everything left is killed.
+    /// Time at which the remaining processes are killed.
     kill_at: Instant,
-    /// Somebody has asked for it, or the time is over: then nobody waits for slow readers either.
+    /// A signal or the timeout asked for it. Slow readers are not awaited then.
     asked: bool,
 }
 
-/// A job under way.
+/// A running job.
 #[derive(Debug)]
 struct Job {
     plan: Plan,
     names: Names,
-    /// The part in a job of several sites, where this is one.
+    /// The site, in a job of several.
     site: Option<Site>,
-    /// The startup server, where the ranks are sites.
+    /// The startup server, if the ranks are sites.
     server: Option<Server>,
-    /// What that has said.
+    /// The messages of that server.
     heard: Vec<u8>,
-    /// What sites tell, where they are the ranks.
+    /// The reports of the sites, if the ranks are sites.
     hearing: Option<Hearing>,
-    /// Where a site tells of its ranks.
+    /// The pipe in which a site reports its failed ranks.
     teller: Option<std::fs::File>,
-    /// What all ranks load.
+    /// The native library for all ranks.
     library: Option<Library>,
-    /// How many files a rank may open.
+    /// The limit on open files of a rank.
     limit: Option<u64>,
     begun: Instant,
     ranks: Vec<Rank>,
@@ -99,29 +100,31 @@ struct Job {
     err: Sink,
     verdict: Verdict,
     roster: Roster,
-    /// Ranks whose process has died behind their program, and until when that may say how by its own end.
+    /// Ranks whose process has died while their program runs, each with the time until which the program's
+    /// end may explain it.
     losses: Vec<(u32, Instant)>,
-    /// Ends of ranks that may be the consequence of others, and until when those are waited for.
+    /// Held ends that may follow from others, each with the end of its wait.
     held: Vec<(End, Instant)>,
     closing: Option<Closing>,
-    /// Signals that were to end ranks.
+    /// Signals that were sent to end ranks.
     sent: Vec<i32>,
-    /// The launcher lives.
+    /// Whether the launcher lives.
     is_led: bool,
-    /// What is left was to be killed.
+    /// Whether the remaining processes were killed.
     given_up: bool,
 }
 
-/// Runs a job to its end; gives the exit status.
+/// Runs a job to its end and returns the exit status.
 ///
-/// Standard input is the launcher's socket: the pipe that rank 0 reads comes first, then signals, an octet each; its end is
-/// the launcher's death.
+/// Standard input is the launcher's socket. First it carries the pipe that rank 0 reads, then signals of one
+/// octet each. Its end is the death of the launcher.
 ///
 /// # Errors
-/// The machine refuses what a monitor needs.
+/// The system refuses what a monitor needs.
 pub fn run(plan: Plan) -> io::Result<u8> {
     set_child_subreaper(Some(getpid()))?;
-    // Without a terminal: the ranks are never in its foreground, and what is in the background may be stopped for writing.
+    // No terminal: the ranks are never in its foreground, and the system may stop background processes that
+    // write to it.
     setsid()?;
     let launcher = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let input = receive_input(&launcher)?;
@@ -139,7 +142,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         hearing: Hearing::new(&plan)?,
         teller: telling::teller(&plan),
         roster: Roster::new(plan.ranks, forming::extent(&plan)),
-        // Without it each rank unpacks its own, or says why it cannot.
+        // Without it each rank unpacks its own, or reports why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
         limit,
@@ -206,7 +209,7 @@ impl Job {
         Ok(Rank { pid, has_ended: false })
     }
 
-    /// The beginning of a command line that becomes a program of ours or of the user's.
+    /// The beginning of a command line that runs through the stub.
     fn stub(&self, place: Option<u32>) -> Command {
         let place = place.map_or_else(|| "-".to_owned(), |place| place.to_string());
         let mut command = Command::new("/proc/self/exe");
@@ -214,12 +217,12 @@ impl Job {
         command
     }
 
-    /// What stands before a rank's lines.
+    /// The tag of a rank's lines.
     fn tag(&self, rank: u32) -> String {
         if self.plan.tag_output { format!("[{}] ", self.names.tag(rank)) } else { String::new() }
     }
 
-    /// Watches until all ranks have ended.
+    /// Runs the job until all ranks have ended.
     fn watch(&mut self, launcher: &UnixStream, children: &UnixStream) {
         while self.left() > 0 {
             self.wait(launcher, children);
@@ -234,7 +237,7 @@ impl Job {
         }
     }
 
-    /// Takes in what the launcher passes on.
+    /// Receives what the launcher forwards.
     fn listen(&mut self, launcher: &UnixStream, children: &UnixStream) {
         drain(children);
         match signals(launcher) {
@@ -247,7 +250,7 @@ impl Job {
         }
     }
 
-    /// Sleeps until something happens.
+    /// Sleeps until an event.
     fn wait(&self, launcher: &UnixStream, children: &UnixStream) {
         let mut fds = vec![PollFd::new(children, PollFlags::IN)];
         if self.is_led {
@@ -276,13 +279,13 @@ impl Job {
             .chain(losses)
             .min()
             .map(|at| at.saturating_duration_since(Instant::now()));
-        // The threads that write do not tell how far they are, and nobody does who reads descriptors.
+        // Neither the writing threads nor the sockets of waiting ranks report that they have room again.
         if !(out_free && err_free && self.left() > 0) || self.roster.is_busy() {
             let soon = Duration::from_millis(5);
             most = Some(most.map_or(soon, |most| most.min(soon)));
         }
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // An error is a signal, after which everything is looked at as well.
+        // An error is a signal. Everything is polled after it as well.
         let _ = poll(&mut fds, most.as_ref());
     }
 
@@ -318,7 +321,7 @@ impl Job {
         self.close(Signal::TERM, true);
     }
 
-    /// Says which ranks keep others waiting at the start.
+    /// Reports the ranks that delay the start.
     fn name_the_late(&mut self) {
         if let Some(late) = self.roster.overdue() {
             let after = self.plan.init_wait.as_secs_f64();
@@ -332,7 +335,7 @@ impl Job {
         if !super::signals::ends(signal) {
             return self.signal_ranks(signal);
         }
-        // Whoever asks twice does not want to wait.
+        // A second request ends the job at once.
         if self.closing.is_some() { self.kill_ranks() } else { self.close(signal, true) }
     }
 
@@ -347,7 +350,7 @@ impl Job {
 
     fn kill_ranks(&mut self) {
         self.given_up = true;
-        // Not again and again: what is killed is gone soon.
+        // Not again at once: killed processes end soon.
         let kill_at = Instant::now() + Duration::from_secs(1);
         self.closing = Some(Closing { kill_at, asked: self.closing.is_none_or(|closing| closing.asked) });
         if !self.sent.contains(&Signal::KILL.as_raw()) {
@@ -360,13 +363,13 @@ impl Job {
         self.signal_ranks_but(signal, false);
     }
 
-    /// Signals all ranks, or all sites but those that are ending by themselves.
+    /// Signals all ranks. With `leaves`, sites that are ending by themselves are left out.
     fn signal_ranks_but(&self, signal: Signal, leaves: bool) {
         for (at, rank) in self.ranks.iter().enumerate() {
             if leaves && self.has_told(at as u32) {
                 continue;
             }
-            // What has gone by itself meanwhile needs no signal.
+            // A process that has ended meanwhile needs no signal.
             let process = self.roster.process(at as u32);
             let group = process.and_then(|(pid, _)| getpgid(Some(pid)).ok());
             if !rank.has_ended || group == Some(rank.pid) {
@@ -380,7 +383,7 @@ impl Job {
         }
     }
 
-    /// Forwards what the ranks have written.
+    /// Forwards the output of the ranks.
     fn forward(&mut self) {
         let Job { pipes, out, err, heard, .. } = self;
         let mut octets = vec![0; PIECE];
@@ -389,7 +392,7 @@ impl Job {
                 return serving::hear(pipe.fd.as_fd(), heard, &mut octets);
             }
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
-            // A rank whose output nobody reads is told as if it wrote to the reader itself.
+            // A rank whose output has no reader gets SIGPIPE, as if it wrote to the reader itself.
             if sink.is_unread() {
                 return false;
             }
@@ -409,18 +412,20 @@ impl Job {
         });
     }
 
-    /// Notes which programs and which ranks have ended.
+    /// Records which programs and ranks have ended.
     fn reap(&mut self) {
-        // Asked before: those of them that are our children, or have become it, are reaped now and say how they ended.
+        // This comes before reaping: ended ranks that are our children are reaped next and show how they
+        // ended.
         let gone = self.roster.gone();
         let mut ended = Vec::new();
         tree::reap(|pid, ending| ended.push((pid, ending)));
-        // Whoever was killed may be why another one has ended at the same time, but not the other way round.
+        // A killed process may be the cause of an exit at the same time, but an exit is not the cause of a
+        // kill.
         ended.sort_by_key(|(_, ending)| matches!(ending, Ending::Exited(_)));
         if ended.is_empty() && gone.is_empty() {
             return;
         }
-        // What a rank wrote last is said before its end, and what a site has told.
+        // The last output of a rank, and the reports of a site, come before its end.
         self.forward();
         self.hear_sites();
         for (pid, ending) in ended {
@@ -461,7 +466,7 @@ impl Job {
         self.err.put(format!("mpjrun: {line}\n").into_bytes());
     }
 
-    /// Ends and reaps whatever the ranks have left behind, and writes what is left to write.
+    /// Ends and reaps all processes that the ranks have left behind, and writes the remaining output.
     fn end(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let behind = self.left_behind(launcher, children);
         if behind > 0 {
@@ -476,7 +481,7 @@ impl Job {
         if let Some(closing) = &mut self.closing {
             closing.kill_at = Instant::now() + self.plan.grace;
         }
-        // As long as somebody may read; a process that could not be ended may hold a pipe for ever.
+        // Only while somebody may read: a process that could not be ended may hold a pipe for ever.
         while self.is_led && !self.given_up && !self.is_written(left == 0) {
             self.wait(launcher, children);
             self.listen(launcher, children);
@@ -493,8 +498,8 @@ impl Job {
         }
     }
 
-    /// Lets what the ranks have left behind end by itself for a moment, as a filter does behind a shell; gives how many
-    /// processes go on.
+    /// Gives the processes that ranks have left behind some time to end by themselves, as a filter behind a
+    /// shell does. Returns the number of those that run on.
     fn left_behind(&mut self, launcher: &UnixStream, children: &UnixStream) -> usize {
         let deadline = Instant::now() + BEHIND_MAX;
         while self.is_led && self.closing.is_none() {
@@ -510,7 +515,7 @@ impl Job {
         0
     }
 
-    /// Whether everything that the ranks have written is where it belongs.
+    /// Whether all output of the ranks is written.
     fn is_written(&mut self, to_the_end: bool) -> bool {
         let Job { pipes, out, err, .. } = self;
         if !to_the_end {
@@ -520,7 +525,7 @@ impl Job {
             }
         }
         let all_read = self.pipes.is_empty();
-        // Standard error stays open for what there is to say of standard output.
+        // Standard error stays open for messages about standard output.
         all_read && self.out.is_done() && self.err.is_done()
     }
 }

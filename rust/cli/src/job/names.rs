@@ -1,36 +1,36 @@
-//! What people call ranks: by their number in the world, as far as it is known.
+//! Names of ranks in messages: their numbers in the world, as far as these are known.
 
-/// How the ranks of one launcher are called.
+/// The names of the ranks of one launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The launcher's site, where it is one of several.
+    /// The number of the launcher's site, in a job of several.
     pub site: Option<u32>,
-    /// World rank of its first rank; a site learns it when the job forms.
+    /// World rank of the first rank. A site learns it when the job forms.
     pub first: Option<u32>,
-    /// What it has started are sites and no ranks.
+    /// Whether the launcher starts sites in place of ranks.
     pub are_sites: bool,
 }
 
 impl Names {
-    /// Of ranks that are all there are.
+    /// Names in a job of one launcher.
     #[must_use]
     pub fn alone() -> Names {
         Names { site: None, first: Some(0), are_sites: false }
     }
 
-    /// What one of them is.
+    /// The noun for one of them.
     #[must_use]
     pub fn noun(&self) -> &'static str {
         if self.are_sites { "site" } else { "rank" }
     }
 
-    /// A rank of the launcher.
+    /// The name of one rank of the launcher.
     #[must_use]
     pub fn rank(&self, rank: u32) -> String {
         self.ranks(&[rank])
     }
 
-    /// Ranks of the launcher, the first of them.
+    /// The names of several ranks of the launcher: the first eight, and a count.
     #[must_use]
     pub fn ranks(&self, ranks: &[u32]) -> String {
         const NAMED: usize = 8;
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// What stands before a rank's lines of output, without brackets.
+    /// The tag of a rank's lines of output, without brackets.
     #[must_use]
     pub fn tag(&self, rank: u32) -> String {
         match (self.first, self.site) {

@@ -20,58 +20,59 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::roster::Handout;
 
-/// How long ranks may take to connect to each other once they know where all are, unless their user says otherwise.
+/// Time for the ranks to connect to each other when they know all addresses, unless the user sets another.
 pub const CONNECT_TIME: Duration = Duration::from_secs(30);
-/// Between these that may be: what a description of the world can say, and a day.
+/// Bounds of that time: the unit of the world description, and one day.
 const CONNECT_MIN: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a connection between ranks may be silent before it is dead, where nobody says otherwise.
+/// The peer timeout, unless the user sets another.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Octets of the key that ranks of one launcher prove to each other to have.
+/// Octets of the key that the ranks of one launcher prove to each other.
 const KEY_LEN: usize = 32;
 
-/// Octets of user data in a packet, at most (IMPI 5.5).
+/// The variable with the maximum octets of user data in a packet (IMPI 5.5).
 pub const DATALEN: &str = "IMPI_C_DATALEN";
-/// What our ranks tell each other beside messages has numbers of so many octets, each in one packet.
+/// Minimum of that: our control messages hold numbers of 8 octets, each in one packet.
 const DATALEN_MIN: u32 = 8;
-/// Packets that are acknowledged together.
+/// The variable with the number of packets that one ProtoAck acknowledges.
 pub const ACKMARK: &str = "IMPI_H_ACKMARK";
-/// Packets that are not acknowledged, at most.
+/// The variable with the maximum number of unacknowledged packets.
 pub const HIWATER: &str = "IMPI_H_HIWATER";
-/// Octets from which collective operations are "long".
+/// The variable with the octets from which collective operations are "long".
 pub const XSIZE: &str = "IMPI_COLL_XSIZE";
-/// Masters up to which collective operations are linear.
+/// The variable with the number of masters up to which collective operations are linear.
 pub const MAXLINEAR: &str = "IMPI_COLL_MAXLINEAR";
-/// Ports that ranks listen at.
+/// The variable with the ports that ranks listen at.
 pub const PORT_RANGE: &str = "IMPI_PORT_RANGE";
 
-/// What a user may say of it; names and meanings of the variables are those of other implementations (IMPI 12).
+/// Network settings of the user. The variables have the names and meanings of other implementations (IMPI
+/// 12).
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Addresses that ranks listen at, in turn; none leaves it to what they join.
+    /// Addresses that ranks listen at, in turn. Without one the launcher or the startup server decides.
     pub addresses: Vec<IpAddr>,
-    /// Ports to choose from; 0 to 0 for any.
+    /// Ports to choose from; 0 to 0 for any port.
     pub ports: RangeInclusive<u16>,
-    /// What carries messages.
+    /// The carrier of messages.
     pub carrier: Carrier,
-    /// What is announced.
+    /// The terms that a site announces.
     pub terms: Terms,
-    /// How long a connection may be silent, though its other end is asked for a sign of life, before the rank there is dead.
+    /// The peer timeout: time without a sign of life on a connection after which the rank there has failed.
     pub silence_max: Duration,
-    /// Octets from which collective operations are "long"; none is the default.
+    /// Octets from which collective operations are "long"; `None` is the default.
     pub xsize: Option<u32>,
-    /// Masters up to which collective operations are linear; none is the default.
+    /// Masters up to which collective operations are linear; `None` is the default.
     pub maxlinear: Option<u32>,
-    /// How long making all connections may take.
+    /// Maximum time to make all connections.
     pub connect_time: Duration,
 }
 
 impl Network {
-    /// What the command line and the environment of this process say; the command line goes before it. The time to connect
-    /// is [`CONNECT_TIME`].
+    /// Settings of the command line and of this process's environment; the command line wins. The time to
+    /// connect is [`CONNECT_TIME`].
     ///
     /// # Errors
-    /// A variable holds no such number.
+    /// A variable does not hold a valid number.
     pub fn from_environment(
         addresses: Vec<IpAddr>,
         ports: Option<RangeInclusive<u16>>,
@@ -100,7 +101,7 @@ impl Network {
         let default = Terms::default();
         let maxdatalen = number(DATALEN, DATALEN_MIN, u32::MAX)?.unwrap_or(default.maxdatalen);
         let (ackmark, hiwater) = (number(ACKMARK, 1, u32::MAX)?, number(HIWATER, 1, u32::MAX)?);
-        // Whoever says one of them wants the other to fit.
+        // If the user sets one of the two, the other one adapts.
         let (ackmark, hiwater) = match (ackmark, hiwater) {
             (None, None) => (default.ackmark, default.hiwater),
             (Some(ackmark), None) => (ackmark, default.hiwater.max(ackmark)),
@@ -125,11 +126,11 @@ impl Network {
         })
     }
 
-    /// A listening socket for each of so many ranks from this world rank on, and where it listens. Where no address is named it
-    /// is `address`.
+    /// A listening socket with its address for each rank, from this world rank on. `address` is the address
+    /// if the user names none.
     ///
     /// # Errors
-    /// An address is none of this machine's, or no port is free.
+    /// An address does not belong to this machine, or no port is free.
     pub fn listen(
         &self,
         ranks: usize,
@@ -141,7 +142,7 @@ impl Network {
         addresses.map(|address| mesh::listen(*address, self.ports.clone())).collect()
     }
 
-    /// How its ranks send messages, as all of the job have to.
+    /// The way in which the ranks send messages. It is the same in the whole job.
     #[must_use]
     pub const fn way(&self) -> Way {
         match self.carrier {
@@ -150,10 +151,10 @@ impl Network {
         }
     }
 
-    /// What the ranks of a job of one launcher are told, that have nothing in common but their connections.
+    /// The world description for the ranks of a job of one launcher that share no memory.
     ///
     /// # Errors
-    /// As for [`listen`](Self::listen); the system refuses.
+    /// As for [`listen`](Self::listen), or the system refuses.
     pub fn describe_alone(&self, pids: &[Pid]) -> io::Result<Handout> {
         let (listeners, addresses): (Vec<_>, Vec<_>) =
             self.listen(pids.len(), 0, Ipv4Addr::LOCALHOST.into())?.into_iter().unzip();
@@ -182,17 +183,17 @@ impl Network {
     }
 }
 
-/// A process of ours as it is announced (IMPI 2.2).
+/// The announcement of a process of ours (IMPI 2.2).
 #[must_use]
 pub fn proc(dialect: Dialect, pid: Pid, way: Way, address: IpAddr) -> Proc {
     let pid = pid.as_raw_nonzero().get().unsigned_abs();
     Proc { host_id: address_octets(address), pid: marker::marked(dialect, pid, way) }
 }
 
-/// Random octets of the system's.
+/// Random octets of the system.
 ///
 /// # Errors
-/// It has none.
+/// The system refuses.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut octets = [0; N];
     let mut len = 0;
@@ -206,10 +207,10 @@ fn in_text(text: &OsStr) -> Result<RangeInclusive<u16>, String> {
     ports(&text.to_string_lossy())
 }
 
-/// Ports of a range `FIRST:LAST`.
+/// Parses a range of ports, `FIRST:LAST`.
 ///
 /// # Errors
-/// It is none.
+/// The text is no range of ports.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let range = text.split_once(':').and_then(|(first, last)| {
         let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -218,20 +219,20 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     range.ok_or_else(|| "not a range of ports FIRST:LAST, from 1 to 65535".to_owned())
 }
 
-/// Seconds that making all connections may take.
+/// Parses the seconds for making all connections.
 ///
 /// # Errors
-/// It is no number, or not from 0.001 to a day.
+/// The text is no number from 0.001 to a day.
 pub fn connect_time(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (CONNECT_MIN..=DAY).contains(time));
     time.ok_or_else(|| "not a number of seconds from 0.001 to 86400".to_owned())
 }
 
-/// Thousands of bits in a second of a link, as `tc` has them: 100mbit, 2.5gbit, 800kbit.
+/// Parses the rate of a link into kilobits per second, in the notation of `tc`: 100mbit, 2.5gbit, 800kbit.
 ///
 /// # Errors
-/// It is none, or not from 1 kbit to 4 Tbit.
+/// The text is no rate from 1 kbit to 4 Tbit.
 pub fn rate(text: &str) -> Result<NonZeroU32, String> {
     let units = [("kbit", 1.0), ("mbit", 1e3), ("gbit", 1e6), ("tbit", 1e9)];
     let lower = text.trim().to_ascii_lowercase();
@@ -242,30 +243,30 @@ pub fn rate(text: &str) -> Result<NonZeroU32, String> {
         .ok_or_else(|| "not a rate such as 100mbit or 2.5gbit, from 1kbit to 4tbit".to_owned())
 }
 
-/// Octets of a datagram at most.
+/// Parses the maximum octets of a datagram.
 ///
 /// # Errors
-/// It is no number, or no datagram can be so long, or so short.
+/// The text is no number, or no datagram can have that length.
 pub fn datagram_len(text: &str) -> Result<NonZeroU32, String> {
     let len = text.parse().ok().filter(|len| Datagrams::LENS.contains(len)).and_then(NonZeroU32::new);
     let [min, max] = [Datagrams::LENS.start(), Datagrams::LENS.end()];
     len.ok_or_else(|| format!("not a number of octets from {min} to {max}"))
 }
 
-/// Seconds that a connection may be silent.
+/// Parses the seconds of the peer timeout.
 ///
 /// # Errors
-/// It is no number, or not from 1, in which the system counts, to a day.
+/// The text is no number from 1 (the system counts whole seconds) to a day.
 pub fn silence(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (Duration::from_secs(1)..=DAY).contains(time));
     time.ok_or_else(|| "not a number of seconds from 1 to 86400".to_owned())
 }
 
-/// An address that ranks may listen at and announce: one, and not all of them.
+/// Parses an address that ranks can listen at and announce. The unspecified address is not one.
 ///
 /// # Errors
-/// It is none.
+/// The text is no such address.
 pub fn address(text: &str) -> Result<IpAddr, String> {
     let address: IpAddr = text.trim().parse().map_err(|_| "not an address in numbers".to_owned())?;
     match address {

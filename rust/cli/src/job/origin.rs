@@ -1,26 +1,26 @@
-//! Where the failure of a job of several sites began, as its sites tell whoever has started them all.
+//! The root cause of a failed job of several sites, found from the reports of the sites.
 
 use super::ending::Ending;
 
-/// Characters of the text of a failure, at most: what is told of one must reach its reader whole, which pipes promise up to
+/// Maximum characters of a failure's text. A report must reach its reader whole; a pipe promises that up to
 /// 4096 octets.
 const TEXT_MAX: usize = 512;
 
 /// A rank that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its number in the world.
+    /// The number of the rank in the world.
     pub rank: u32,
-    /// The rank that it had seen fail before, if it had.
+    /// The peer that this rank had seen fail before, if any.
     pub blames: Option<u32>,
-    /// How its program or process ended.
+    /// The end of its program or process.
     pub ending: Ending,
-    /// What people are told; empty when that is nothing.
+    /// The text for the user; empty if there is nothing to report.
     pub text: String,
 }
 
 impl Failure {
-    /// The line that a site tells: rank, whom it blames or `-`, `exited` or `killed`, a number, the text.
+    /// The line that a site sends: rank, reported peer or `-`, `exited` or `killed`, a number, the text.
     #[must_use]
     pub fn emit(&self) -> String {
         let Failure { rank, blames, ending, text } = self;
@@ -34,7 +34,7 @@ impl Failure {
         format!("{rank} {blames} {how} {number} {text}\n")
     }
 
-    /// The failure in such a line, with or without its end; none when there is none.
+    /// Parses a line, with or without its line feed; `None` if it is no report.
     #[must_use]
     pub fn parse(line: &str) -> Option<Failure> {
         let mut words = line.trim_end_matches('\n').splitn(5, ' ');
@@ -53,32 +53,32 @@ impl Failure {
     }
 }
 
-/// What all sites have told: a machine without clock and processes.
+/// The reports of all sites. A machine without clock and processes.
 ///
-/// A rank that ends may do so because another one has failed, and its site may notice that before the other one's site has
-/// noticed anything: a connection ends before its process is gone. So it is not the order alone that says where a failure began:
-/// the first rank goes first that had seen no other one fail.
+/// A rank may end because another rank has failed, and its site may report that first: a connection ends
+/// before its process does. The order of reports alone does not show the root cause. The root cause is the
+/// first failure of a rank that had seen no peer fail.
 #[derive(Debug, Default)]
 pub struct Origin {
-    /// In the order in which they were told, one for each rank.
+    /// In the order of the reports, one for each rank.
     failures: Vec<Failure>,
 }
 
 impl Origin {
-    /// A site has told of one of its ranks; only the first failure of a rank counts.
+    /// A site has reported a failure. Only the first failure of a rank counts.
     pub fn handle_failure(&mut self, failure: Failure) {
         if !self.failures.iter().any(|other| other.rank == failure.rank) {
             self.failures.push(failure);
         }
     }
 
-    /// Where it began, as far as anybody has told.
+    /// The root cause, as far as the reports show it.
     #[must_use]
     pub fn first(&self) -> Option<&Failure> {
         self.failures.iter().find(|failure| failure.blames.is_none()).or(self.failures.first())
     }
 
-    /// Whether [`first`](Self::first) stays what it is, whatever comes.
+    /// Whether no further report changes [`first`](Self::first).
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.first().is_some_and(|failure| failure.blames.is_none())

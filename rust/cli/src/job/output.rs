@@ -1,4 +1,4 @@
-//! Where forwarded output goes: a thread of its own for each stream, so that a reader that is slow stops the ranks that write
+//! Forwarding of output. Each stream has a thread of its own, so a slow reader blocks the ranks that write
 //! and not the launcher.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-/// Pieces that wait for the thread.
+/// Maximum pieces in the thread's queue.
 const PIECES_MAX: usize = 64;
 
 /// One stream of the launcher.
@@ -21,7 +21,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink to this stream.
+    /// A sink that writes to this stream.
     pub fn new(stream: impl Write + Send + 'static) -> Sink {
         let (sender, receiver) = sync_channel(PIECES_MAX);
         let unread = Arc::new(AtomicBool::new(false));
@@ -30,7 +30,7 @@ impl Sink {
         Sink { sender: Some(sender), waiting: VecDeque::new(), writer, unread }
     }
 
-    /// Takes a piece of output, whole lines.
+    /// Adds a piece of output, which consists of whole lines.
     pub fn put(&mut self, piece: Vec<u8>) {
         if !piece.is_empty() && self.sender.is_some() {
             self.waiting.push_back(piece);
@@ -38,7 +38,7 @@ impl Sink {
         self.pump();
     }
 
-    /// Hands on what the thread has room for; true when nothing waits, and more may be put.
+    /// Moves pieces into the thread's queue; true if none is left and more may be added.
     pub fn pump(&mut self) -> bool {
         while let (Some(sender), Some(piece)) = (&self.sender, self.waiting.pop_front()) {
             if let Err(TrySendError::Full(piece)) = sender.try_send(piece) {
@@ -49,17 +49,18 @@ impl Sink {
         self.waiting.is_empty()
     }
 
-    /// Whether nothing waits for the thread.
+    /// Whether all pieces are in the thread's queue.
     pub fn is_free(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether it was noticed that nobody will ever read the stream any more.
+    /// Whether the reader has closed the stream.
     pub fn is_unread(&self) -> bool {
         self.unread.load(Ordering::Acquire)
     }
 
-    /// Whether everything is written, after which nothing more is taken; to be asked again until it is.
+    /// Whether everything is written. The sink takes nothing more once it is asked; the caller asks until it
+    /// is true.
     pub fn is_done(&mut self) -> bool {
         if self.pump() {
             self.sender = None;
@@ -68,7 +69,7 @@ impl Sink {
     }
 }
 
-/// Writes until nothing more comes. When nobody reads, the rest is dropped.
+/// Writes all pieces. When the reader has closed the stream, the rest is dropped.
 fn write_all(pieces: &Receiver<Vec<u8>>, mut stream: impl Write, unread: &AtomicBool) {
     for piece in pieces {
         if !unread.load(Ordering::Relaxed) && stream.write_all(&piece).and_then(|()| stream.flush()).is_err()

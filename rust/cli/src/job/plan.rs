@@ -1,4 +1,4 @@
-//! What is to be run: the launcher's command line, worked out.
+//! The plan of a job: the launcher's command line, parsed and checked.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,56 +8,56 @@ use super::names::Names;
 use super::network::Network;
 use super::site::SitePlan;
 
-/// A job as its monitor gets it.
+/// The plan of a job, as the monitor uses it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Number of ranks.
+    /// Number of ranks, or of sites.
     pub ranks: u32,
     /// The program with its arguments.
     pub program: Vec<OsString>,
-    /// Our own jar, which has the native library.
+    /// Our own jar, which holds the native library.
     pub jar: Option<PathBuf>,
-    /// Names the job, for people who look at processes and environments.
+    /// The name of the job in process lists and environments.
     pub job: String,
-    /// `[rank] ` before each line.
+    /// Whether each line of output begins with `[rank] `.
     pub tag_output: bool,
-    /// Each rank on a processor of its own.
+    /// Whether each rank runs on a processor of its own.
     pub bind: bool,
-    /// When the job is ended.
+    /// Time after which the job is ended.
     pub timeout: Option<Duration>,
-    /// Between asking ranks to end and killing them.
+    /// Time between asking ranks to end and killing them.
     pub grace: Duration,
-    /// After which ranks are named that keep others waiting at their start.
+    /// Time after which ranks are named that delay the start.
     pub init_wait: Duration,
-    /// A failing rank does not end the others.
+    /// Whether the other ranks continue when one fails.
     pub keep_going: bool,
-    /// How ranks reach each other, as the user has asked for it.
+    /// The transport that the user asked for.
     pub transport: String,
-    /// Where they listen, when they reach each other over connections.
+    /// Network settings, if ranks connect to each other.
     pub network: Option<Network>,
-    /// Where they belong, when they are a part of a job of several sites.
+    /// The place in a job of several sites, if this is one.
     pub site: Option<SitePlan>,
-    /// What is started are sites, each with ranks of its own.
+    /// The sites, if this launcher starts all of them.
     pub sites: Option<SitesPlan>,
-    /// Where failed ranks are told of, when somebody has started all sites: the name of a pipe.
+    /// The name of the pipe for reports of failed ranks, if one launcher has started all sites.
     pub tells: Option<PathBuf>,
-    /// Variables for the ranks beside those that are inherited.
+    /// Variables for the ranks besides the inherited ones.
     pub exports: Vec<(OsString, OsString)>,
 }
 
-/// Sites that are all started here.
+/// The sites of a job that one launcher starts.
 #[derive(Clone, Debug)]
 pub struct SitesPlan {
-    /// Ranks of each.
+    /// Ranks of each site.
     pub ranks: u32,
-    /// The text of IMPI that they follow, as an option says it.
+    /// The text of IMPI that they follow, as the value of the option.
     pub dialect: &'static str,
-    /// What the command line of each has in common, behind its place among the others.
+    /// The words of the command line that all sites share.
     pub words: Vec<OsString>,
 }
 
 impl Plan {
-    /// What ranks are called before a job of several sites has formed.
+    /// The names of ranks before a job of several sites has formed.
     pub fn names(&self) -> Names {
         match &self.site {
             Some(site) => Names { site: Some(site.client), first: site.first, are_sites: false },
@@ -65,7 +65,8 @@ impl Plan {
         }
     }
 
-    /// The program of a rank, or what a site is; `server` is where sites join, `tells` where they tell of failed ranks.
+    /// The command line of a rank or of a site. `server` is the address of the startup server, `tells` the
+    /// pipe for reports of failed ranks.
     pub fn words(&self, rank: u32, server: &str, tells: &str) -> Vec<OsString> {
         let Some(sites) = &self.sites else { return self.program.clone() };
         let (place, first) = (rank.to_string(), (rank * sites.ranks).to_string());
@@ -74,7 +75,7 @@ impl Plan {
         own.into_iter().map(OsString::from).chain(sites.words.iter().cloned()).collect()
     }
 
-    /// The variables that a rank gets.
+    /// The variables of a rank.
     pub fn environment(&self, rank: u32) -> Vec<(OsString, OsString)> {
         if self.sites.is_some() {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! Which processes are the ranks: they say hello on a socket that each rank's program inherits, get each other's memory when
-//! all are there, and are watched until they end.
+//! The processes that are the ranks. A rank sends a Hello on a socket that its program inherits. When all
+//! ranks have sent one, they receive each other's memory. The monitor watches them until they end.
 //!
-//! A rank that has finished may say hello again. Those that have are gathered apart from the job that may still run, and are
-//! the job when all ranks are there again.
+//! A rank that has finished may send a Hello again. Such ranks gather beside the running job, and form the
+//! next one when all are there.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,9 +25,9 @@ struct Member {
     /// Readable when the process has ended.
     process: OwnedFd,
     segment: Arc<OwnedFd>,
-    /// Where it waits for the others; none when it does not any more.
+    /// The socket for the answer, while the process waits for the other ranks.
     answer: Option<OwnedFd>,
-    /// It has asked not to wait any longer, and is not answered.
+    /// The process has sent a Cancel that is not answered yet.
     cancels: bool,
 }
 
@@ -36,12 +36,12 @@ impl Member {
         has_finished(self.segment.as_fd(), ranks, rank as u32)
     }
 
-    /// Whether it waits for the others.
+    /// Whether the process waits for the other ranks.
     fn waits(&self) -> bool {
         self.answer.is_some() && !self.cancels
     }
 
-    /// Tells it that it need not wait, if it has asked for that.
+    /// Answers a Cancel of the process, if there is one.
     fn release(&mut self) {
         let Some(answer) = self.answer.as_ref().filter(|_| self.cancels) else { return };
         match control::send(answer.as_fd(), Packet::Cancelled, &[]) {
@@ -51,42 +51,42 @@ impl Member {
     }
 }
 
-/// The ranks from one time that all said hello to the next.
+/// One session of the ranks: from the Hello of all of them to the next.
 #[derive(Debug)]
 struct Round {
     board: Board,
-    /// When the first said hello; none once it was said that others have not.
+    /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
-    /// Those that live and have not said hello again since.
+    /// Processes that live and have not sent a Hello for the next session.
     members: Vec<Option<Member>>,
     /// The segments of ranks that share memory.
     files: Vec<Arc<OwnedFd>>,
-    /// The description of the world, where ranks have connections to make.
+    /// The world description, if ranks have to connect.
     description: Option<OwnedFd>,
-    /// What each rank listens with, until all are there.
+    /// The listening socket of each rank, until all ranks are there.
     listeners: Vec<OwnedFd>,
-    /// Ranks that do not know everything yet.
+    /// Ranks to which not everything has been sent.
     uninformed: Vec<Uninformed>,
 }
 
-/// A rank that does not know everything yet.
+/// A rank to which not everything has been sent.
 #[derive(Debug)]
 struct Uninformed {
     answer: OwnedFd,
-    /// To go with the description of the world.
+    /// The socket that goes with the world description.
     listener: Option<OwnedFd>,
-    /// Packets about shared memory that it has got.
+    /// Number of packets about shared memory that are sent.
     packets: usize,
 }
 
-/// What ranks are told that have connections to make.
+/// The world description for ranks that connect, with their sockets.
 #[derive(Debug)]
 pub struct Handout {
-    /// The description of their world.
+    /// The description.
     pub description: OwnedFd,
     /// The listening socket of each rank.
     pub listeners: Vec<OwnedFd>,
-    /// Whether they share memory as well.
+    /// Whether the ranks also share memory.
     pub shares_memory: bool,
 }
 
@@ -104,7 +104,7 @@ impl Round {
         })
     }
 
-    /// All ranks are there, and are to learn how they reach each other.
+    /// All ranks are there: prepares what they receive.
     fn begin(&mut self, shares_memory: bool) {
         if shares_memory {
             self.files = self.members.iter().flatten().map(|member| member.segment.clone()).collect();
@@ -115,12 +115,12 @@ impl Round {
         self.uninformed = uninformed.collect();
     }
 
-    /// Whether all are there, and none of them has given up waiting: those come again, or end.
+    /// Whether all ranks are there and wait. A rank that has sent a Cancel comes again, or ends.
     fn is_complete(&self) -> bool {
         self.members.iter().all(|member| member.as_ref().is_some_and(Member::waits))
     }
 
-    /// Tells the ranks as much as they take now.
+    /// Sends to the ranks what their sockets take now.
     fn inform(&mut self) {
         if self.uninformed.is_empty() {
             return;
@@ -133,7 +133,7 @@ impl Round {
         let description = self.description.as_ref();
         self.uninformed.retain_mut(|rank| match rank.inform(description, &packets) {
             Ok(()) => false,
-            // Who has gone meanwhile reads nothing; its end is noticed by itself.
+            // A rank that has ended reads nothing; its end is noticed elsewhere.
             Err(error) => control::is_passing(&error),
         });
         if self.uninformed.is_empty() {
@@ -144,10 +144,10 @@ impl Round {
 }
 
 impl Uninformed {
-    /// Tells it everything.
+    /// Sends everything to the rank.
     ///
     /// # Errors
-    /// As of [`control::send`]; what has been told is not told again.
+    /// As of [`control::send`]. The next call continues behind what has been sent.
     fn inform(
         &mut self,
         description: Option<&OwnedFd>,
@@ -165,14 +165,14 @@ impl Uninformed {
     }
 }
 
-/// What the ranks of a launcher are to each other and to others.
+/// The extent of a launcher's ranks in their job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All that there is, and they share memory.
+    /// The whole job; the ranks share memory.
     Memory,
-    /// All that there is, with connections to make each time.
+    /// The whole job; the ranks connect in each session.
     Connections,
-    /// A part of a job that forms once.
+    /// One site of a job, which forms once.
     Site,
 }
 
@@ -184,20 +184,20 @@ pub struct Roster {
     controls: Vec<Option<OwnedFd>>,
     running: Option<Round>,
     gathering: Option<Round>,
-    /// The first process of each rank that has said hello; no other one may.
+    /// The first process of each rank that has sent a Hello. No other process may.
     pids: Vec<Option<Pid>>,
-    /// Programs that have ended.
+    /// Whether the program of each rank has ended.
     ended: Vec<bool>,
-    /// Which rank of the world each rank that has ended had seen fail.
+    /// The peer that each ended rank had reported as failed, by world rank.
     blamed: Vec<Option<u32>>,
-    /// Why all ranks will never say hello again; none as long as they may.
+    /// The reason why not all ranks can send a Hello again, if there is one.
     missing: Option<Refusal>,
-    /// Whether ranks that have connections to make share memory as well.
+    /// Whether ranks that connect also share memory.
     shares_memory: bool,
 }
 
 impl Roster {
-    /// For a job of so many ranks.
+    /// A roster of this number of ranks.
     pub fn new(ranks: u32, extent: Extent) -> Roster {
         let ranks = ranks as usize;
         Roster {
@@ -213,7 +213,7 @@ impl Roster {
         }
     }
 
-    /// The socket that a rank's program is to inherit; to be dropped when it has been started.
+    /// The socket that a rank's program inherits. The caller drops it when the program has started.
     ///
     /// # Errors
     /// The system refuses.
@@ -226,13 +226,13 @@ impl Roster {
         Ok(theirs)
     }
 
-    /// What to wake up for.
+    /// Descriptors to poll for reading.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let members = self.rounds().flat_map(|round| round.members.iter().flatten());
         self.controls.iter().flatten().map(AsFd::as_fd).chain(members.map(|member| member.process.as_fd()))
     }
 
-    /// Whether some ranks must be told more, and nobody says when they can.
+    /// Whether some ranks wait for packets. Nothing reports when their sockets have room.
     pub fn is_busy(&self) -> bool {
         let cancels = |round: &Round| round.members.iter().flatten().any(|member| member.cancels);
         self.running.as_ref().is_some_and(|round| !round.uninformed.is_empty())
@@ -243,17 +243,17 @@ impl Roster {
         [&self.gathering, &self.running].into_iter().flatten()
     }
 
-    /// The process that is a rank, while it lives.
+    /// The process of a rank, while it lives.
     fn member(&self, rank: usize) -> Option<&Member> {
         self.rounds().find_map(|round| round.members[rank].as_ref())
     }
 
-    /// The process that is a rank, while it lives: its number, and what stands for it.
+    /// The process of a rank, while it lives: its number and its pidfd.
     pub fn process(&self, rank: u32) -> Option<(Pid, BorrowedFd<'_>)> {
         self.member(rank as usize).map(|member| (member.pid, member.process.as_fd()))
     }
 
-    /// Takes in what processes say.
+    /// Receives the packets of the processes.
     pub fn listen(&mut self) {
         for rank in 0..self.controls.len() {
             while let Some(line) = &self.controls[rank] {
@@ -267,7 +267,7 @@ impl Roster {
         }
     }
 
-    /// Tells processes what is to be told by now.
+    /// Sends the packets that are due.
     pub fn answer(&mut self) {
         self.gather();
         self.running.iter_mut().for_each(Round::inform);
@@ -281,7 +281,7 @@ impl Roster {
         }
     }
 
-    /// A process waits no longer. Where its round has begun, it gets what it has waited for instead.
+    /// A process waits no longer. If its session has begun, it receives the world and no `Cancelled`.
     fn handle_cancel(&mut self, rank: usize, pid: Pid) {
         let waiting = self.gathering.as_mut().and_then(|round| round.members[rank].as_mut());
         if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
@@ -290,7 +290,7 @@ impl Roster {
     }
 
     fn handle_hello(&mut self, rank: usize, said: u32, pid: Pid, mut received: control::Received) {
-        // Without them there is nowhere to answer, which the process notices.
+        // Without these descriptors there is no way to answer. The process notices that.
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
         let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
         match taken.and_then(|()| self.room_for(pid)) {
@@ -304,10 +304,10 @@ impl Roster {
         }
     }
 
-    /// Whether a process may say that it is this rank.
+    /// Whether a process may become this rank.
     fn check(&self, rank: usize, pid: Pid) -> Result<(), Refusal> {
         let has_finished = |member: &Member| member.has_finished(self.ended.len(), rank);
-        // One that waits already has given up waiting, and comes again.
+        // A process that waits already has given up, and comes again.
         let is_free = |round: &Round| round.members[rank].as_ref().is_none_or(has_finished);
         if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
             return Err(Refusal::Taken);
@@ -318,7 +318,7 @@ impl Roster {
         self.missing.map_or(Ok(()), Err)
     }
 
-    /// What a process needs that is taken as a rank: to be watched, and others to wait with.
+    /// A pidfd of a new rank, and the session that it waits in.
     fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Round), Refusal> {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Refusal::NoRoom)?;
         let round = match &mut self.gathering {
@@ -328,16 +328,16 @@ impl Roster {
         Ok((process, round))
     }
 
-    /// Looks for a rank that will not say hello any more, after the end of a program or process.
+    /// Finds a rank that cannot send a Hello any more, after the end of a program or process.
     fn note_missing(&mut self) {
         let is_over = |rank: usize| self.ended[rank] || self.pids[rank].is_some();
         let has_ended = |rank: &usize| is_over(*rank) && self.member(*rank).is_none();
         let ended = (0..self.ended.len()).find(has_ended).map(|rank| Refusal::Ended(rank as u32));
-        // Whoever ends because of the first one is not the reason.
+        // The first reason stays: later ends may follow from it.
         self.missing = self.missing.or(ended);
     }
 
-    /// Makes those that have said hello a job when all are there; sends them away when somebody will not come.
+    /// Starts the session when all ranks are there. Refuses the waiting ranks if one cannot come.
     fn gather(&mut self) {
         let Some(round) = &mut self.gathering else { return };
         if let Some(why) = self.missing {
@@ -354,14 +354,14 @@ impl Roster {
         }
     }
 
-    /// The processes of all ranks, when all are there and wait to be told how they reach each other.
+    /// The processes of all ranks, when all are there and need a world description.
     pub fn undescribed(&self) -> Option<Vec<Pid>> {
         let round = self.gathering.as_ref().filter(|round| round.description.is_none())?;
         let is_ready = self.extent != Extent::Memory && self.missing.is_none() && round.is_complete();
         is_ready.then(|| round.members.iter().flatten().map(|member| member.pid).collect())
     }
 
-    /// Tells the ranks that wait how they reach each other.
+    /// Takes the world description for the waiting ranks.
     pub fn hand_out(&mut self, handout: Handout) {
         let Handout { description, listeners, shares_memory } = handout;
         self.shares_memory = shares_memory;
@@ -376,17 +376,17 @@ impl Roster {
         self.missing.is_none()
     }
 
-    /// There will be no job, for a reason that people are told: whoever waits for one is sent away.
+    /// The job cannot form, for a reason that is reported elsewhere. Waiting ranks are refused.
     pub fn give_up(&mut self) {
         self.missing = self.missing.or(Some(Refusal::NoJob));
     }
 
-    /// When there is something to say of ranks that keep others waiting, if that is after so long a time.
+    /// The time at which late ranks are reported, `after` the first Hello.
     pub fn overdue_at(&self, after: Duration) -> Option<Instant> {
         self.gathering.as_ref()?.since?.checked_add(after)
     }
 
-    /// Which ranks keep others waiting; once each time.
+    /// The ranks that delay the start; once in each session.
     pub fn overdue(&mut self) -> Option<Vec<u32>> {
         let round = self.gathering.as_mut()?;
         round.since = None;
@@ -396,7 +396,7 @@ impl Roster {
         (!missing.is_empty()).then_some(missing)
     }
 
-    /// Ranks whose process has ended, and nobody has said so yet.
+    /// Ranks whose process has ended without a call of `handle_exit` or `handle_loss`.
     pub fn gone(&self) -> Vec<u32> {
         let members: Vec<(u32, &Member)> = self
             .rounds()
@@ -413,7 +413,7 @@ impl Roster {
         ended.map(|((rank, _), _)| *rank).collect()
     }
 
-    /// World rank of whom a rank had seen fail, over a connection, before it has ended.
+    /// World rank of the peer that an ended rank had seen fail over a connection.
     pub fn blamed(&self, rank: u32) -> Option<u32> {
         self.blamed[rank as usize]
     }
@@ -424,7 +424,7 @@ impl Roster {
         self.note_missing();
     }
 
-    /// A process has ended, in a way that is known; gives the rank that it was, and whether it had not finished.
+    /// A process has ended in a known way. Returns its rank, and whether it had not finished.
     pub fn handle_exit(&mut self, pid: Pid, ending: Ending) -> Option<(u32, bool)> {
         let is = |rank: &u32| self.process(*rank).is_some_and(|(process, _)| process == pid);
         let rank = (0..self.ended.len() as u32).find(is)?;
@@ -435,12 +435,13 @@ impl Roster {
         Some((rank, self.note_end(rank as usize, death)))
     }
 
-    /// A rank's process has ended, and only its parent knows how; true when it had not finished.
+    /// A rank's process has ended, and only its parent knows how; true if it had not finished.
     pub fn handle_loss(&mut self, rank: u32) -> bool {
         self.note_end(rank as usize, Death::Unknown)
     }
 
-    /// Notes the end of a rank's process; true when it had not finished, which all are told.
+    /// Records the end of a rank's process. If it had not finished, the status page reports its death, and
+    /// the result is true.
     fn note_end(&mut self, rank: usize, death: Death) -> bool {
         let ranks = self.ended.len();
         let round = match (&mut self.gathering, &mut self.running) {
@@ -456,14 +457,15 @@ impl Roster {
             round.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        // What it had borrowed before it finished is free again, in the job that it had left to join the next one, too.
+        // The loans of the ended process are free again, also in the session that it had finished before it
+        // joined the next one.
         self.rounds().for_each(|round| round.board.note_end(rank as u32));
         self.note_missing();
         is_lost
     }
 }
 
-/// It may have gone before it reads the answer.
+/// Refuses a process. It may have ended before it reads the answer.
 fn refuse(answer: &OwnedFd, why: Refusal) {
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
 }

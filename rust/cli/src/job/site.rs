@@ -1,5 +1,5 @@
-//! A site's part in a job of several: it joins at the startup server when its ranks are there, and says at the end that all has
-//! ended well.
+//! The life of a site in a job of several. It joins at the startup server when its ranks are there, and
+//! reports success at the end.
 //!
 //! ```text
 //!   Waiting --begin--> Connecting --> Joining --tables--> Running --finish--> Over
@@ -7,8 +7,8 @@
 //!                        connects       replies              life
 //! ```
 //!
-//! Nothing here blocks but [`finish`](Site::finish), for a moment: whoever waits for ranks and signals waits for
-//! [`ready_fd`](Site::ready_fd) as well, and then calls [`advance`](Site::advance).
+//! Only [`finish`](Site::finish) blocks, and for a short time. The caller polls [`ready_fd`](Site::ready_fd)
+//! with its other descriptors, and then calls [`advance`](Site::advance).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,64 +32,65 @@ use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
 
 const RETRY_EVERY: Duration = Duration::from_millis(100);
-/// Attempts to join a server that closes the connection before it has answered, as one does that is flooded.
+/// Maximum attempts to join a server that closes the connection before it has answered. A flooded server does
+/// that.
 const JOINS_MAX: u32 = 4;
-/// How long saying goodbye to the server may take.
+/// Maximum time to report success to the server.
 const FINISH_MAX: Duration = Duration::from_secs(5);
 
-/// Where a site belongs.
+/// The place of a site in its job.
 #[derive(Clone, Debug)]
 pub struct SitePlan {
     /// Its number among the clients of the job.
     pub client: u32,
     /// The startup server, `host:port`.
     pub server: String,
-    /// What the environment says of authentication, if it says anything.
+    /// Authentication methods of the environment, if it sets any.
     pub auth: Option<Auth>,
     /// Whether the site's ranks share memory.
     pub shares_memory: bool,
-    /// World rank of its first rank, if whoever started it knows that already.
+    /// World rank of its first rank, if one launcher has started all sites.
     pub first: Option<u32>,
 }
 
-/// Why a site is in no job, or in none any more.
+/// The reason why a site has not joined a job, or has lost it.
 #[derive(Debug, Error)]
 pub enum SiteError {
-    /// The server, or what the other sites say.
+    /// The server, or the settings of another site.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// Ranks cannot listen.
+    /// A rank cannot listen.
     #[error("{0}")]
     Listen(io::Error),
-    /// There is no key where one is needed.
+    /// An address needs a key, and there is none.
     #[error("{0}")]
     Auth(String),
-    /// The tables have something else in this site's place.
+    /// The tables differ from this site's announcement.
     #[error("the startup server gives back something else than client {client} has said of its ranks")]
     Changed {
         /// This site.
         client: u32,
     },
-    /// Ranks of ours that could not understand each other.
+    /// Ranks of ours that send messages in different ways.
     #[error(
         "the ranks of client {client} send {} and those of this site {}: give all sites of the job --transport udp, or none",
         words(*.way), words(*.own)
     )]
     Ways {
-        /// Whose they are.
+        /// The client of those ranks.
         client: u32,
-        /// How they send.
+        /// The way of those ranks.
         way: Way,
-        /// How this site's do.
+        /// The way of this site's ranks.
         own: Way,
     },
-    /// The tables make no world.
+    /// The tables do not describe a valid world.
     #[error("the startup server's tables: {0}")]
     World(#[from] WorldError),
     /// The system refuses.
     #[error("the description of the world: {0}")]
     Seal(io::Error),
-    /// The thread that connects is gone.
+    /// The thread that connects has ended.
     #[error("cannot connect to the startup server: {0}")]
     Thread(io::Error),
 }
@@ -104,15 +105,15 @@ fn words(way: Way) -> &'static str {
 /// A job that has formed, as one site sees it.
 #[derive(Debug)]
 pub struct Formed {
-    /// What the site's ranks are told.
+    /// The world description for the site's ranks.
     pub handout: Handout,
     /// World rank of the site's first rank.
     pub first: u32,
-    /// Ranks of the world, and those of them that are not ours.
+    /// Number of ranks in the world.
     pub size: usize,
-    /// How many of them are another implementation's.
+    /// Number of them that belong to another implementation.
     pub foreign: usize,
-    /// A loopback address that a site announces beside other sites' addresses of a network.
+    /// A loopback address that a site announces although other sites announce addresses of a network.
     pub loopback: Option<(u32, IpAddr)>,
 }
 
@@ -125,13 +126,13 @@ enum Stage {
     Over,
 }
 
-/// What has been announced, until the tables are there.
+/// The announcement of a site, kept until the tables arrive.
 #[derive(Debug)]
 struct Pending {
     pids: Vec<Pid>,
     joining: Joining,
     listeners: Vec<OwnedFd>,
-    /// What each rank has announced.
+    /// The announcement of each rank.
     announced: Vec<(Member, SocketAddr)>,
     key: Vec<u8>,
 }
@@ -142,18 +143,18 @@ pub struct Site {
     plan: SitePlan,
     network: Network,
     stage: Stage,
-    /// Attempts to join so far.
+    /// Number of attempts to join.
     joins: u32,
 }
 
 impl Site {
-    /// A site whose ranks are not there yet.
+    /// A site whose ranks have not called `init`.
     #[must_use]
     pub fn new(plan: SitePlan, network: Network) -> Site {
         Site { plan, network, stage: Stage::Waiting, joins: 0 }
     }
 
-    /// All ranks are there, these processes: begins to join, once. Does not block.
+    /// All ranks are there, with these processes: begins to join, once. Does not block.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -178,7 +179,7 @@ impl Site {
         Ok(())
     }
 
-    /// What to wait for, and what it must be ready for.
+    /// The descriptor to poll, and the events to poll it for.
     #[must_use]
     pub fn ready_fd(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match &self.stage {
@@ -196,10 +197,10 @@ impl Site {
         })
     }
 
-    /// Goes on as far as it goes now. Gives the job once, when it has formed.
+    /// Advances as far as possible. Returns the job once, when it has formed.
     ///
     /// # Errors
-    /// There is no job, or not any more; then nothing else comes.
+    /// The job cannot form, or is lost. The site does nothing more.
     pub fn advance(&mut self) -> Result<Option<Formed>, SiteError> {
         if self.is_ready() { self.step() } else { Ok(None) }
     }
@@ -210,7 +211,7 @@ impl Site {
             Stage::Connecting { pids, result, bell } => match result.try_recv() {
                 Ok(link) => {
                     self.stage = Stage::Joining(Box::new(self.join(link?, &pids)?));
-                    // It speaks first.
+                    // The client sends first.
                     self.step()
                 }
                 Err(TryRecvError::Empty) => {
@@ -248,20 +249,21 @@ impl Site {
         }
     }
 
-    /// Whether the server closed the connection before it answered, and there are attempts left.
+    /// Whether the server closed the connection before it answered, and attempts are left.
     fn may_join_again(&self, error: &JoinError) -> bool {
         self.joins < JOINS_MAX
             && matches!(error, JoinError::Protocol(ClientError::Closed { stage: startup::Stage::Auth }))
     }
 
-    /// The ranks will not all come: the others need not wait for this site.
+    /// Not all ranks will come: leaves the job, so the other sites need not wait.
     pub fn give_up(&mut self) {
         if matches!(self.stage, Stage::Connecting { .. } | Stage::Joining(_)) {
             self.stage = Stage::Over;
         }
     }
 
-    /// What it waits for, for people; none while the job runs, or nothing has begun.
+    /// A text for the user that names what the site waits for; `None` before it begins and while the job
+    /// runs.
     #[must_use]
     pub fn waits_for(&self) -> Option<&'static str> {
         match &self.stage {
@@ -272,10 +274,10 @@ impl Site {
         }
     }
 
-    /// Says that all ranks have ended well; blocks for some seconds at most.
+    /// Reports success of all ranks to the server; blocks for some seconds at most.
     ///
     /// # Errors
-    /// There was no job, or it cannot be said.
+    /// The site has joined no job, or the report cannot be sent.
     pub fn finish(self) -> Result<(), String> {
         match self.stage {
             Stage::Running(connection) => {
@@ -287,7 +289,7 @@ impl Site {
         }
     }
 
-    /// Listens for all ranks and says what they are.
+    /// Listens for all ranks and announces them.
     fn join(&self, link: Link, pids: &[Pid]) -> Result<Pending, SiteError> {
         let Terms { dialect, maxdatalen, ackmark, hiwater } = self.network.terms;
         let local = link.local_address().map_err(JoinError::Io)?;
@@ -327,14 +329,14 @@ impl Site {
             tag_ub: TAG_UB_MAX,
             coll_xsize: self.network.xsize,
             coll_maxlinear: self.network.maxlinear,
-            // As LAM does: nobody has tried anything else on the servers of others.
+            // LAM does not pipeline either, and servers of others have seen nothing else.
             pipelines: false,
         };
         let key = auth.key.map_or_else(Vec::new, |key| key.0.to_be_bytes().to_vec());
         Ok(Pending { pids: pids.to_vec(), joining: link.begin(settings)?, listeners, announced, key })
     }
 
-    /// The world of the tables, with this site where it should be.
+    /// The world of the tables, checked against this site's announcement.
     fn formed(
         &self,
         tables: &Tables,
@@ -360,14 +362,16 @@ impl Site {
     }
 }
 
-/// The first loopback address of a job whose sites announce addresses of a network as well: only its own machine reaches it.
+/// The first loopback address in a job whose sites also announce addresses of a network. Only its own machine
+/// reaches it.
 fn lone_loopback(tables: &Tables) -> Option<(u32, IpAddr)> {
     let addresses = || tables.hosts.iter().map(|host| (host.client, address_of(host.address).to_canonical()));
     let mixed = addresses().any(|(_, ip)| !auth::is_loopback(ip));
     addresses().find(|(_, ip)| mixed && auth::is_loopback(*ip))
 }
 
-/// Connects to a server that may be started later than its sites. Blocks, for `patience` at most while connections are refused.
+/// Connects to a server that may start later than its sites. Blocks; it retries for `patience` while
+/// connections are refused.
 fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
     let begun = Instant::now();
     loop {
@@ -382,7 +386,7 @@ fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
     }
 }
 
-/// All ranks of ours must send messages in the same way.
+/// Checks that all ranks of ours send messages in the same way.
 fn check_ways(tables: &Tables, network: &Network) -> Result<(), SiteError> {
     let own = network.way();
     for proc in &tables.procs {
@@ -395,7 +399,7 @@ fn check_ways(tables: &Tables, network: &Network) -> Result<(), SiteError> {
     Ok(())
 }
 
-/// The world of a job's tables, as one site sees it.
+/// The world of a job's tables, from the point of view of one site.
 fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> World {
     let dialect = network.terms.dialect;
     let own = tables.clients[plan.client as usize].procs.clone();

@@ -1,4 +1,5 @@
-//! The last step before a rank's program: a process that arranges its own end and place, and becomes the program.
+//! The process between monitor and program: it binds its own life to the monitor, chooses its processor, and
+//! becomes the program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -7,21 +8,21 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Exit statuses that shells have for a command that is not found, and for one that cannot be started.
+/// Exit statuses of shells for a command that is not found, and for one that cannot be started.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Becomes the program. `words`: the monitor's process, the place of this rank among the processors or `-`, how many files it
-/// may open, the program and its arguments.
+/// Becomes the program. `words` are the monitor's process, the rank's index among the processors or `-`, the
+/// limit on open files, the program and its arguments.
 pub fn become_program(words: &[OsString]) -> ExitCode {
     let [monitor, place, limit, program, args @ ..] = words else { return ExitCode::from(NOT_STARTED) };
-    // Killed with the monitor, whoever kills that.
+    // The system kills this process when the monitor dies.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let monitor = monitor.to_str().and_then(|m| m.parse().ok()).and_then(Pid::from_raw);
     if getppid() != monitor {
         return ExitCode::from(NOT_STARTED);
     }
-    // It was as much before.
+    // The limit was as high before.
     let _ = super::limits::restore(&limit.to_string_lossy());
     if let Some(place) = place.to_str().and_then(|p| p.parse().ok()) {
         bind(place);
@@ -31,7 +32,7 @@ pub fn become_program(words: &[OsString]) -> ExitCode {
     ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED })
 }
 
-/// Binds this process to one of the processors it may use.
+/// Binds this process to one of the processors that it may use.
 fn bind(place: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();

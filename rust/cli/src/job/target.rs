@@ -1,47 +1,47 @@
-//! What to start: a command, a jar or a class, and the command line that starts it.
+//! The target of a launcher: a command, a jar or a class, and the command line that starts it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use thiserror::Error;
 
-/// What the machine knows about names; apart, so that the rules can be tested without files.
+/// Facts about files and environment. Tests of the rules replace them.
 pub trait Surroundings {
-    /// Whether a command of this name is on the PATH.
+    /// Whether the PATH has a command of this name.
     fn is_command(&self, name: &OsStr) -> bool;
 
     /// The `Main-Class` of a jar.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     fn main_class(&self, jar: &Path) -> Result<String, String>;
 
     /// The `java` command.
     fn java(&self) -> OsString;
 
-    /// Our own jar, when there is one beside the command.
+    /// Our own jar, if there is one beside the command.
     fn own_jar(&self) -> Option<OsString>;
 
     /// The class path of a program that names none.
     fn class_path(&self) -> OsString;
 }
 
-/// Why nothing can be started.
+/// The reason why nothing can be started.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
-    /// Options of the JVM only.
+    /// The command line ends behind the options of the JVM.
     #[error("no program: a class name or a jar is needed after {last}")]
     NoProgram {
         /// The last option.
         last: String,
     },
-    /// An option without its value.
+    /// An option has no value.
     #[error("{option} needs a value")]
     NoValue {
         /// The option.
         option: String,
     },
-    /// Nothing of that name.
+    /// Neither a command nor a class has this name.
     #[error(
         "{name} is no command on the PATH, no jar and no class name (a command in this folder is written ./{name})"
     )]
@@ -49,12 +49,12 @@ pub enum TargetError {
         /// The name.
         name: String,
     },
-    /// A jar that cannot be started.
+    /// The jar cannot be started.
     #[error("{jar}: {why}")]
     Jar {
         /// The jar.
         jar: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
@@ -74,16 +74,17 @@ const WITH_VALUE: [&str; 12] = [
     "--limit-modules",
     "--patch-module",
 ];
-/// Those of them that give the class path.
+/// Options that give the class path.
 const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
 
-/// The command line for `words`: what follows mpjrun's own options.
+/// The command line for `words`, the words behind mpjrun's own options.
 ///
-/// Words that begin with a dash before the program's name are options of the JVM, and then the program is Java. Else what is
-/// on the PATH or has a slash is a command, `*.jar` is a jar, and anything that looks like one is a class.
+/// Words that begin with a dash before the program's name are options of the JVM; the program is Java then.
+/// Otherwise a name on the PATH or with a slash is a command. `*.jar` is a jar. Any other valid name is a
+/// class.
 ///
 /// # Errors
-/// Nothing to start, or nothing of that name.
+/// There is no program, or none of this name.
 pub fn resolve(words: &[OsString], around: &dyn Surroundings) -> Result<Vec<OsString>, TargetError> {
     let (jvm, rest) = jvm_options(words)?;
     let Some((name, args)) = rest.split_first() else {
@@ -152,7 +153,7 @@ fn java(
     line
 }
 
-/// Whether this may be a class: identifiers with dots between them.
+/// Whether this can be a class: identifiers with dots between them.
 fn is_class_name(text: &str) -> bool {
     let is_identifier = |part: &str| {
         let mut letters = part.chars();

@@ -1,4 +1,4 @@
-//! The processes below this one: found in /proc, ended, reaped.
+//! The descendants of this process: finding them in /proc, ending and reaping them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::ending::Ending;
 
-/// How long killed processes may take to be gone.
+/// Maximum time until killed processes have ended.
 const GONE_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Parent by process.
+/// The parent of each process.
 fn parents() -> HashMap<i32, i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -21,13 +21,14 @@ fn parents() -> HashMap<i32, i32> {
         .collect()
 }
 
-/// The parent in a `stat` line. The command's name before it may contain anything, parentheses too (proc(5)).
+/// The parent in a `stat` line. The command's name before it may contain any character, also a parenthesis
+/// (proc(5)).
 fn parent(stat: &str) -> Option<i32> {
     let after_name = stat.rsplit_once(')')?.1;
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Everything below `root`, children of children too.
+/// All descendants of `root`.
 fn below(root: i32, parents: &HashMap<i32, i32>) -> HashSet<i32> {
     let mut found = HashSet::new();
     loop {
@@ -43,8 +44,8 @@ fn below(root: i32, parents: &HashMap<i32, i32>) -> HashSet<i32> {
     }
 }
 
-/// Kills and reaps everything below this process, which must be a subreaper so that nothing escapes; tells `reaped` about
-/// each child of its own. Gives the number of processes that are left after some seconds.
+/// Kills and reaps all descendants of this process, which must be a subreaper, so that none escapes. Calls
+/// `reaped` for each child. Returns the number of processes that are left after some seconds.
 pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
     let me = getpid().as_raw_nonzero().get();
     let begun = Instant::now();
@@ -55,20 +56,20 @@ pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
             return left.len();
         }
         for pid in left.into_iter().filter_map(Pid::from_raw) {
-            // It may have gone by itself.
+            // The process may have ended by itself.
             let _ = kill_process(pid, Signal::KILL);
         }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-/// Number of processes below this one, after reaping.
+/// Number of descendants after reaping.
 pub fn left() -> usize {
     reap(|_, _| {});
     below(getpid().as_raw_nonzero().get(), &parents()).len()
 }
 
-/// Reaps all children that have ended, adopted ones too, without waiting for any.
+/// Reaps all children that have ended, also adopted ones. Never waits.
 pub fn reap(mut reaped: impl FnMut(Pid, Ending)) {
     loop {
         match wait(WaitOptions::NOHANG) {

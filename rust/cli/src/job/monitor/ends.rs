@@ -1,4 +1,4 @@
-//! What becomes of a job when ranks end.
+//! Reactions of a job to the ends of its ranks.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use rustix::process::{Pid, Signal};
 use super::Job;
 use crate::job::ending::{Ending, RankEnd};
 
-/// How long is waited for the failure that explains another one: connections end before the process is gone that had them, and
-/// who is ended for the sake of the others could not say any more how it would have ended.
+/// Time to wait for the failure that explains another one. A connection ends before its process does, and a
+/// rank that is killed for the others' sake could not show how it would have ended.
 const CULPRIT_WAIT: Duration = Duration::from_secs(2);
-/// The status when a rank's program goes on that has died.
+/// The status of a rank that has died while its program runs on.
 const LOST: u8 = 1;
-/// The signal of whoever writes for nobody.
+/// The signal of a process that writes to a closed pipe.
 const SIGPIPE: u8 = 13;
 
 /// The end of a rank's program or process.
@@ -21,15 +21,15 @@ pub(super) struct End {
     pub(super) rank: u32,
     pub(super) pid: Pid,
     pub(super) ending: Ending,
-    /// It was the rank, and had not finished.
+    /// Whether the process was a rank that had not finished.
     pub(super) is_lost: bool,
 }
 
 impl Job {
-    /// A rank's process has died, and its program, which would know how, goes on.
+    /// A rank's process has died. Its program, which would know how, runs on.
     pub(super) fn handle_loss(&mut self, rank: u32) {
         let is_first = self.verdict.handle_lost(rank);
-        // How the program ends says nothing of it any more.
+        // The end of the program does not explain the death any more.
         self.verdict.handle_own(LOST);
         if !is_first || self.closing.is_some() {
             return;
@@ -45,7 +45,7 @@ impl Job {
         }
     }
 
-    /// Takes in the end of a rank's program or process: at once, or a little later when it may be the consequence of another one.
+    /// Takes the end of a rank's program or process. An end that may follow from another one is held back.
     pub(super) fn take_end(&mut self, end: End) {
         let is_good = end.ending.is_good() && !end.is_lost;
         if !is_good && self.is_explained_soon(end.rank) {
@@ -54,16 +54,17 @@ impl Job {
         self.handle_end(&end);
     }
 
-    /// Whether a rank had seen another one fail whose end is not known yet, and some may still end by themselves.
+    /// Whether a rank had reported a peer whose end is not known yet, while some ranks may still end by
+    /// themselves.
     fn is_explained_soon(&self, rank: u32) -> bool {
         let Some(blamed) = self.roster.blamed(rank) else { return false };
-        // Those of other launchers may be known to them already.
+        // The ends of other launchers' ranks are not known here.
         let own = blamed.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
         let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.runs(own));
         self.closing.is_none() && !is_known && self.left() > 0
     }
 
-    /// Handles the ends that need not be held any more.
+    /// Handles the held ends that need not wait any more.
     pub(super) fn let_go(&mut self) {
         let now = Instant::now();
         let held = std::mem::take(&mut self.held);
@@ -73,7 +74,7 @@ impl Job {
         over.into_iter().for_each(|(end, _)| self.handle_end(&end));
     }
 
-    /// A rank's program or process has ended.
+    /// Handles the end of a rank's program or process.
     fn handle_end(&mut self, end: &End) {
         let End { rank, pid, ending, is_lost } = *end;
         let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
@@ -83,7 +84,7 @@ impl Job {
             return;
         }
         if !ending.is_good() {
-            // Those that died before it are the first.
+            // Ranks that died before this end come first.
             std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
         }
         let pid = pid.as_raw_nonzero().get();
@@ -93,9 +94,9 @@ impl Job {
         if ending.is_good() && !is_lost {
             return;
         }
-        // That the reader has gone is no news to whoever has let it go.
+        // A program that writes to a closed output ends so. The user who closed it needs no report.
         let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
-        // A site that exits has said why.
+        // A site that exits has reported the reason itself.
         let has_said = self.plan.sites.is_some() && matches!(ending, Ending::Exited(_));
         let end = match is_unread || has_said {
             true => String::new(),
@@ -114,7 +115,7 @@ impl Job {
         }
     }
 
-    /// Says how a rank has failed, and what becomes of the others.
+    /// Reports the failure of a rank, and the consequence for the others.
     fn say_end(&mut self, end: &str, is_first: bool) {
         let left = self.left();
         if self.plan.keep_going || left == 0 {

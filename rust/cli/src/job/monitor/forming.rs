@@ -1,4 +1,4 @@
-//! Start of a job whose ranks connect to each other, alone or with those of other sites.
+//! The formation of a job whose ranks connect to each other, in one launcher or with other sites.
 
 use std::os::unix::net::UnixStream;
 
@@ -9,10 +9,10 @@ use crate::job::plan::Plan;
 use crate::job::roster::Extent;
 use crate::job::site::{Formed, Site, SiteError};
 
-/// The status when ranks cannot reach each other.
+/// The status if ranks cannot reach each other.
 const NOT_FORMED: u8 = 1;
 
-/// What the ranks of a plan are to each other and to others.
+/// The extent of a plan's ranks.
 pub(super) fn extent(plan: &Plan) -> Extent {
     match (&plan.network, &plan.site) {
         (_, Some(_)) => Extent::Site,
@@ -21,13 +21,13 @@ pub(super) fn extent(plan: &Plan) -> Extent {
     }
 }
 
-/// The part of a plan in a job of several sites.
+/// The site of a plan, in a job of several.
 pub(super) fn site(plan: &Plan) -> Option<Site> {
     plan.site.clone().zip(plan.network.clone()).map(|(site, network)| Site::new(site, network))
 }
 
 impl Job {
-    /// Goes on with what the ranks need to reach each other.
+    /// Advances the formation.
     pub(super) fn form(&mut self) {
         if self.site.is_some() {
             return self.follow_site();
@@ -56,7 +56,7 @@ impl Job {
         }
     }
 
-    /// The job has formed: the ranks have their numbers in the world.
+    /// The job has formed: the ranks get their numbers in the world.
     fn take_place(&mut self, formed: Formed) {
         let Formed { handout, first, size, foreign, loopback } = formed;
         self.names.first = Some(first);
@@ -81,7 +81,7 @@ impl Job {
         self.roster.hand_out(handout);
     }
 
-    /// The site is in no job, or in none any more.
+    /// The site has not joined its job, or has lost it.
     fn lose_site(&mut self, error: &SiteError) {
         let (left, noun) = (self.left(), self.names.noun());
         let ranks = if left == 1 { format!("the {noun}") } else { format!("{left} {noun}s") };
@@ -90,7 +90,7 @@ impl Job {
         self.give_up(&format!("{error}{ending}"));
     }
 
-    /// Ends a job that cannot form, or has lost its others.
+    /// Ends a job that cannot form, or has lost other sites.
     pub(super) fn give_up(&mut self, why: &str) {
         self.say(why);
         self.verdict.handle_own(NOT_FORMED);
@@ -98,7 +98,7 @@ impl Job {
         self.close(Signal::TERM, false);
     }
 
-    /// Says that all has ended well to those who wait for it.
+    /// Reports success to the startup server and ends our own one.
     pub(super) fn leave(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let is_good = self.verdict.status() == 0;
         if let Some(site) = self.site.take().filter(|_| is_good)

@@ -1,4 +1,4 @@
-//! The startup server of a job whose sites are all started here.
+//! The startup server of a job whose sites one launcher starts.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,40 +17,40 @@ use crate::job::ending::Ending;
 use crate::job::lines::Lines;
 use crate::job::network::random;
 
-/// How long it may take to say where it is.
+/// Maximum time until the server prints its address.
 const START_MAX: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-/// How long it may take to end when all sites have.
+/// Maximum time until the server ends after all sites have.
 const END_MAX: Duration = Duration::from_secs(5);
-/// Octets of what it says that are kept.
+/// Maximum octets of the server's messages that are kept.
 const HEARD_MAX: usize = 64 << 10;
-/// The status when it has failed, and no site has.
+/// The status if the server has failed and no site has.
 const FAILED: u8 = 1;
 
-/// A server under way.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Server {
     pid: Pid,
     address: String,
-    /// As the sites find it in their environment.
+    /// The key, as the sites find it in their environment.
     key: String,
     ending: Option<Ending>,
 }
 
 impl Server {
-    /// Where it is.
+    /// The address of the server.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 }
 
 impl Job {
-    /// Starts the server, where there is to be one.
+    /// Starts the server, if the plan has sites.
     ///
     /// # Errors
-    /// It does not say where it is.
+    /// The server does not start, or does not print its address.
     pub(super) fn serve(&mut self) -> io::Result<()> {
         let Some(sites) = &self.plan.sites else { return Ok(()) };
-        // As a number that every implementation reads.
+        // A number that every implementation can read.
         let key = (u64::from_ne_bytes(random()?) >> 1).to_string();
         let mut command = self.stub(None);
         command.args(["/proc/self/exe", "impi-server", "--server"]).arg(self.plan.ranks.to_string());
@@ -68,7 +68,7 @@ impl Job {
         Ok(())
     }
 
-    /// Gives a program the key that it needs, and no other one a key.
+    /// Gives the key to a program that needs it, and removes it for all others.
     pub(super) fn hand_on_key(&self, command: &mut Command) {
         if let Some(server) = &self.server {
             set_key(command, &server.key);
@@ -83,7 +83,7 @@ impl Job {
         }
     }
 
-    /// Lets the server end, which it does by itself when all has gone well.
+    /// Waits for the end of the server. It ends by itself if the job has succeeded.
     pub(super) fn end_server(&mut self, launcher: &UnixStream, children: &UnixStream) {
         if self.plan.sites.is_none() {
             return;
@@ -93,7 +93,7 @@ impl Job {
         while let Some(Server { pid, ending: None, .. }) = self.server {
             let is_over = self.verdict.status() != 0 || !self.is_led || self.closing.is_some();
             if is_over || Instant::now() > deadline {
-                // It has nothing to say any more.
+                // The server has nothing more to report.
                 let _ = kill_process(pid, Signal::KILL);
             }
             self.wait(launcher, children);
@@ -104,7 +104,7 @@ impl Job {
         }
         let ending = self.server.take().map(|server| server.ending);
         let is_its_fault = match ending {
-            // A site that has failed has said why, and the server would say no more than that.
+            // A failed site has reported the reason; the server would only repeat it.
             Some(ending) => self.verdict.status() == 0 && ending.is_some_and(|ending| !ending.is_good()),
             None => true,
         };
@@ -115,7 +115,7 @@ impl Job {
     }
 }
 
-/// Keeps what the server says; false when that is over.
+/// Keeps the server's messages; false at their end.
 pub(super) fn hear(fd: BorrowedFd<'_>, heard: &mut Vec<u8>, octets: &mut [u8]) -> bool {
     loop {
         match rustix::io::read(fd, &mut *octets) {
@@ -132,7 +132,7 @@ fn set_key(command: &mut Command, key: &str) {
     command.env(AUTH_KEY, key).env_remove(AUTH_KEY_FILE).env_remove(AUTH_NONE);
 }
 
-/// What a server says first: where it is to be reached.
+/// The address of the server, which is its first line of output.
 fn address(child: &mut Child) -> io::Result<String> {
     let stdout = child.stdout.take().ok_or_else(|| io::Error::other("the startup server has no output"))?;
     let mut line = String::new();

@@ -1,5 +1,5 @@
-//! What sites tell whoever has started them all of ranks that have failed, so that one line and the exit status say where it
-//! began and not what came of it elsewhere.
+//! Reports of failed ranks from sites to the launcher that started all of them. One line and the exit status
+//! then name the root cause and not its consequences.
 
 use std::fs::OpenOptions;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -17,31 +17,31 @@ use crate::job::ending::Ending;
 use crate::job::origin::{Failure, Origin};
 use crate::job::plan::Plan;
 
-/// How long a rank that was seen failing elsewhere is waited for, when others have ended because of it.
+/// Time to wait for the report of a rank that others have seen fail.
 const ORIGIN_WAIT: Duration = Duration::from_secs(5);
-/// Octets that are read at a time.
+/// Octets of one read.
 const PIECE: usize = 4096;
-/// Octets of a line that has no end yet, at most; whoever writes more is not one of ours.
+/// Maximum octets of an incomplete line. Our sites never exceed it.
 const LINE_MAX: usize = 4096;
 
-/// Where sites are heard by whoever has started them.
+/// The launcher's end of the pipe for reports.
 #[derive(Debug)]
 pub(super) struct Hearing {
     reader: PipeReader,
-    /// Sites open it by its name in /proc, so no rank inherits it.
+    /// The sites open the pipe by its name in /proc, so no rank inherits it.
     writer: PipeWriter,
     octets: Vec<u8>,
     origin: Origin,
-    /// When nobody waits any more for a failure that explains the others.
+    /// The time at which the best report so far is taken as the root cause.
     settle_at: Option<Instant>,
     is_settled: bool,
 }
 
 impl Hearing {
-    /// For a plan whose ranks are sites.
+    /// The pipe of a plan that starts sites.
     ///
     /// # Errors
-    /// The system has no pipe.
+    /// The system refuses a pipe.
     pub(super) fn new(plan: &Plan) -> io::Result<Option<Hearing>> {
         if plan.sites.is_none() {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Hearing {
         Ok(Some(Hearing { reader, writer, octets: Vec::new(), origin, settle_at: None, is_settled: false }))
     }
 
-    /// Where a site is to tell.
+    /// The name of the pipe for the sites.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", getpid().as_raw_nonzero(), self.writer.as_raw_fd())
     }
@@ -65,7 +65,7 @@ impl Hearing {
         self.settle_at
     }
 
-    /// What has been told since the last time.
+    /// The reports that have arrived since the last call.
     fn read(&mut self) -> Vec<Failure> {
         let mut octets = [0; PIECE];
         loop {
@@ -83,27 +83,27 @@ impl Hearing {
     }
 }
 
-/// Where a site tells of its ranks, if somebody has started all sites; none also when that is gone, and then the site says by
-/// itself what there is to say.
+/// The site's end of the pipe, if one launcher has started all sites and still runs. Without it the site
+/// reports to its own standard error.
 pub(super) fn teller(plan: &Plan) -> Option<std::fs::File> {
     let path = plan.tells.as_ref()?;
-    // Nobody waits for a reader that has stopped.
+    // The site does not wait for a reader that has stopped.
     OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).ok()
 }
 
 impl Job {
-    /// The ranks of the world that a site has.
+    /// The world ranks of a site.
     fn ranks_of(&self, site: u32) -> Range<u32> {
         let ranks = self.plan.sites.as_ref().map_or(0, |sites| sites.ranks);
         site * ranks..(site + 1) * ranks
     }
 
-    /// Whether a site has told that ranks of it have failed: it ends by itself, and its status says no more.
+    /// Whether a site has reported failed ranks. Such a site ends by itself, and its status adds nothing.
     pub(super) fn has_told(&self, site: u32) -> bool {
         self.hearing.as_ref().is_some_and(|hearing| hearing.origin.has_failed(&self.ranks_of(site)))
     }
 
-    /// Takes in what the sites tell.
+    /// Receives the reports of the sites.
     pub(super) fn hear_sites(&mut self) {
         let Some(hearing) = &mut self.hearing else { return };
         let told = hearing.read();
@@ -124,7 +124,7 @@ impl Job {
         }
     }
 
-    /// Settles where the failure began, as far as anybody has told: that is what people hear of it, and the exit status.
+    /// Settles the root cause, as far as the reports show it: it gives the message and the exit status.
     pub(super) fn settle(&mut self) {
         let Some(hearing) = self.hearing.as_mut().filter(|hearing| !hearing.is_settled) else { return };
         let Some(Failure { rank, ending, text, .. }) = hearing.origin.first().cloned() else { return };
@@ -142,7 +142,7 @@ impl Job {
         self.close(Signal::TERM, false);
     }
 
-    /// Tells of the end of a rank that has failed; false when nobody listens.
+    /// Reports the end of a failed rank; false if there is no pipe.
     pub(super) fn tell(&mut self, rank: u32, ending: Ending, text: &str) -> bool {
         let blames = self.roster.blamed(rank);
         let is_own = self.closing.is_none() || self.has_failed_before(rank, ending);
@@ -150,14 +150,14 @@ impl Job {
         let Some(teller) = &mut self.teller else { return false };
         if is_own {
             let failure = Failure { rank, blames, ending, text: text.to_owned() };
-            // Whoever has started the sites may be gone, and then the job is ended anyway.
+            // The launcher of all sites may have died; the job is ended in that case anyway.
             let _ = teller.write_all(failure.emit().as_bytes());
         }
         true
     }
 
-    /// Whether a rank that has ended while the job is being ended had failed before that: it was killed by what nobody has sent
-    /// from here, or others had seen it fail.
+    /// Whether a rank that ended while the job is ending had failed before: a signal that was not sent from
+    /// here killed it, or others had seen it fail.
     fn has_failed_before(&self, rank: u32, ending: Ending) -> bool {
         let is_sent = |signal: u8| self.sent.contains(&i32::from(signal));
         match ending {

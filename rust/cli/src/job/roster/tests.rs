@@ -1,8 +1,8 @@
-//! Ranks that say hello and give up waiting, in every order of what they send and what the monitor does.
+//! Ranks that send Hello and Cancel, in every order of their packets and of the monitor's turns.
 
 use super::*;
 
-/// What a rank sends, and a turn of the monitor behind it.
+/// A packet of a rank; the monitor may take a turn behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     rank: usize,
@@ -10,7 +10,7 @@ struct Step {
     is_heard: bool,
 }
 
-/// What a rank has been answered.
+/// The answer to a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Nothing,
@@ -30,7 +30,7 @@ impl Asker {
     fn hello(&mut self, rank: usize) {
         let (answers, theirs) = control::socket_pair().expect("sockets");
         rustix::io::ioctl_fionbio(&answers, true).expect("a socket");
-        // The monitor only passes on what stands for the segment.
+        // The monitor forwards the descriptor of the segment and does not use it.
         let hello = Packet::Hello { rank: rank as u32 };
         control::send(self.line.as_fd(), hello, &[answers.as_fd(), theirs.as_fd()]).expect("sent");
         self.answers = Some(answers);
@@ -40,7 +40,7 @@ impl Asker {
         control::send(self.line.as_fd(), Packet::Cancel { rank: rank as u32 }, &[]).expect("sent");
     }
 
-    /// All that has been answered, which is one thing.
+    /// The answer so far; there is at most one.
     fn answer(&self) -> Answer {
         let mut found = Answer::Nothing;
         let Some(answers) = &self.answers else { return found };
@@ -64,7 +64,7 @@ impl Asker {
 struct Scene {
     roster: Roster,
     askers: Vec<Asker>,
-    /// Turns of the monitor after which a site hands out; a launcher's own network does at once.
+    /// Turns of the monitor before a site hands out the world. The network of one launcher does it at once.
     handout_after: usize,
     turns: usize,
 }
@@ -106,7 +106,8 @@ impl Scene {
     }
 }
 
-/// All orders of the steps of the ranks, each rank's in its own order, with and without a turn of the monitor behind each.
+/// All orders of the ranks' steps, each rank's in its own order, with and without a turn of the monitor
+/// behind each step.
 fn orders(left: &[Vec<bool>]) -> Vec<Vec<Step>> {
     if left.iter().all(Vec::is_empty) {
         return vec![Vec::new()];
@@ -151,7 +152,8 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
     assert!(seen.iter().all(|count| *count > 100), "{seen:?} orders without and with a job");
 }
 
-/// Whether all have joined; if not, none has, and all do when those that have given up say hello again.
+/// Whether all have joined. If not, none has joined, and all join when the ranks that gave up send a Hello
+/// again.
 fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
     let answers = scene.answers();
     if answers.iter().all(|answer| *answer == Answer::Joined) {
@@ -184,13 +186,13 @@ fn rank_that_has_given_up_keeps_others_waiting() {
 #[test]
 fn cancel_of_another_time_or_process_changes_nothing() {
     let mut scene = Scene::new(2, Extent::Memory, 0);
-    // Nobody has said hello.
+    // No rank has sent a Hello.
     scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
     scene.send(Step { rank: 0, is_cancel: false, is_heard: true });
     scene.roster.handle_cancel(0, Pid::INIT);
     assert!(!scene.roster.is_busy(), "another process has not said hello");
     scene.send(Step { rank: 1, is_cancel: false, is_heard: true });
-    // Both have joined.
+    // Both ranks have joined.
     scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
     assert_eq!(scene.answers(), [Answer::Joined; 2]);
 }
