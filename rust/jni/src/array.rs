@@ -1,9 +1,9 @@
 //! Copies between Java arrays and message memory: the only code that touches the Java heap.
 //!
-//! Small pieces go through the region functions, which cost least; from [`REGION_MAX`] elements on a piece of at most
-//! [`CRITICAL_MAX`] octets at a time is copied while the array is held critically. Inside a critical section there is
-//! nothing but a bounded loop: no call of Java, no lock, no wait. Other threads may change an array at any time, so its
-//! elements are only ever read or written through raw pointers.
+//! Small pieces use the region functions, which cost least. From [`REGION_MAX`] elements on, a piece of at
+//! most [`CRITICAL_MAX`] octets at a time is copied while the array is held critically. A critical section
+//! has nothing but a bounded loop: no call of Java, no lock, no wait. Other threads may change an array at
+//! any time, so its elements are only ever read or written through raw pointers.
 
 mod access;
 mod indexed;
@@ -23,7 +23,7 @@ use crate::error::{Failure, Fault, zeroed};
 
 /// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the figures.
 const REGION_MAX: usize = 128;
-/// Octets that are copied while an array is held, which is how long a collection may have to wait.
+/// Octets that are copied per hold of an array: a collection may have to wait for that long.
 const CRITICAL_MAX: usize = 256 * 1024;
 
 /// A primitive Java array of the call, with the length and element type that `Native` passed along.
@@ -34,13 +34,13 @@ pub(crate) struct Array {
     element: Type,
 }
 
-/// From this many octets on copies go past the caches: decision 0003 has the figures.
+/// Copies of at least this many octets bypass the caches: decision 0003 has the figures.
 const STREAM_FROM: usize = 8 << 20;
 
-/// What happens to the elements on the way.
+/// The conversion of elements during a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fix {
-    /// Nothing.
+    /// No conversion.
     Plain,
     /// Their octets are reversed: the message has the other byte order.
     Swap,
@@ -60,8 +60,8 @@ impl Array {
     /// Wraps the array arguments of a native method.
     ///
     /// # Safety
-    /// `raw` is null or a primitive array of `length` elements of the type with this code, and is reachable for as
-    /// long as the result lives. `mpjdev.core.Native` is called with an array's own length and type only.
+    /// `raw` is null or a primitive array of `length` elements of the type with this code, and is reachable
+    /// as long as the result lives. `mpjdev.core.Native` is called with an array's own length and type only.
     ///
     /// # Errors
     /// Null, or not a type of arrays.
@@ -88,10 +88,10 @@ impl Array {
         self.element
     }
 
-    /// Copies `count` elements from `off` on to their place in a message; `swapped`: in the other byte order.
+    /// Copies `count` elements from `off` on to a range of a message; `swapped`: in the other byte order.
     ///
     /// # Panics
-    /// When the elements are not inside the array or the place is too small; callers have checked both.
+    /// The elements are not inside the array or the range is too small; callers have checked both.
     #[inline(always)]
     pub(crate) fn copy_out(
         &self,
@@ -106,7 +106,7 @@ impl Array {
         let to = place.as_ptr();
         let fix = fix(self.element, swapped, false);
         if count <= REGION_MAX {
-            // SAFETY: off and count are inside the array, and the place has room for them.
+            // SAFETY: off and count are inside the array, and the range has room for them.
             unsafe {
                 get_region(env, self.raw, self.element, off, count, to);
                 if fix == Fix::Swap {
@@ -116,7 +116,7 @@ impl Array {
             return Ok(());
         }
         self.in_pieces(env, count, Access::Read, |array, done, n| {
-            // SAFETY: `array` holds the elements off + done to off + done + n, the place has room for them.
+            // SAFETY: `array` holds the elements off + done to off + done + n, the range has room for them.
             unsafe {
                 let from = array.add((off + done) * size);
                 let to = to.add(done * size);
@@ -129,7 +129,7 @@ impl Array {
         })
     }
 
-    /// Copies `count` elements from their place in a message to `off` and following.
+    /// Copies `count` elements from a range of a message to `off` and following.
     ///
     /// # Panics
     /// As for [`copy_out`](Self::copy_out).
@@ -147,13 +147,13 @@ impl Array {
         let from = place.as_ptr().cast_const();
         let fix = fix(self.element, swapped, true);
         if count <= REGION_MAX {
-            // SAFETY: off and count are inside the array, the place has the elements, the scratch holds 128 of
-            // any size.
+            // SAFETY: off and count are inside the array, the range has the elements, the scratch holds 128
+            // of any size.
             unsafe {
                 if fix == Fix::Plain {
                     set_region(env, self.raw, self.element, off, count, from);
                 } else {
-                    // Not zeroed: that would cost more than the copy.
+                    // Not zeroed, which would cost more than the copy.
                     let mut scratch = MaybeUninit::<[u64; REGION_MAX]>::uninit();
                     let fixed = scratch.as_mut_ptr().cast::<u8>();
                     copy_fixed(from, fixed, size, count, fix);
@@ -163,7 +163,7 @@ impl Array {
             return Ok(());
         }
         self.in_pieces(env, count, Access::Write, |array, done, n| {
-            // SAFETY: `array` has room for the elements off + done to off + done + n, the place holds them.
+            // SAFETY: `array` has room for the elements off + done to off + done + n, the range holds them.
             unsafe {
                 let (from, to) = (from.add(done * size), array.add((off + done) * size));
                 match fix {
@@ -174,11 +174,11 @@ impl Array {
         })
     }
 
-    /// Copies the elements of a patch to their place, one after the other.
+    /// Copies the elements of a patch to consecutive slots of `place`.
     ///
     /// # Panics
-    /// When the place has another size than the patch; callers have checked it. The patch was checked against
-    /// this array's length.
+    /// The range has another size than the patch; callers have checked it. The patch was checked against this
+    /// array's length.
     #[inline(always)]
     pub(crate) fn str_gather(
         &self,
@@ -192,7 +192,8 @@ impl Array {
         assert!(patch.count() * size == place.len());
         let swap = fix(self.element, swapped, false) == Fix::Swap;
         self.in_blocks(env, patch, Access::Read, |array, block, done| {
-            // SAFETY: the block is inside the array, as the patch is; the place has room for all of the patch.
+            // SAFETY: the block is inside the array, as the patch is; the range has room for all of the
+            // patch.
             unsafe {
                 let to = to.add(done * size);
                 kernels::gather_block(array, to, size, &block);
@@ -203,7 +204,7 @@ impl Array {
         })
     }
 
-    /// Copies elements from their place to those of a patch.
+    /// Copies elements from `place` to those of a patch.
     ///
     /// # Panics
     /// As for [`str_gather`](Self::str_gather).
@@ -236,14 +237,14 @@ impl Array {
         })
     }
 
-    /// Most elements of a block: the array is held for one block.
+    /// The largest number of elements of a block: the array is held for one block.
     fn block_max(&self) -> usize {
-        // Strided access touches more memory than it moves: half of what a plain copy may.
+        // Strided access touches more memory than it moves: half the limit of a plain copy.
         CRITICAL_MAX / 2 / self.element.size()
     }
 
-    /// Holds the array critically for the blocks of a patch, for several small ones at a time; `each` gets the
-    /// address of the array, the block and the number of elements before it.
+    /// Holds the array critically for the blocks of a patch, for several small ones at a time. `each` gets
+    /// the address of the array, the block and the number of elements before it.
     #[inline(always)]
     fn in_blocks(
         &self,
@@ -265,10 +266,10 @@ impl Array {
         Ok(())
     }
 
-    /// Puts one element into a long array.
+    /// Stores one element in a long array.
     ///
     /// # Panics
-    /// When it is no long array or too short.
+    /// It is no long array or too short.
     pub(crate) fn put_long(&self, env: &mut Env, at: usize, value: i64) {
         assert!(self.element == Type::Long && at < self.len);
         // SAFETY: the region is inside the array.
@@ -278,7 +279,7 @@ impl Array {
     /// Copies the first elements of a long array, as many as `dest` has.
     ///
     /// # Panics
-    /// When it is no long array or too short.
+    /// It is no long array or too short.
     pub(crate) fn get_longs(&self, env: &mut Env, dest: &mut [i64]) {
         assert!(self.element == Type::Long && dest.len() <= self.len);
         // SAFETY: the region is inside the array.
@@ -288,7 +289,7 @@ impl Array {
     /// Copies octets into a byte array from `at` on.
     ///
     /// # Panics
-    /// When it is no byte array or too short.
+    /// It is no byte array or too short.
     pub(crate) fn put_octets(&self, env: &mut Env, at: usize, source: &[u8]) {
         assert!(self.element == Type::Byte && at + source.len() <= self.len);
         // SAFETY: the region is inside the array.
@@ -298,15 +299,15 @@ impl Array {
     /// Copies octets out of a byte array from `at` on.
     ///
     /// # Panics
-    /// When it is no byte array or too short.
+    /// It is no byte array or too short.
     pub(crate) fn get_octets(&self, env: &mut Env, at: usize, dest: &mut [u8]) {
         assert!(self.element == Type::Byte && at + dest.len() <= self.len);
         // SAFETY: the region is inside the array.
         unsafe { get_region(env, self.raw, Type::Byte, at, dest.len(), dest.as_mut_ptr()) }
     }
 
-    /// Holds the array critically for one piece of the `count` elements after the other; `piece` gets the address
-    /// of the array, the elements done before and those to do.
+    /// Holds the array critically for one piece of the `count` elements after the other. `piece` gets the
+    /// address of the array, the number of elements done before and the number to do.
     #[inline(always)]
     fn in_pieces(
         &self,
@@ -328,7 +329,7 @@ impl Array {
     }
 }
 
-/// Copies elements to memory that is only ever accessed by pointer, fixing them on the way.
+/// Copies elements to memory that is only ever accessed by pointer, with the conversion `fix`.
 ///
 /// # Safety
 /// `from` and `to` are good for `count` elements of `size` octets and do not overlap.
@@ -353,9 +354,10 @@ pub(crate) struct Direct {
 
 impl Direct {
     /// Finds the memory of a direct buffer.
+    /// Finds the memory of a direct buffer.
     ///
     /// # Safety
-    /// `raw` is null or a `java.nio.Buffer` that stays reachable for as long as the result lives.
+    /// `raw` is null or a `java.nio.Buffer` that stays reachable as long as the result lives.
     ///
     /// # Errors
     /// Null, or not direct.
@@ -382,16 +384,16 @@ impl Direct {
         self.len
     }
 
-    /// Whether octets of the buffer are octets of a place: it is a view, used too late.
+    /// Whether the buffer and a range of message memory overlap: the buffer is a view that is used too late.
     pub(crate) fn meets(&self, place: &Place<'_>) -> bool {
         let (ours, theirs) = (self.start.addr(), place.as_ptr().addr());
         ours < theirs + place.len() && theirs < ours + self.len
     }
 
-    /// Copies `count` elements from octet `off` on to their place.
+    /// Copies `count` elements from octet `off` on to `place`.
     ///
     /// # Panics
-    /// When they are not inside the buffer or the place, or both meet; callers have checked it.
+    /// They are not inside the buffer or the range, or both overlap; callers have checked it.
     pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, swapped: bool) {
         let size = element.size();
         assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
@@ -399,7 +401,7 @@ impl Direct {
         unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, swapped, false)) }
     }
 
-    /// Copies `count` elements from their place to octet `off` and following.
+    /// Copies `count` elements from `place` to octet `off` and following.
     ///
     /// # Panics
     /// As for [`copy_out`](Self::copy_out).
@@ -439,10 +441,10 @@ impl IntArray {
         self.len
     }
 
-    /// Copies the elements from `off` on, as many as `dest` has: a copy that no other thread changes.
+    /// Copies the elements from `off` on, as many as `dest` has, so that no other thread changes the copy.
     ///
     /// # Panics
-    /// When they are not inside the array; callers have checked that.
+    /// They are not inside the array; callers have checked that.
     #[inline(always)]
     pub(crate) fn get(&self, env: &mut Env, off: usize, dest: &mut [i32]) {
         assert!(off + dest.len() <= self.len);
@@ -452,10 +454,10 @@ impl IntArray {
 }
 
 impl IntArray {
-    /// Puts the first elements.
+    /// Stores the first elements.
     ///
     /// # Panics
-    /// When the array is too short.
+    /// The array is too short.
     pub(crate) fn put(&self, env: &mut Env, source: &[i32]) {
         assert!(source.len() <= self.len);
         // SAFETY: the region is inside the array.

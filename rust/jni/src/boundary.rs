@@ -1,11 +1,13 @@
 //! The boundary to Java: exported shells, one panic boundary, and the only place that throws.
 //!
-//! A shell turns the raw arguments into types that its body can use without unsafe code, calls the body inside
-//! the panic boundary, and throws what it fails with. `natives!` writes the shells together with a table of their
-//! Java signatures; a JUnit test compares that table with the methods that `mpjdev.core.Native` declares.
+//! A shell converts the raw arguments to types that its body can use without unsafe code. It calls the body
+//! inside the panic boundary, and throws the body's failure. `natives!` writes the shells together with a
+//! table of their Java signatures; a JUnit test compares that table with the methods that
+//! `mpjdev.core.Native` declares.
 //!
-//! All methods go this way, not only the hot ones: one mechanism, 8 ns instead of the jni crate's 43. Exceptions and upcalls
-//! go by the raw functions as well ([`throw_named`] says why); the crate's typed calls convert texts.
+//! All methods use this path, not only the hot ones: one mechanism, 8 ns instead of the jni crate's 43.
+//! Exceptions and upcalls use the raw functions as well ([`throw_named`] has the reason); the crate's typed
+//! calls convert texts.
 
 mod upcalls;
 
@@ -31,7 +33,7 @@ const ABI: i32 = 4;
 #[derive(Debug)]
 pub(crate) struct Env {
     raw: *mut sys::JNIEnv,
-    /// What an upcall has thrown; null for nothing.
+    /// The exception of an upcall; null for none.
     thrown: sys::jthrowable,
 }
 
@@ -48,7 +50,7 @@ impl Env {
     }
 }
 
-/// The `mpjdev.core.NativeStatus` argument of a call: where details of a message go that the result has no room for.
+/// The `mpjdev.core.NativeStatus` argument of a call, for details of a message beyond the return value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NativeStatus(jobject);
 
@@ -67,7 +69,7 @@ impl NativeStatus {
     }
 }
 
-/// Looks up what later calls need.
+/// Looks up the fields that later calls need.
 fn find_fields(env: &mut Env) -> Result<(), Failure> {
     // SAFETY: the environment is the calling thread's; the names are those of the class beside `Native`.
     let field = unsafe {
@@ -105,7 +107,7 @@ fn text(env: &mut Env, raw: jstring) -> Result<String, Failure> {
     }
 }
 
-/// What a body gives back, as the raw value that Java takes.
+/// The result of a body, as the raw value that Java takes.
 trait Answer {
     type Raw: Default;
     fn raw(self, env: &Env) -> Self::Raw;
@@ -125,7 +127,7 @@ macro_rules! answer {
 
 answer! { () => (), i32 => jint, i64 => jlong, bool => bool }
 
-/// A reference that Java may be given although it is null by default.
+/// A reference for Java that is null by default.
 #[repr(transparent)]
 struct Text(jstring);
 
@@ -168,13 +170,14 @@ impl Answer for DirectView {
 }
 
 impl Env {
-    /// Makes Java see a place in memory, which the caller keeps for as long as the buffer is reachable.
+    /// Makes a direct buffer of a memory range, which the caller keeps as long as the buffer is reachable.
     ///
     /// # Errors
     /// Java has no memory.
     pub(crate) fn direct_view(&mut self, place: &Place<'_>) -> Result<DirectView, Failure> {
-        // SAFETY: the environment is the calling thread's. The place is good, and stays so as the caller promises; relaxed
-        // atomics and Java's own accesses to it may race, as with a peer that changes its messages.
+        // SAFETY: the environment is the calling thread's. The range is good, and stays so as the caller
+        // promises; relaxed atomics and Java's own accesses to it may race, as with a peer that changes its
+        // messages.
         let made = unsafe {
             ((**self.raw).v1_4.NewDirectByteBuffer)(self.raw, place.as_ptr().cast(), place.len() as jlong)
         };
@@ -196,7 +199,8 @@ fn guard<R: Answer>(env: *mut sys::JNIEnv, body: impl FnOnce(&mut Env) -> Result
 #[cold]
 #[inline(never)]
 fn raise<R: Default>(env: &Env, failure: &Failure) -> R {
-    // A wait that was given up because an upcall threw: that says why. Whatever else has failed says so itself.
+    // A wait that was given up because of an exception of an upcall: that exception is the reason. Any other
+    // failure has its own.
     if failure.is_interruption() && env.throw_again() {
         return R::default();
     }
@@ -204,7 +208,7 @@ fn raise<R: Default>(env: &Env, failure: &Failure) -> R {
     R::default()
 }
 
-/// A panic is a bug of ours: an `Error` with its text, and Java goes on.
+/// Raises a panic, which is a bug of this library, as an `Error` with its text. Java continues.
 #[cold]
 #[inline(never)]
 fn raise_panic<R: Default>(env: &Env, panic: &(dyn Any + Send)) -> R {
@@ -225,7 +229,8 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
         JavaClass::NullPointer => jni::jni_str!("java/lang/NullPointerException"),
         JavaClass::OutOfMemory => jni::jni_str!("java/lang/OutOfMemoryError"),
         JavaClass::UnsupportedOperation => jni::jni_str!("java/lang/UnsupportedOperationException"),
-        // `NativeFailure(String)` takes the code apart; a text is all that can be thrown without a constructor call.
+        // `NativeFailure(String)` parses the code: without a constructor call, an exception can carry a text
+        // only.
         JavaClass::Coded(code, rank) => {
             let coded = format!("{code} {rank} {text}");
             return throw_named(env, jni::jni_str!("mpjdev/core/NativeFailure"), &coded);
@@ -234,8 +239,9 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
     throw_named(env, name, text);
 }
 
-/// Throws by the raw functions. `FindClass` asks the loader of `Native`; the jni crate would ask the thread's context loader
-/// first, which may know another class of that name, and recurses without end when that loader throws.
+/// Throws by the raw functions. `FindClass` uses the loader of `Native`. The jni crate would use the thread's
+/// context loader first, which may know another class of that name; the crate recurses without end if that
+/// loader throws.
 fn throw_named(env: &Env, class: &'static JNIStr, text: &str) {
     let text = JNIString::from(text);
     // SAFETY: the environment is the calling thread's, for the length of this call; both texts end in a zero. No function
@@ -258,7 +264,7 @@ fn quiet_panics() {
     QUIET.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            // Threads of the engine have no Java frame that would show the text.
+            // Threads of the engine have no Java frame that could show the text.
             if std::thread::current().name().is_some_and(|name| name.starts_with("mpjdev")) {
                 before(info);
             }
@@ -311,7 +317,7 @@ macro_rules! signature {
 
 /// Writes one exported shell. A Java array is three raw arguments (array, length, type), int and byte arrays two.
 macro_rules! shell {
-    // All arguments are taken: emit.
+    // All arguments are handled: emit.
     (@ $symbol:ident $body:path, $ret:ty, [$($raw:ident: $rawty:ty,)*] [$($name:ident = $value:expr,)*] []) => {
         // SAFETY: the name is what the JVM looks for; nothing else in this library has it.
         #[unsafe(no_mangle)]
@@ -401,7 +407,7 @@ macro_rules! natives {
     ($( $name:literal $symbol:ident = $body:path, ($($arg:ident $(/ $more:ident)*: $kind:ident),*) -> $ret:ident; )*) => {
         $( shell! { @ $symbol $body, rust_type!($ret), [] [] [$($arg $(/ $more)*: $kind,)*] } )*
 
-        /// `name(signature)result` of every native method, one a line.
+        /// `name(signature)result` of every native method, one per line.
         const TABLE: &str = concat!($( $name, "(", $(signature!($kind),)* ")", signature!($ret), "\n" ),*);
     };
 }
@@ -518,13 +524,13 @@ fn failure_names(_: &mut Env) -> Result<String, Failure> {
     Ok(crate::error::code::NAMES.join("\n"))
 }
 
-/// `NAME=value` of every number that both sides must agree on, one a line.
+/// `NAME=value` of every number that both sides must agree on, one per line.
 fn constants(_: &mut Env) -> Result<String, Failure> {
     let all = crate::buffer::CONSTANTS.iter().chain(&crate::comm::CONSTANTS);
     Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
 }
 
-/// Panics while it uses a buffer, so that a test can see what becomes of it.
+/// Panics during the use of a buffer, so that a test can check the buffer afterwards.
 fn panic(_: &mut Env, handle: i64, text: String) -> Result<(), Failure> {
     crate::handle::with_any_buffer(handle, |_| panic!("{text}"))
 }
@@ -537,7 +543,7 @@ fn used_memory(_: &mut Env) -> Result<i64, Failure> {
     Ok(crate::handle::pool().used() as i64)
 }
 
-/// Sets the limit on message memory, and has the pool ask Java to collect garbage before it gives up.
+/// Sets the limit on message memory. At the limit, the pool asks Java to collect garbage before it fails.
 fn set_memory_limit(_: &mut Env, limit: i64) -> Result<(), Failure> {
     crate::handle::pool().set_limit(u64::try_from(limit).unwrap_or(0));
     Ok(())

@@ -1,4 +1,4 @@
-//! Buffers: the bodies of the native methods that write, read and look.
+//! Buffers: the bodies of the native methods that write, read and inspect them.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 use mpjdev_buffer::patch::{Patch, check_range};
@@ -11,16 +11,16 @@ use crate::handle::{self, Kind};
 
 /// Flag of a call: empty the buffer first (Java's `clear()`).
 pub(crate) const CLEAR: i32 = 1;
-/// Flag of a call: back to the first section first (Java's `reset()`).
+/// Flag of a call: return to the first section first (Java's `reset()`).
 pub(crate) const RESET: i32 = 2;
 
 /// Flag of a call: the byte order of a direct buffer is not this machine's.
 pub(crate) const SWAPPED: i32 = 4;
 
-/// Flag of a view: its section is prepared, and neither made part of the message nor passed.
+/// Flag of a view: its section is prepared, and neither added to the message nor skipped.
 pub(crate) const STAGED: i32 = 8;
 
-/// What Java must see as well.
+/// The constants that Java has as well.
 pub(crate) const CONSTANTS: [(&str, i64); 5] = [
     ("CLEAR", CLEAR as i64),
     ("RESET", RESET as i64),
@@ -34,7 +34,7 @@ const FEW_DIMS: usize = 8;
 
 type Done<T = ()> = Result<T, Failure>;
 
-/// Uses a buffer that is written.
+/// Uses a buffer for writing.
 #[inline(always)]
 pub(crate) fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffer) -> Done<R>) -> Done<R> {
     handle::with_buffer(handle, |buffer| match buffer {
@@ -48,7 +48,7 @@ pub(crate) fn writing<R>(handle: i64, flags: i32, f: impl FnOnce(&mut WriteBuffe
     })
 }
 
-/// Uses a buffer that is read.
+/// Uses a buffer for reading.
 #[inline(always)]
 pub(crate) fn reading<R>(handle: i64, flags: i32, f: impl FnOnce(&mut ReadBuffer) -> Done<R>) -> Done<R> {
     handle::with_buffer(handle, |buffer| match buffer {
@@ -190,8 +190,8 @@ pub(crate) fn str_scatter(
     })
 }
 
-/// Copies extents and strides out of the index array and checks the patch they make: what is checked is what is
-/// used, whatever another thread does to the array.
+/// Copies extents and strides out of the index array and checks the resulting patch. The checked values are
+/// the used ones, whatever another thread does to the array.
 #[inline(always)]
 fn patch(
     env: &mut Env,
@@ -205,7 +205,8 @@ fn patch(
     check_range("extents", i64::from(exts), i64::from(rank), indexes.len())?;
     check_range("strides", i64::from(strs), i64::from(rank), indexes.len())?;
     if off < 0 {
-        // An element number like any other, so it is outside the array and no bad argument of its own kind.
+        // This is an element number like any other, so it is outside the array and no bad argument of its own
+        // kind.
         return Err(BufferError::ArrayBounds {
             what: "strided patch",
             offset: i64::from(off),
@@ -307,7 +308,7 @@ pub(crate) fn write_objects(_: &mut Env, handle: i64, count: i32, flags: i32) ->
     })
 }
 
-/// Whether the next section is one of `count` objects.
+/// Checks that the next section is one of `count` objects.
 pub(crate) fn check_objects(_: &mut Env, handle: i64, count: i32, flags: i32) -> Done {
     if count < 0 {
         return Err(BufferError::Negative { what: "count", value: i64::from(count) }.into());
@@ -315,7 +316,7 @@ pub(crate) fn check_objects(_: &mut Env, handle: i64, count: i32, flags: i32) ->
     reading(handle, flags, |r| Ok(r.stage(Type::Object, count as usize).map(drop)?))
 }
 
-/// Moves past a section of `count` objects; the objects come out of the secondary payload.
+/// Skips a section of `count` objects; the objects are read from the secondary payload.
 pub(crate) fn read_objects(env: &mut Env, handle: i64, count: i32, flags: i32) -> Done {
     check_objects(env, handle, count, flags)?;
     reading(handle, 0, |r| {
@@ -324,7 +325,7 @@ pub(crate) fn read_objects(env: &mut Env, handle: i64, count: i32, flags: i32) -
     })
 }
 
-/// Whether an object section fits, and how long the secondary payload is: the place to go back to.
+/// Checks that an object section fits. Returns the length of the secondary payload, for a later truncation.
 pub(crate) fn begin_objects(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
     writing(handle, flags, |w| {
         if !w.takes_objects() {
@@ -346,7 +347,7 @@ pub(crate) fn append_secondary(env: &mut Env, handle: i64, array: Array, off: i3
     })
 }
 
-/// Takes back what a failed object write has appended.
+/// Removes the octets that a failed object write has appended.
 pub(crate) fn truncate_secondary(_: &mut Env, handle: i64, len: i64) -> Done {
     writing(handle, 0, |w| {
         w.truncate_secondary(usize::try_from(len).unwrap_or(0));
@@ -354,7 +355,7 @@ pub(crate) fn truncate_secondary(_: &mut Env, handle: i64, len: i64) -> Done {
     })
 }
 
-/// Copies octets of the secondary payload from `at` on; gives how many, 0 at its end.
+/// Copies octets of the secondary payload from `at` on; returns their number, 0 at its end.
 pub(crate) fn read_secondary(
     env: &mut Env,
     handle: i64,
@@ -404,7 +405,7 @@ pub(crate) fn copy_logical(env: &mut Env, handle: i64, array: Array, flags: i32)
     })
 }
 
-/// Takes a copy of the octets of a logical message.
+/// Loads a copy of the octets of a logical message.
 pub(crate) fn load(env: &mut Env, handle: i64, array: Array) -> Done {
     let mut octets = Vec::new();
     let asked = array.len() as u64;
@@ -424,7 +425,7 @@ pub(crate) fn peek(_: &mut Env, handle: i64, flags: i32) -> Done<i64> {
     })
 }
 
-/// Type code << 32 | count of the first section, wherever reading is; -1 when there is none.
+/// Type code << 32 | count of the first section, whatever the reading position; -1 when there is none.
 pub(crate) fn first_section(_: &mut Env, handle: i64) -> Done<i64> {
     look(handle, 0, |message| match message.and_then(Message::first_section) {
         Some(header) => i64::from(header.element.code()) << 32 | header.count as i64,
@@ -432,7 +433,7 @@ pub(crate) fn first_section(_: &mut Env, handle: i64) -> Done<i64> {
     })
 }
 
-/// Counts the elements of a strided patch of an array that native code does not see.
+/// Counts the elements of a strided patch of an array outside native memory.
 pub(crate) fn patch_count(
     env: &mut Env,
     length: i32,
@@ -457,7 +458,7 @@ pub(crate) fn patch_elements(
     elements: IntArray,
 ) -> Done {
     let patch = patch(env, length as usize, off, rank, exts, strs, &indexes)?;
-    // All of them, although there may be room for fewer: a run is listed whole.
+    // All elements are listed, although there may be room for fewer: a run is listed whole.
     let mut numbers: Vec<i32> = reserved(patch.count())?;
     for run in patch.runs(usize::MAX) {
         numbers.extend((0..run.count as i64).map(|i| (run.start as i64 + run.stride * i) as i32));
@@ -523,7 +524,7 @@ pub(crate) fn section_capacity(_: &mut Env, element: i32, count: i32) -> Done<i6
     }
 }
 
-/// Looks at the finished message of a buffer of either kind; none in an empty one for reading.
+/// Uses the finished message of a buffer of either kind; `None` in an empty one for reading.
 pub(crate) fn with_message<R>(
     handle: i64,
     flags: i32,

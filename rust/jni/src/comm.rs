@@ -1,7 +1,8 @@
 //! Communication: the bodies of the native methods that send, receive, probe, wait and make communicators.
 //!
-//! A result that describes a message is one number: source in bits 32 to 62, tag below. Its size, and type and count of
-//! the first section, go into the `NativeStatus` argument. [`PENDING`] and [`SENT`] are negative.
+//! A result that describes a message is one number: source in bits 32 to 62, tag below. Its size, and type
+//! and count of the first section, are returned in the `NativeStatus` argument. [`PENDING`] and [`SENT`] are
+//! negative.
 
 use std::time::{Duration, Instant};
 
@@ -16,22 +17,22 @@ use crate::boundary::{Env, NativeStatus};
 use crate::error::{Failure, Fault, reserved, zeroed};
 use crate::handle::{self, Kind, Pending, Request};
 
-/// Nothing yet: not done, or nothing found.
+/// Not complete, or no message found.
 const PENDING: i64 = -1;
-/// A send is done.
+/// A send is complete.
 const SENT: i64 = -2;
-/// A collective operation is done and gives no communicator.
+/// A collective operation is complete and makes no communicator.
 const PASSED: i64 = 0;
 /// Type code for "no section".
 const NO_TYPE: i64 = 15;
-/// Largest count that fits beside the type; it stands for that many or more.
+/// The largest count that fits beside the type; it stands for that count or more.
 const COUNT_MAX: i64 = (1 << 28) - 1;
 
 /// Wildcards as the original has them (S: the values of the MPICH family).
 const ANY_SOURCE: i32 = -2;
 const ANY_TAG: i32 = -1;
 
-/// What Java must see as well.
+/// The constants that Java has as well.
 pub(crate) const CONSTANTS: [(&str, i64); 6] = [
     ("ANY_SOURCE", ANY_SOURCE as i64),
     ("ANY_TAG", ANY_TAG as i64),
@@ -47,7 +48,7 @@ fn from(source: i32, tag: i32) -> From {
     From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
 }
 
-/// What a receive asks for, checked before its buffer is emptied for it: a refused call changes nothing.
+/// The source and tag of a receive, checked before its buffer is emptied: a refused call changes nothing.
 #[inline(always)]
 fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
     comm.check_unfinished()?;
@@ -89,7 +90,8 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
     handle::keep_comm(worlds.remove(0))
 }
 
-/// Makes this process the rank that a launcher has started it as; else rank 0 of 1. Blocks until all ranks are there.
+/// Makes this process the rank that a launcher has started it as, or rank 0 of 1 without a launcher. Blocks
+/// until all ranks have joined.
 pub(crate) fn process_world(env: &mut Env) -> Answer {
     match job::join(Config::default(), handle::pool(), &mut || env.may_wait())? {
         Some(joined) => {
@@ -102,7 +104,7 @@ pub(crate) fn process_world(env: &mut Env) -> Answer {
     }
 }
 
-/// Makes a job of as many ranks as the array has elements, and puts their world communicators there.
+/// Makes a job of as many ranks as the array has elements, and stores their world communicators in it.
 pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) -> Answer<()> {
     let config = Config { message_oriented, ..Config::default() };
     for (rank, world) in job::local(worlds.len(), config, &handle::private()).into_iter().enumerate() {
@@ -112,12 +114,13 @@ pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) ->
     Ok(())
 }
 
-/// Whether the process has to [end its MPI](end_process) before it ends.
+/// Whether the process has to [end its MPI](end_process) before it exits.
 pub(crate) fn uses_mpi(_: &mut Env) -> Answer<bool> {
     Ok(mpi::is_used())
 }
 
-/// Ends the use of an MPI; nothing where there was none. A process whose rank has not finished ends its job, for this reason.
+/// Ends the use of an MPI; does nothing without one. If the rank of this process has not finished, ends the
+/// job with this reason.
 pub(crate) fn end_process(_: &mut Env, why: String) -> Answer<()> {
     mpi::end((!why.is_empty()).then_some(&*why));
     Ok(())
@@ -136,7 +139,8 @@ pub(crate) fn free(_: &mut Env, comm: i64) -> Answer<()> {
     Ok(())
 }
 
-/// Ends this rank. The warning of messages that no receive took is written here, for all faces.
+/// Finishes this rank. The warning about messages that no receive took is printed here, for all Java
+/// interfaces.
 pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
     let comm = handle::comm(comm)?;
     let finished = comm.finish(&mut || env.may_wait());
@@ -167,7 +171,7 @@ pub(crate) fn send(
     flags: i32,
 ) -> Answer<()> {
     handle::with_comm(comm, |comm| {
-        // The buffer is let go before waiting: the message is captured.
+        // The buffer is released before the wait: the message is captured.
         match start_send(comm, buffer, dest, tag, synchronous, flags)? {
             None => Ok(()),
             Some(id) => await_send(env, comm, id),
@@ -175,7 +179,7 @@ pub(crate) fn send(
     })
 }
 
-/// Waits for a send that nobody has a request for; given up, it goes on by itself.
+/// Waits for a send without a request in Java. When the wait is given up, the send continues.
 #[cold]
 fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
     match comm.wait(id, None, &mut || env.may_wait()) {
@@ -233,12 +237,12 @@ pub(crate) fn recv(
     receive(env, comm, buffer, source, tag, |env, status| pack(env, status, out))
 }
 
-/// As [`recv`], where source and tag are known: what else there is to tell fits what is given back.
+/// [`recv`] with a given source and tag: the remaining details fit the return value.
 pub(crate) fn recv_from(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
     receive(env, comm, buffer, source, tag, |_, status| detail(status))
 }
 
-/// Receives, and gives what `answer` makes of the status: a number, which layers hand on in a register.
+/// Receives, and returns the number that `answer` makes of the status. Layers pass a number on in a register.
 #[inline(always)]
 fn receive(
     env: &mut Env,
@@ -262,7 +266,7 @@ fn receive(
     })
 }
 
-/// A receive whose message comes at once: straight into its buffer, which is held that long.
+/// Receives a message that arrives at once directly into its buffer, which is held meanwhile.
 #[inline(always)]
 fn recv_in_place(comm: &Comm, buffer: i64, from: From) -> Answer<Result<Status, Direct>> {
     handle::with_idle_buffer(buffer, |b| {
@@ -284,7 +288,7 @@ pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) 
     keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
 }
 
-/// Marks a buffer as in use and empties it; gives its capacity and its memory.
+/// Marks a buffer as in use and empties it; returns its capacity and its memory.
 #[inline(always)]
 fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
     handle::with_idle_buffer(buffer, |b| {
@@ -297,16 +301,16 @@ fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
     })
 }
 
-/// A receive that failed leaves its buffer empty and free for use.
+/// Frees a buffer for use after a failed receive; it is empty.
 fn end_receive<T>(buffer: i64, result: Result<T, DeviceError>) -> Answer<T> {
     if result.is_err() {
-        // Closed meanwhile: nothing is left to be freed.
+        // The buffer may have been closed: then there is nothing to free.
         let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
     }
     Ok(result?)
 }
 
-/// Puts a message into its buffer; drops it when the buffer has been closed meanwhile.
+/// Stores a message in its buffer; drops it when the buffer has been closed meanwhile.
 #[inline(always)]
 fn deliver(buffer: i64, message: mpjdev_buffer::Message) {
     let _ = handle::with_any_buffer(buffer, |b| {
@@ -338,8 +342,8 @@ pub(crate) fn matched_status(env: &mut Env, matched: i64, out: NativeStatus) -> 
     Ok(pack(env, &status, out))
 }
 
-/// Receives a matched message, which is consumed once the receive is under way. A call that is refused, for the message
-/// or for the buffer, changes neither.
+/// Receives a matched message, which is consumed once the receive has started. A call that is refused, for
+/// the message or for the buffer, changes neither.
 pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
     handle::matched_status(matched)?;
     let (capacity, _) = begin_receive(buffer)?;
@@ -352,7 +356,8 @@ pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
     keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
 }
 
-/// Keeps the request of a receive; when there is no room for one more the receive is given up, and its buffer is free.
+/// Keeps the request of a receive. Without room for another request, the receive is given up and its buffer
+/// is free.
 fn keep_receive(request: Request, buffer: i64) -> Answer {
     let kept = handle::keep_request(request);
     if kept.is_err() {
@@ -368,7 +373,7 @@ pub(crate) fn free_matched(_: &mut Env, matched: i64) -> Answer<()> {
 
 // ---- Requests
 
-/// The end of a wait; none for no end.
+/// The deadline of a wait; `None` for a wait without one.
 fn deadline(nanos: i64) -> Option<Instant> {
     u64::try_from(nanos).ok().and_then(|n| deadline_after(Duration::from_nanos(n)))
 }
@@ -390,7 +395,7 @@ pub(crate) fn test(env: &mut Env, request: i64, out: NativeStatus) -> Answer {
     }
 }
 
-/// A request is done: its handle goes, its message goes into its buffer.
+/// Completes a request: removes its handle, and stores its message in the buffer.
 fn conclude(
     env: &mut Env,
     handle: i64,
@@ -400,7 +405,8 @@ fn conclude(
 ) -> Answer {
     handle::drop_request(handle);
     let done = match request.buffer {
-        // Another thread has seen the end of this request: the buffer is that one's, and may be in use again.
+        // Another thread has completed this request: the buffer belongs to that thread, and may be in use
+        // again.
         _ if matches!(result, Err(DeviceError::NoSuchRequest)) => result?,
         Some(buffer) => end_receive(buffer, result)?,
         None => result?,
@@ -411,8 +417,8 @@ fn conclude(
     Ok(done.status.map_or(SENT, |status| pack(env, &status, out)))
 }
 
-/// Waits until one of the first `count` requests is done and gives its place; zero handles are passed over.
-/// Gives -1 when all are zero.
+/// Waits until one of the first `count` requests is complete and returns its index. Zero handles are skipped;
+/// returns -1 when all are zero.
 pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -> Answer<i32> {
     let mut handles = zeroed((count.max(0) as usize).min(requests.len()))?;
     requests.get_longs(env, &mut handles);
@@ -432,7 +438,7 @@ pub(crate) fn wait_any(env: &mut Env, requests: Array, count: i32, nanos: i64) -
 }
 
 pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
-    // Another thread may have waited for it meanwhile: then it is too late, and no error.
+    // Another thread may have waited for it meanwhile: then it is too late, which is no error.
     let Ok(r) = handle::request(request) else { return Ok(false) };
     match r.comm.cancel(r.id) {
         Err(DeviceError::NoSuchRequest) => Ok(false),
@@ -440,7 +446,7 @@ pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
     }
 }
 
-/// Nobody will wait for this request; a second time is no error.
+/// Gives up a request; a second call is no error.
 pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
     let Some(Request { comm, id, buffer }) = handle::drop_request(request) else { return Ok(()) };
     let kept = buffer.is_some_and(|buffer| handle::detach_buffer(buffer, comm.clone(), id).is_ok());
@@ -462,7 +468,8 @@ pub(crate) fn start_dup(_: &mut Env, comm: i64) -> Answer {
 
 pub(crate) fn start_create(env: &mut Env, comm: i64, ids: IntArray) -> Answer {
     let comm = handle::comm(comm)?;
-    // A list of more ranks than there are repeats one: one too many of them says so as well.
+    // A list of more ranks than the communicator has repeats one: one entry more than the ranks reports that
+    // as well.
     let mut ranks = zeroed(ids.len().min(comm.size() + 1))?;
     ids.get(env, 0, &mut ranks);
     handle::keep_operation(comm.start_create(&ranks))
@@ -472,8 +479,9 @@ pub(crate) fn start_split(_: &mut Env, comm: i64, color: i32, key: i32) -> Answe
     handle::keep_operation(handle::comm(comm)?.start_split(color, key))
 }
 
-/// Goes on with a collective operation, to its end when blocking: the new communicator's handle, [`PASSED`] when
-/// there is none, [`PENDING`] when there is more to do. The operation is gone when it is done or has failed.
+/// Advances a collective operation, to its end when blocking. Returns the new communicator's handle,
+/// [`PASSED`] without one, or [`PENDING`] when it is not complete. The operation is removed when it is
+/// complete or has failed.
 pub(crate) fn advance(env: &mut Env, operation: i64, blocking: bool) -> Answer {
     let outcome = handle::with_operation(operation, |op| run(env, op, blocking))?;
     match outcome {

@@ -1,4 +1,4 @@
-//! Every way a native method can fail, and the Java exception that it becomes.
+//! Failures of native methods, and the Java exceptions that they become.
 
 use mpjdev_bootstrap::job::JoinError;
 use mpjdev_buffer::{BufferError, SlabError};
@@ -6,14 +6,15 @@ use mpjdev_engine::DeviceError;
 use mpjdev_engine::handles::Refused;
 use thiserror::Error;
 
-/// A native method that could not do its work.
+/// A failed native method.
 ///
-/// Boxed, so that results fit registers: with the fault inside they were copied from frame to frame, 25 ns a message.
+/// Boxed, so that results fit registers: with the fault inside, they were copied from frame to frame, at 25
+/// ns per message.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub(crate) struct Failure(Box<Fault>);
 
-/// The ways to fail.
+/// The kinds of failure.
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
     #[error(transparent)]
@@ -38,12 +39,13 @@ pub(crate) enum Fault {
     Null { name: &'static str },
     #[error("the system has no memory for {asked} octets")]
     Memory { asked: u64 },
-    /// A Java exception is pending already and wins. Where the JVM has failed without one, it was for want of memory.
+    /// A Java exception is pending already and takes precedence. If the JVM has failed without one, it had no
+    /// memory.
     #[error("the JVM has no memory to copy or show what was asked for")]
     Pending,
 }
 
-/// An empty vector with room for `len` elements: a length that a caller gives must not end the process.
+/// An empty vector with room for `len` elements. A length that a caller gives must not end the process.
 ///
 /// # Errors
 /// The system has no memory for them.
@@ -54,7 +56,7 @@ pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     Ok(elements)
 }
 
-/// As many elements of nothing.
+/// A vector of `len` default elements.
 ///
 /// # Errors
 /// As for [`reserved`].
@@ -65,7 +67,7 @@ pub(crate) fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>, Failure> 
 }
 
 impl Failure {
-    /// A handle of something that was refused.
+    /// The failure of a refused handle; `what` names its kind.
     pub(crate) fn handle(what: &'static str) -> impl Fn(Refused) -> Failure {
         move |refused| {
             Failure::from(match refused {
@@ -78,7 +80,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether a wait was given up because the [environment](crate::boundary::Env::may_wait) said so.
+    /// Whether a wait was given up because the [environment](crate::boundary::Env::may_wait) requested it.
     pub(crate) fn is_interruption(&self) -> bool {
         matches!(*self.0, Fault::Device(DeviceError::Interrupted) | Fault::Join(JoinError::Interrupted))
     }
@@ -119,7 +121,8 @@ impl From<SlabError> for Failure {
     }
 }
 
-/// What a failure is for Java: an exception of the platform, or a code that the face makes its own exception of.
+/// The Java class of a failure: an exception of the platform, or a code from which the Java interface makes
+/// its own exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JavaClass {
     ArrayIndex,
@@ -128,7 +131,7 @@ pub(crate) enum JavaClass {
     NullPointer,
     OutOfMemory,
     UnsupportedOperation,
-    /// `mpjdev.core.NativeFailure` with this code, and the rank in question or -1.
+    /// `mpjdev.core.NativeFailure` with this code, and the rank that it concerns or -1.
     Coded(i32, i32),
 }
 
@@ -264,8 +267,8 @@ mod tests {
         Failure::from(error).java_class()
     }
 
-    /// What foreign ranks keep from being done is an exception of the platform, with the text of the device; what they fail is
-    /// their failure.
+    /// An operation that foreign ranks do not support is an exception of the platform, with the text of the
+    /// engine. A failure of theirs is a failed peer.
     #[test]
     fn what_foreign_ranks_cannot_do_is_unsupported_and_what_they_fail_is_theirs() {
         for operation in ["dup", "create", "split", "barrier"] {
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(zeroed::<i32>(3).expect("memory"), [0; 3]);
     }
 
-    /// Where the JVM gives nothing and throws nothing, Java sees an error all the same.
+    /// If the JVM returns nothing and throws nothing, Java gets an error all the same.
     #[test]
     fn failure_without_a_pending_exception_is_an_out_of_memory_error() {
         assert_eq!(Failure::from(Fault::Pending).java_class(), JavaClass::OutOfMemory);

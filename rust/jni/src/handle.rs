@@ -1,4 +1,4 @@
-//! The tables behind Java's handles.
+//! The tables of the values behind Java's handles.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -20,11 +20,11 @@ use crate::view::Hold;
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pub(crate) kind: Kind,
-    /// A receive into this buffer that is under way.
+    /// A receive into this buffer that is in progress.
     pub(crate) pending: Option<Pending>,
 }
 
-/// What a buffer is for; either kind can be sent and received into.
+/// The use of a buffer. Either kind can be sent and received into.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Write(WriteBuffer),
@@ -34,9 +34,9 @@ pub(crate) enum Kind {
 /// A receive that keeps its buffer in use.
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// Somebody waits for it.
+    /// A thread or a request waits for it.
     Awaited,
-    /// Nobody will: it is taken in when the buffer is used next.
+    /// No thread will wait for it: its message is adopted at the next use of the buffer.
     Detached(Arc<Comm>, RequestId),
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Pending {
 pub(crate) struct Request {
     pub(crate) comm: Arc<Comm>,
     pub(crate) id: RequestId,
-    /// The buffer that a receive goes to.
+    /// The buffer of a receive.
     pub(crate) buffer: Option<i64>,
 }
 
@@ -65,12 +65,12 @@ const VIEW: &str = "view";
 
 // ---- Buffers
 
-/// Keeps a buffer for Java and gives its handle.
+/// Keeps a buffer for Java and returns its handle.
 pub(crate) fn keep(kind: Kind) -> Result<i64, Failure> {
     BUFFERS.insert(Buffer { kind, pending: None }).map_err(|(_, r)| Failure::handle(BUFFER)(r))
 }
 
-/// Takes a buffer for the duration of one call, no receive being under way.
+/// Holds a buffer for the duration of one call; fails while a receive is in progress.
 #[inline(always)]
 pub(crate) fn with_buffer<R>(
     handle: i64,
@@ -87,7 +87,7 @@ pub(crate) fn with_buffer<R>(
     )
 }
 
-/// Takes a buffer for a receive that begins, none being under way.
+/// Holds a buffer for the start of a receive; fails while another receive is in progress.
 #[inline(always)]
 pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
     BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(
@@ -101,13 +101,13 @@ pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R)
     )
 }
 
-/// Takes a buffer whatever is under way.
+/// Holds a buffer in any state.
 pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
     let mut held = BUFFERS.hold_patiently(handle).map_err(Failure::handle(BUFFER))?;
     Ok(held.with(f))
 }
 
-/// Takes in a receive that nobody waits for, if it is done.
+/// Completes a detached receive, if its message has arrived.
 #[cold]
 fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
     if let Some(Pending::Detached(comm, id)) = &buffer.pending {
@@ -118,7 +118,7 @@ fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
                     buffer.adopt(message);
                 }
             }
-            // The receive has failed and nobody asked: the buffer is empty.
+            // The detached receive has failed, and the buffer is empty.
             Err(_) => {}
         }
         buffer.pending = None;
@@ -128,15 +128,15 @@ fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
     Err(Fault::InUse.into())
 }
 
-/// Buffers with a receive that nobody waits for, so that a rank's end finds them without a look at all buffers, which other
-/// threads use meanwhile.
+/// Buffers with a detached receive. The end of a rank finds them here, without a scan of all buffers, which
+/// other threads use meanwhile.
 static DETACHED: Mutex<BTreeSet<i64>> = Mutex::new(BTreeSet::new());
 
 fn detached() -> MutexGuard<'static, BTreeSet<i64>> {
     DETACHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Leaves a buffer to a receive that nobody waits for any more.
+/// Leaves a buffer to a receive that no thread waits for any more.
 pub(crate) fn detach_buffer(handle: i64, comm: Arc<Comm>, id: RequestId) -> Result<(), Failure> {
     with_any_buffer(handle, |buffer| {
         buffer.pending = Some(Pending::Detached(comm, id));
@@ -145,7 +145,7 @@ pub(crate) fn detach_buffer(handle: i64, comm: Arc<Comm>, id: RequestId) -> Resu
 }
 
 impl Buffer {
-    /// Takes a received message.
+    /// Stores a received message.
     pub(crate) fn adopt(&mut self, message: Message) {
         match &mut self.kind {
             Kind::Write(w) => w.adopt(message),
@@ -154,9 +154,9 @@ impl Buffer {
     }
 }
 
-/// Removes a buffer; a second time is no error.
+/// Removes a buffer; a second call is no error.
 pub(crate) fn close(handle: i64) {
-    // Stale: closed before, which is what the caller wants.
+    // A stale handle was closed before, as the caller wants.
     if let Ok(Buffer { pending: Some(Pending::Detached(comm, id)), .. }) = BUFFERS.remove(handle) {
         detached().remove(&handle);
         comm.detach(id);
@@ -170,7 +170,7 @@ pub(crate) fn open_buffers() -> usize {
 
 // ---- Communicators
 
-/// Keeps a communicator for Java and gives its handle.
+/// Keeps a communicator for Java and returns its handle.
 pub(crate) fn keep_comm(comm: Comm) -> Result<i64, Failure> {
     COMMS.insert(Arc::new(comm)).map_err(|(_, r)| Failure::handle(COMM)(r))
 }
@@ -182,16 +182,17 @@ pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
     Ok(held.with(|comm| comm.clone()))
 }
 
-/// The communicators that threads used last.
+/// The communicators that threads have used last.
 static LAST: Keepsakes<Arc<Comm>> = Keepsakes::new();
 
 thread_local! {
-    /// The one that this thread used last. An idle thread would keep its rank alive, so it may be taken away.
+    /// The one that this thread has used last. An idle thread would keep its rank alive, so another thread
+    /// may take it away.
     static OWN: Keepsake<'static, Arc<Comm>> = const { Keepsake::new(&LAST) };
 }
 
-/// Uses a communicator on the path of every message. Each thread remembers the one it used last, so that this
-/// costs a look at the handle's generation instead of three writes to lines that threads share.
+/// Uses a communicator on the path of every message. Each thread remembers the one that it used last: this
+/// costs a read of the handle's generation instead of three writes to cache lines that threads share.
 #[inline(always)]
 pub(crate) fn with_comm<R>(
     handle: i64,
@@ -207,20 +208,20 @@ pub(crate) fn with_comm<R>(
     })
 }
 
-/// A communicator that this thread has not used last, which it remembers.
+/// Looks up a communicator that this thread has not used last, and remembers it.
 #[cold]
 fn look_up(own: &Keepsake<'static, Arc<Comm>>, handle: i64) -> Result<Arc<Comm>, Failure> {
     let found = comm(handle)?;
     own.keep(handle as u64, found.clone());
-    // Freed or retired meanwhile: whoever did may not have seen it here.
+    // A thread that freed or retired the communicator meanwhile may not have seen this reference.
     if !COMMS.is_live(handle) || found.endpoint().is_some_and(|rank| rank.has_ended()) {
         own.forget();
     }
     Ok(found)
 }
 
-/// Removes a communicator; a second time is no error. With the world of a rank goes the rank: what Java still holds of it
-/// refers to its remains.
+/// Removes a communicator; a second call is no error. The world of a rank is removed with the rank: Java's
+/// other handles then refer to the rank's remains.
 pub(crate) fn free_comm(handle: i64) {
     let Ok(comm) = COMMS.remove(handle) else { return };
     LAST.take(|kept| kept == handle as u64);
@@ -230,8 +231,8 @@ pub(crate) fn free_comm(handle: i64) {
     }
 }
 
-/// Lets go of a rank whose world is gone: its transport, its memory and its threads must not wait until Java collects the
-/// communicators, requests and buffers that refer to it.
+/// Releases a rank whose world was freed. Its transport, its memory and its threads must not wait until Java
+/// collects the communicators, requests and buffers that refer to it.
 fn retire(rank: &Arc<Endpoint>) {
     rank.end_beside();
     let remains = OnceCell::new();
@@ -239,7 +240,7 @@ fn retire(rank: &Arc<Endpoint>) {
         let remains = remains.get_or_init(|| rank.remains(&private()));
         *comm = Arc::new(comm.on(remains));
     };
-    // Before the communicators: from the first one on, requests are made of what remains.
+    // Communicators first: once they refer to the remains, new requests do too.
     let mut handles = Vec::new();
     COMMS.for_each(|handle, comm| {
         if comm.is_of(rank) {
@@ -263,7 +264,8 @@ fn retire(rank: &Arc<Endpoint>) {
         });
     }
     if !OPERATIONS.is_empty() {
-        // One that another thread goes on with fails there, and goes then; those of other ranks may wait in it for long.
+        // An operation that another thread advances fails there, and is removed then. Operations of other
+        // ranks may be in a long wait.
         OPERATIONS.for_each_idle(|_, operation| {
             if operation.is_of(rank) {
                 operation.retire(remains.get_or_init(|| rank.remains(&private())));
@@ -272,7 +274,7 @@ fn retire(rank: &Arc<Endpoint>) {
     }
     let buffers: Vec<i64> = detached().iter().copied().collect();
     for handle in buffers {
-        // A buffer that was closed meanwhile has let go of it.
+        // A buffer that was closed meanwhile has dropped its reference.
         let _ = with_any_buffer(handle, |buffer| match &mut buffer.pending {
             Some(Pending::Detached(comm, _)) if comm.is_of(rank) => on_remains(comm),
             _ => {}
@@ -283,7 +285,7 @@ fn retire(rank: &Arc<Endpoint>) {
 
 // ---- Requests
 
-/// Keeps a request for Java and gives its handle.
+/// Keeps a request for Java and returns its handle.
 pub(crate) fn keep_request(request: Request) -> Result<i64, Failure> {
     REQUESTS.insert(request).map_err(|(request, r)| {
         request.comm.detach(request.id);
@@ -297,24 +299,24 @@ pub(crate) fn request(handle: i64) -> Result<Request, Failure> {
     Ok(held.with(|request| request.clone()))
 }
 
-/// Removes a request that is done, or that nobody will wait for.
+/// Removes a request that is complete or was given up.
 pub(crate) fn drop_request(handle: i64) -> Option<Request> {
     REQUESTS.remove(handle).ok()
 }
 
-/// Number of requests that are not done.
+/// Number of requests that are not complete.
 pub(crate) fn open_requests() -> usize {
     REQUESTS.len()
 }
 
 // ---- Messages that were taken out of matching, collective operations
 
-/// Keeps a matched message for Java and gives its handle.
+/// Keeps a matched message for Java and returns its handle.
 pub(crate) fn keep_matched(comm: Arc<Comm>, status: Status, message: MatchedMessage) -> Result<i64, Failure> {
     MATCHED.insert((comm, status, message)).map_err(|(_, r)| Failure::handle(MESSAGE)(r))
 }
 
-/// What is known about a matched message.
+/// The status of a matched message.
 pub(crate) fn matched_status(handle: i64) -> Result<Status, Failure> {
     let mut held = MATCHED.hold_patiently(handle).map_err(Failure::handle(MESSAGE))?;
     Ok(held.with(|matched| matched.1))
@@ -325,36 +327,36 @@ pub(crate) fn take_matched(handle: i64) -> Result<(Arc<Comm>, Status, MatchedMes
     MATCHED.remove(handle).map_err(Failure::handle(MESSAGE))
 }
 
-/// Keeps a collective operation for Java and gives its handle.
+/// Keeps a collective operation for Java and returns its handle.
 pub(crate) fn keep_operation(operation: Operation) -> Result<i64, Failure> {
     OPERATIONS.insert(operation).map_err(|(_, r)| Failure::handle(OPERATION)(r))
 }
 
-/// Uses a collective operation, which one thread does.
+/// Uses a collective operation, one thread at a time.
 pub(crate) fn with_operation<R>(handle: i64, f: impl FnOnce(&mut Operation) -> R) -> Result<R, Failure> {
     Ok(OPERATIONS.hold(handle).map_err(Failure::handle(OPERATION))?.with(f))
 }
 
-/// Removes a collective operation; a second time is no error.
+/// Removes a collective operation; a second call is no error.
 pub(crate) fn drop_operation(handle: i64) {
     let _ = OPERATIONS.remove(handle);
 }
 
 // ---- Views
 
-/// Keeps what holds a view's memory and gives its handle.
+/// Keeps the owner of a view's memory and returns its handle.
 pub(crate) fn keep_view(hold: Hold) -> Result<i64, Failure> {
     VIEWS.insert(hold).map_err(|(_, r)| Failure::handle(VIEW)(r))
 }
 
-/// Lets go of a view's memory; a second time is no error.
+/// Releases a view's memory; a second call is no error.
 pub(crate) fn free_view(handle: i64) {
     let _ = VIEWS.remove(handle);
 }
 
 // ---- Memory
 
-/// The heap pool that buffers take their memory from.
+/// The heap pool of buffers.
 pub(crate) fn pool() -> &'static Arc<HeapPool> {
     static POOL: OnceLock<Arc<HeapPool>> = OnceLock::new();
     POOL.get_or_init(|| HeapPool::new(u64::MAX))
@@ -365,7 +367,7 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
     pool().clone()
 }
 
-/// Memory that messages of this process's rank go by reference from, and the rank, while it is one.
+/// Memory whose messages are sent by reference, and the rank of this process, until it has finished.
 type Shared = Option<(Arc<dyn SlabSource>, Weak<Endpoint>)>;
 
 static SHARED: Mutex<Shared> = Mutex::new(None);
@@ -373,15 +375,15 @@ static SHARED: Mutex<Shared> = Mutex::new(None);
 /// Whether there is such memory: one octet, on the path of every message.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// Counts how often the memory that messages are to take has become another.
+/// Count of changes of the memory that messages take.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
-/// From now on messages take memory from here, until this rank has finished.
+/// Makes messages take memory from `source` until this rank has finished.
 pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<Endpoint>) {
     change(Some((source, Arc::downgrade(rank))));
 }
 
-/// A rank has finished: if messages take its memory, they do not any more. What they have of it stays until they go.
+/// Stops the use of a finished rank's memory by new messages. Existing messages keep theirs.
 pub(crate) fn unshare(rank: &Arc<Endpoint>) {
     let is_its = matches!(&*shared(), Some((_, owner)) if owner.as_ptr() == Arc::as_ptr(rank));
     if is_its {
@@ -389,7 +391,7 @@ pub(crate) fn unshare(rank: &Arc<Endpoint>) {
     }
 }
 
-/// The rank that this process is, unless it has finished.
+/// The rank of this process, unless it has finished.
 pub(crate) fn process_rank() -> Option<Arc<Endpoint>> {
     shared().as_ref().and_then(|(_, rank)| rank.upgrade())
 }
@@ -401,27 +403,28 @@ fn shared() -> MutexGuard<'static, Shared> {
 fn change(to: Shared) {
     let mut shared = shared();
     IS_SHARED.store(to.is_some(), Relaxed);
-    // Dropped behind the lock: it may be the last reference to much memory.
+    // Dropped after the lock is released: it may be the last reference to much memory.
     let before = std::mem::replace(&mut *shared, to);
     CHANGES.fetch_add(1, Release);
     drop(shared);
     drop(before);
 }
 
-/// Empties a buffer. Memory that it has from before this process became this rank, or from when shared memory was used up, is
-/// left, since its messages would be copied at each send, and what the process shared as an earlier rank would be kept.
+/// Empties a buffer. It gives up memory from before this process became this rank, or from a time when shared
+/// memory was used up: its messages would be copied at each send, and the shared memory of an earlier rank
+/// would be kept.
 #[inline(always)]
 pub(crate) fn clear(writer: &mut WriteBuffer) {
     writer.clear_keeping(IS_SHARED.load(Relaxed), round());
 }
 
-/// Which of the process's ranks it is: another number after each.
+/// The number of the process's current rank, different after each change.
 #[inline(always)]
 pub(crate) fn round() -> u32 {
     CHANGES.load(Relaxed)
 }
 
-/// Empties a buffer for a receive; gives its memory when nobody else refers to it and it may stay.
+/// Empties a buffer for a receive; returns its memory when nobody else refers to it and it may stay.
 #[inline(always)]
 pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
     match kind {
@@ -433,12 +436,12 @@ pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
     }
 }
 
-/// Where messages take memory from at the moment they need it: a buffer may be older than the rank.
+/// The source of memory at the moment of use: a buffer may be older than the rank.
 #[derive(Debug, Default)]
 struct Current {
-    /// The first sources that the buffer took memory from, each with the number of changes before it; further ones are
-    /// looked up each time. Few buffers see a second one, when their process becomes a rank. A buffer that is not used keeps
-    /// no rank's memory.
+    /// The first sources that the buffer took memory from, each with the count of changes at that time;
+    /// further ones are looked up each time. Few buffers see a second one, when their process becomes a rank.
+    /// An unused buffer keeps no rank's memory.
     known: [OnceLock<(u32, Weak<dyn SlabSource>)>; 2],
 }
 
@@ -463,7 +466,7 @@ impl Current {
     fn with_another<R>(&self, now: u32, f: impl FnOnce(&dyn SlabSource) -> R) -> R {
         let source = shared().as_ref().map(|(source, _)| source.clone()).unwrap_or_else(private);
         if let Some(free) = self.known.iter().find(|known| known.get().is_none()) {
-            // Too old a number only brings it here again.
+            // An outdated count only leads here again.
             let _ = free.set((now, Arc::downgrade(&source)));
         }
         f(&*source)
@@ -505,7 +508,8 @@ mod tests {
         writer.finish().expect("a message").clone()
     }
 
-    /// What Java holds of a rank is neither received nor over when the rank finishes.
+    /// Java's handles of a rank refer to messages not received and operations not complete when the rank
+    /// finishes.
     #[test]
     fn a_rank_that_has_finished_goes_though_handles_of_it_are_kept() {
         let world = job::local(2, Config::default(), &private()).remove(0);

@@ -1,7 +1,8 @@
-//! The native methods of `mpjdev.core.Native`: arguments in, one call of the engine, error out.
+//! The native methods of `mpjdev.core.Native`: each converts its arguments, calls the engine once, and
+//! converts the error.
 //!
 //! `boundary` holds the exported shells and `array` the copies between Java arrays and message memory; they
-//! alone use unsafe code. Everything else is plain Rust that a test can call.
+//! alone use unsafe code. All other modules are safe Rust that a test can call.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What this process's rank has counted, for `MPJDEV_STATS` and for the benchmark's programs.
+//! Statistics of this process's rank, for `MPJDEV_STATS` and for the benchmark's programs.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,28 +8,30 @@ use crate::boundary::Env;
 use crate::error::Failure;
 use crate::handle;
 
-/// What the rank had counted at the mark.
+/// The statistics at the mark.
 static MARK: Mutex<Option<Datagrams>> = Mutex::new(None);
 
 fn counted() -> Option<Datagrams> {
     Some(handle::process_rank()?.stats().datagrams?.sum())
 }
 
-/// From now on [`since_mark`] counts.
+/// Sets the mark from which [`since_mark`] counts.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn mark(_: &mut Env) -> Result<(), Failure> {
     *MARK.lock().unwrap_or_else(PoisonError::into_inner) = counted();
     Ok(())
 }
 
-/// What the process's rank has counted since the mark, as `name=value` with blanks between; nothing where nothing is counted.
+/// The statistics of the process's rank since the mark, as `name=value` with blanks between; empty without
+/// statistics.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn since_mark(_: &mut Env) -> Result<String, Failure> {
     let mark = *MARK.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(counted().zip(mark).map_or_else(String::new, |(now, mark)| now.since(&mark).words()))
 }
 
-/// Writes what the process's rank has counted to standard error, if that is asked for and was not done.
+/// Writes the statistics of the process's rank to standard error, if the environment asks for it and they
+/// were not written yet.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn print(_: &mut Env) -> Result<(), Failure> {
     if let Some(rank) = handle::process_rank() {

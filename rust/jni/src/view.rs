@@ -1,7 +1,8 @@
-//! Views: sections that Java sees in place, as direct buffers.
+//! Views: sections that Java accesses in place, as direct buffers.
 //!
-//! A view is an address in Java's hands. What keeps the memory behind it stands in a table of its own until Java finds that
-//! the direct buffer is unreachable, so a view that is used too late sees or changes some octets of memory, never none.
+//! A view is an address in Java's hands. A table keeps the memory behind it until Java finds the direct
+//! buffer unreachable. So a view that is used too late reads or changes some octets of message memory, never
+//! unmapped memory.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,18 +15,18 @@ use crate::buffer::{STAGED, primitive, reading, writing};
 use crate::error::Failure;
 use crate::handle;
 
-/// What keeps the memory of a view.
+/// The owner of a view's memory.
 #[derive(Debug)]
 pub(crate) enum Hold {
-    /// It is written through: until it goes, the memory holds messages of its buffer only.
+    /// A view for writing: while it exists, the memory holds messages of its buffer only.
     Written { _slab: Arc<ViewedSlab> },
-    /// It is read through: the memory may be used for other messages meanwhile.
+    /// A view for reading: the memory may be reused for other messages meanwhile.
     Read { _memory: Arc<dyn Any + Send + Sync> },
-    /// The same, of memory that cannot be kept without the message.
+    /// A view for reading, of memory that cannot be kept without the message.
     Message { _slab: Slab },
 }
 
-/// Places of what a call says beside its result: the view's handle, and the byte order of its elements.
+/// Indices of the results beside the return value: the view's handle, and the byte order of its elements.
 const VIEW: usize = 0;
 const ORDER: usize = 1;
 
@@ -55,7 +56,7 @@ pub(crate) fn write(
     })
 }
 
-/// Reads one section of `count` elements: Java sees them in place.
+/// Reads one section of `count` elements, which Java accesses in place.
 pub(crate) fn read(
     env: &mut Env,
     handle: i64,
@@ -81,7 +82,7 @@ pub(crate) fn read(
     })
 }
 
-/// Makes the direct buffer of a place that `hold` keeps.
+/// Makes the direct buffer of the octets that `hold` keeps.
 fn show(
     env: &mut Env,
     place: Place<'_>,
@@ -95,7 +96,7 @@ fn show(
     env.direct_view(&place).inspect_err(|_| handle::free_view(handle))
 }
 
-/// Java has lost a view; a second time is no error.
+/// Releases a view that Java has lost; a second call is no error.
 pub(crate) fn free(_: &mut Env, view: i64) -> Result<(), Failure> {
     handle::free_view(view);
     Ok(())

@@ -1,7 +1,7 @@
 //! The exchange of two hosts on a new connection, without any I/O: octets in, octets out.
 //!
 //! ```text
-//! to a foreign host                      between two of ours
+//! to a foreign host                      between hosts of this project
 //!
 //! connector          acceptor            connector                          acceptor
 //!     | number  ------> |                    | number, greeting, nonce ------> |
@@ -11,13 +11,13 @@
 //!                                            | packets <--------------------> |
 //! ```
 //!
-//! | what | octets | it is |
+//! | field | octets | contents |
 //! |---|---|---|
 //! | number | 4 | the connector's global host number, big-endian (IMPI 6) |
-//! | greeting | 8 | `mpjmesh` and a version, so that another program is told from another key |
+//! | greeting | 8 | `mpjmesh` and a version, which tells another program from another key |
 //! | nonce | 16 | random |
-//! | proof | 32 | HMAC-SHA-256 under the key, of what is below |
-//! | refusal | 32 | zeros, in the place of the acceptor's proof: the connector's was wrong |
+//! | proof | 32 | HMAC-SHA-256 under the key, over the fields below |
+//! | refusal | 32 | zeros instead of the acceptor's proof: the connector's proof was wrong |
 //!
 //! A proof is computed over a label of 24 octets that names the side, the connector's number, the acceptor's
 //! number, the connector's nonce, the acceptor's nonce, and the identity of the job. The connector proves

@@ -1,4 +1,4 @@
-//! The two ways into the Java heap: copying a region, and holding an array for as long as a loop takes.
+//! Access to the Java heap: copies of a region, and critical holds of an array for the length of a loop.
 
 use jni::sys::{self, JNI_ABORT, jobject};
 use mpjdev_buffer::Type;
@@ -6,7 +6,7 @@ use mpjdev_buffer::Type;
 use crate::boundary::Env;
 use crate::error::{Failure, Fault};
 
-/// What is done to an array while it is held.
+/// The access to an array while it is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// Its elements are read.
@@ -60,12 +60,12 @@ impl<'a> Critical<'a> {
 /// The address of an array's elements; null when there is no memory for a copy.
 #[inline(always)]
 fn pin(env: &mut Env, raw: jobject) -> *mut u8 {
-    // SAFETY: the environment is this thread's and the array is reachable. Until it is released there is no JNI
-    // call but the pinning of a second array, which the specification allows.
+    // SAFETY: the environment is this thread's and the array is reachable. Until it is released there is no
+    // JNI call but the pinning of a second array, which the specification allows.
     unsafe { ((**env.raw()).v1_2.GetPrimitiveArrayCritical)(env.raw(), raw, std::ptr::null_mut()).cast() }
 }
 
-/// Lets go of an array.
+/// Releases an array.
 #[inline(always)]
 fn unpin(env: &mut Env, raw: jobject, start: *mut u8, access: Access) {
     let mode = if access == Access::Read { JNI_ABORT } else { 0 };

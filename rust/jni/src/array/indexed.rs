@@ -20,27 +20,27 @@ pub(crate) struct Picked<'a> {
     pub(crate) offs: usize,
 }
 
-/// What a walk over the chunks of a scatter does.
+/// The work of one pass over the chunks of a scatter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Looks at the indices only.
+    /// Checks the indices only.
     Check,
-    /// Moves the elements whose indices were looked at.
+    /// Moves the elements whose indices were checked.
     Move,
     /// Both for one chunk, while the arrays are held once.
     CheckAndMove,
 }
 
 impl Array {
-    /// Copies picked elements to their place, one after the other.
+    /// Copies picked elements to consecutive slots of `place`.
     ///
-    /// Each index is read once, and what is checked is what is used, whatever other threads do to the array.
+    /// Each index is read once. The checked value is the used one, whatever other threads do to the array.
     ///
     /// # Errors
     /// An index outside the array.
     ///
     /// # Panics
-    /// When the indices are not inside their array; callers have checked that.
+    /// The indices are not inside their array; callers have checked that.
     #[inline(always)]
     pub(crate) fn gather(
         &self,
@@ -58,8 +58,8 @@ impl Array {
             let n = INDEX_CHUNK.min(count - done);
             let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
                 let held = Critical::hold(env, self.raw, indexes.raw, Access::Read)?;
-                // SAFETY: `inside` lets indices pass that are inside the array with the base added; the place has
-                // room for all of the count; the indices are inside their array.
+                // SAFETY: `inside` accepts indices that are inside the array with the base added; the range
+                // has room for all of the count; the indices are inside their array.
                 Ok::<_, Failure>(unsafe {
                     let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
                     let indices = held.indices.add(offs + done);
@@ -77,10 +77,12 @@ impl Array {
         Ok(())
     }
 
-    /// Copies elements from their place to the picked ones. All indices are checked before the first element moves.
+    /// Copies elements from `place` to the picked ones. All indices are checked before the first element
+    /// moves.
     ///
     /// # Errors
-    /// An index outside the array; then nothing has moved, unless another thread changed the indices meanwhile.
+    /// An index outside the array; nothing has moved then, unless another thread changed the indices
+    /// meanwhile.
     ///
     /// # Panics
     /// As for [`gather`](Self::gather).
@@ -157,7 +159,8 @@ impl Array {
         picked.indexes.get(env, picked.offs + position, some);
         match check_indices(some, picked.base, self.len, position) {
             Err(error) => error.into(),
-            // Another thread has put a good one there meanwhile; the one that was seen was bad all the same.
+            // Another thread has stored a valid index meanwhile; the one that was read was invalid all the
+            // same.
             Ok(()) => {
                 Fault::WrongKind { what: "index array", why: "another thread changes it during the call" }
                     .into()

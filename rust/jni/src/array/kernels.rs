@@ -1,7 +1,7 @@
-//! The loops: raw pointers in, raw pointers out, nothing that can wait.
+//! The copy loops: raw pointers only, and no call that can wait.
 //!
-//! Each is written once for the compiler to vectorise, and compiled twice: for every machine of the architecture and, on
-//! x86-64, for those with AVX2.
+//! Each is written once for the compiler to vectorise, and compiled twice: for every machine of the
+//! architecture and, on x86-64, for those with AVX2.
 
 use mpjdev_buffer::patch::Block;
 
@@ -15,8 +15,8 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
 
-/// Copies `len` octets past the caches, which pays for runs that no cache holds: the destination's lines are not
-/// read before they are written.
+/// Copies `len` octets past the caches, which pays for runs that no cache holds: the destination's lines are
+/// not read before they are written.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -49,7 +49,7 @@ unsafe fn copy_streaming_wide(from: *const u8, to: *mut u8, len: usize) {
                 _mm256_stream_si256(dest.add(at + i * WIDE).cast(), word);
             }
         }
-        // The stores are weakly ordered: whoever is told of the data next must see them.
+        // The stores are weakly ordered: a thread that is notified of the data next must see them.
         _mm_sfence();
         std::ptr::copy_nonoverlapping(source.add(body), dest.add(body), len - head - body);
     }
@@ -87,7 +87,8 @@ macro_rules! kernel {
 }
 
 kernel! {
-    /// Copies `count` elements of `size` octets, reversing the octets of each. The runs may be the same run.
+    /// Copies `count` elements of `size` octets, and reverses the octets of each. The runs may be the same
+    /// run.
     ///
     /// # Safety
     /// Both addresses are good for the elements; the runs are the same or do not overlap.
@@ -114,7 +115,7 @@ unsafe fn copy_swapped_body(from: *const u8, to: *mut u8, size: usize, count: us
 }
 
 kernel! {
-    /// Copies `count` octets, making every non-zero one 1.
+    /// Copies `count` octets; every non-zero one becomes 1.
     ///
     /// # Safety
     /// Both addresses are good for `count` octets; the runs are the same or do not overlap.
@@ -164,27 +165,28 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// The indices that, `base` added, are inside an array of `len` elements; none when there are none.
+    /// The indices that are inside an array of `len` elements after `base` is added; `None` when there are
+    /// none.
     pub(super) fn new(base: i64, len: usize) -> Option<Inside> {
         let lowest = base.checked_neg()?.max(i64::from(i32::MIN));
         let end = (len as i64).checked_sub(base)?.min(i64::from(i32::MAX) + 1);
         if lowest >= end {
             return None;
         }
-        // A span of all 2^32 values cannot be: no array is that long.
+        // No array is so long that the span covers all 2^32 values.
         Some(Inside { lowest: lowest as i32, span: u32::try_from(end - lowest).ok()? })
     }
 
     #[inline(always)]
     fn all(self, indices: &[i32]) -> bool {
-        // Without an early end, so that it becomes a few vector instructions.
+        // The loop has no early exit, so that it becomes a few vector instructions.
         let outside = |i: i32| u32::from(i.wrapping_sub(self.lowest) as u32 >= self.span);
         indices.iter().map(|&i| outside(i)).fold(0, |bad, i| bad | i) == 0
     }
 }
 
-/// Walks over indices in Java's heap: `each` gets some at a time, copied once and checked, and their place. Gives how many
-/// were inside before the first block that was not.
+/// Walks over indices in Java's heap. `each` gets a block of them, copied once and checked, with its
+/// position. Returns the number of indices before the first block with one outside.
 ///
 /// # Safety
 /// `indices` is good for `count` elements.
@@ -200,12 +202,13 @@ unsafe fn checked(
     while count - done >= TOGETHER {
         // SAFETY: as many are left.
         unsafe { std::ptr::copy_nonoverlapping(indices.add(done), some.as_mut_ptr(), TOGETHER) };
-        // Another thread may change the array: what is checked is what is used, never read again.
+        // Another thread may change the array: the checked value is the used one, and is never read again.
         let some = std::hint::black_box(&mut some);
         if !inside.all(some) {
             return done;
         }
-        // Taken from memory again, element by element, instead of out of the vector registers of the check.
+        // The indices are read from memory again, one by one, instead of being taken out of the vector
+        // registers of the check.
         each(std::hint::black_box(some), done);
         done += TOGETHER;
     }
@@ -221,7 +224,7 @@ unsafe fn checked(
 }
 
 kernel! {
-    /// Checks `count` indices; gives how many are inside before a block of at most 32 of which one is not.
+    /// Checks `count` indices. Returns the number of indices before a block of at most 32 with one outside.
     ///
     /// # Safety
     /// `indices` is good for `count` elements.
@@ -235,10 +238,12 @@ unsafe fn check_body(indices: *const i32, count: usize, inside: Inside) -> usize
 }
 
 kernel! {
-    /// Copies the elements `from[indices[k]]` to `to[k]`, as long as the indices are inside; gives how many.
+    /// Copies the elements `from[indices[k]]` to `to[k]`, as long as the indices are inside; returns the
+    /// number of copied elements.
     ///
     /// # Safety
-    /// `from` is good for each index inside, `indices` and `to` for `count` elements; elements do not overlap.
+    /// `from` is good for each index inside, `indices` and `to` for `count` elements; elements do not
+    /// overlap.
     gather, gather_wide, gather_body,
     (from: *const u8, to: *mut u8, size: usize, indices: *const i32, count: usize, inside: Inside) -> usize
 }
@@ -266,7 +271,8 @@ unsafe fn gather_body(
 }
 
 kernel! {
-    /// Copies the elements `from[k]` to `to[indices[k]]`, as long as the indices are inside; gives how many.
+    /// Copies the elements `from[k]` to `to[indices[k]]`, as long as the indices are inside; returns the
+    /// number of copied elements.
     ///
     /// # Safety
     /// As for [`gather`], with the sides exchanged.
@@ -297,7 +303,7 @@ unsafe fn scatter_body(
 }
 
 kernel! {
-    /// Copies the elements of a block of an array, row after row, to consecutive places.
+    /// Copies the elements of a block of an array, row after row, to consecutive slots.
     ///
     /// # Safety
     /// The block is inside the array at `array`; `to` is good for its elements; they do not overlap.
@@ -322,8 +328,8 @@ unsafe fn gather_block_body(array: *const u8, to: *mut u8, size: usize, block: &
     });
 }
 
-/// Copies `n` elements that are `stride` apart to consecutive places. Small strides are loops of their own: with
-/// a constant stride the compiler can load wide and shuffle.
+/// Copies `n` elements that are `stride` apart to consecutive slots. Small strides have loops of their own:
+/// with a constant stride the compiler can load wide and shuffle.
 #[inline(always)]
 unsafe fn gather_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usize) {
     // SAFETY: passed on by the callers.
@@ -340,12 +346,13 @@ unsafe fn gather_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usiz
     }
 }
 
-/// Copies every second of the elements, `n` of them, eight at a time, which the compiler turns into wide loads and shuffles.
+/// Copies every second element, `n` of them, eight at a time; the compiler turns this into wide loads and
+/// shuffles.
 #[inline(always)]
 unsafe fn every_second<W: Copy>(from: *const W, to: *mut W, n: usize) {
     const WIDE: usize = 8;
     let mut done = 0;
-    // One group less: the last element's neighbour may be outside the array.
+    // One group less: the memory behind the last element may be outside the array.
     while n - done > WIDE {
         // SAFETY: the group and the elements between are followed by a further one of the patch.
         unsafe {
@@ -386,7 +393,7 @@ unsafe fn scatter_block_body(from: *const u8, array: *mut u8, size: usize, block
     });
 }
 
-/// Rows of consecutive elements, each fetched some rows before it is read.
+/// Copies rows to consecutive elements; each row is prefetched some rows before it is read.
 #[inline(always)]
 unsafe fn gather_fetched(array: *const u8, to: *mut u8, size: usize, block: &Block) {
     let len = block.count * size;
@@ -399,7 +406,7 @@ unsafe fn gather_fetched(array: *const u8, to: *mut u8, size: usize, block: &Blo
     }
 }
 
-/// As above for rows of consecutive elements, each fetched some rows before it is written to.
+/// Copies consecutive elements to rows; each row is prefetched some rows before it is written.
 #[inline(always)]
 unsafe fn scatter_fetched(from: *const u8, array: *mut u8, size: usize, block: &Block) {
     let len = block.count * size;
@@ -412,12 +419,12 @@ unsafe fn scatter_fetched(from: *const u8, array: *mut u8, size: usize, block: &
     }
 }
 
-/// How many rows ahead a row is fetched before it is written to, and from how many octets on: the processor does not foresee
-/// stores that jump, which made rows of 128 octets a third slower.
+/// The number of rows by which the prefetch is ahead, and the row length in octets from which it is used. The
+/// processor does not predict stores that jump: without a prefetch, rows of 128 octets took a third longer.
 const AHEAD: usize = 8;
 const FETCHED_FROM: usize = 128;
 
-/// Has the lines of a row brought near.
+/// Prefetches the cache lines of a row.
 #[inline(always)]
 fn fetch(row: *const u8, len: usize) {
     const LINE: usize = 64;
@@ -426,7 +433,7 @@ fn fetch(row: *const u8, len: usize) {
     }
     for at in (0..len + LINE - 1).step_by(LINE) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which reads nothing.
+        // SAFETY: a prefetch is a hint, which reads nothing.
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
                 row.wrapping_add(at.min(len - 1)).cast(),
@@ -435,7 +442,7 @@ fn fetch(row: *const u8, len: usize) {
     }
 }
 
-/// Copies `n` consecutive elements to places that are `stride` apart.
+/// Copies `n` consecutive elements to slots that are `stride` apart.
 #[inline(always)]
 unsafe fn scatter_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usize) {
     // SAFETY: passed on by the callers.
@@ -452,7 +459,8 @@ unsafe fn scatter_row<W: Copy>(from: *const W, to: *mut W, stride: isize, n: usi
     }
 }
 
-/// Copies `n` elements. Rows of a few lines are copied here, piece by piece: calling the library costs more than they do.
+/// Copies `n` elements. Rows of a few cache lines are copied here, piece by piece: a call of the library
+/// costs more than the copy.
 #[inline(always)]
 unsafe fn copy_row<W: Copy>(from: *const W, to: *mut W, n: usize) {
     const SHORT: usize = 512;

@@ -1,8 +1,8 @@
-//! Calls from native code up to Java: whether a wait goes on, and how memory is reclaimed.
+//! Upcalls from native code to Java: the check whether a wait continues, and the reclaim of memory.
 //!
-//! An upcall may throw: it needs more stack than the native call had, and heap. Its exception is taken off the thread at
-//! once, since no JNI function may be called while one is pending; [`guard`](super::guard) throws it again at the end when
-//! the native call gave up because of it.
+//! An upcall may throw: it needs more stack than the native call had, and heap. Its exception is taken off
+//! the thread at once, since no JNI function may be called while one is pending. [`guard`](super::guard)
+//! throws it again at the end when the native call gave up because of it.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -11,16 +11,17 @@ use jni::sys;
 
 use super::Env;
 
-/// What an upcall has answered.
+/// The result of an upcall.
 enum Answer {
     Yes,
     No,
-    /// It could not answer: its exception.
+    /// Its exception.
     Threw(sys::jthrowable),
 }
 
 impl Env {
-    /// Whether a wait goes on: the calling thread has not been interrupted, and no upcall has thrown. The interrupt flag stays.
+    /// Whether a wait continues: the calling thread was not interrupted, and no upcall has thrown. The
+    /// interrupt flag stays.
     pub(crate) fn may_wait(&mut self) -> bool {
         if !self.thrown.is_null() {
             return false;
@@ -35,13 +36,13 @@ impl Env {
         }
     }
 
-    /// Asks a method of `mpjdev.core.Upcalls`. No exception is pending afterwards.
+    /// Calls a method of `mpjdev.core.Upcalls`. No exception is pending afterwards.
     ///
-    /// By the raw functions, for the reason that [`throw_named`](super::throw_named) has. The reference to the class is given
-    /// back, since a wait asks again and again.
+    /// It uses the raw functions, for the reason in [`throw_named`](super::throw_named). The reference to the
+    /// class is released, since a wait calls this repeatedly.
     fn upcall(&mut self, method: &CStr) -> Answer {
-        // SAFETY: the environment is the calling thread's; no function but `ExceptionOccurred` is called while an exception is
-        // pending; the method is static, takes nothing and gives a boolean.
+        // SAFETY: the environment is the calling thread's; no function but `ExceptionOccurred` is called
+        // while an exception is pending; the method is static, has no arguments and returns a boolean.
         unsafe {
             let functions = &**self.raw;
             if let Some(exception) = self.take_pending() {
@@ -79,17 +80,17 @@ impl Env {
         }
     }
 
-    /// Throws what an upcall has thrown; false when none has.
+    /// Throws the exception of an upcall; false when there is none.
     pub(super) fn throw_again(&self) -> bool {
         // SAFETY: the environment is the calling thread's, and the reference one of this call.
         !self.thrown.is_null() && unsafe { ((**self.raw).v1_1.Throw)(self.raw, self.thrown) == sys::JNI_OK }
     }
 }
 
-/// The JVM, from when the library is loaded.
+/// The JVM, set when the library is loaded.
 static VM: AtomicPtr<sys::JavaVM> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes the JVM for [`reclaim`].
+/// Stores the JVM for [`reclaim`].
 pub(super) fn find_vm(env: &mut Env) {
     let mut vm = std::ptr::null_mut();
     // SAFETY: the environment is the calling thread's.
@@ -98,13 +99,13 @@ pub(super) fn find_vm(env: &mut Env) {
     }
 }
 
-/// Asks Java to collect garbage, whose buffers then give their memory back, and waits a little. When Java throws instead,
-/// nothing was reclaimed: what is refused then says how much memory there is.
+/// Asks Java to collect garbage, whose buffers then release their memory, and waits a little. If Java throws,
+/// nothing was reclaimed: the refusal that follows states how much memory there is.
 pub(super) fn reclaim() {
     ask(c"reclaimMemory");
 }
 
-/// The same for descriptors: files and sockets that are garbage are closed.
+/// Asks Java to collect garbage for descriptors: unreachable files and sockets are closed.
 pub(super) fn make_room() {
     ask(c"reclaimDescriptors");
 }
@@ -117,7 +118,7 @@ fn ask(method: &CStr) {
     let mut raw = std::ptr::null_mut();
     // SAFETY: the JVM that has loaded this library; it does not end before it.
     let found = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut raw, sys::JNI_VERSION_1_8) };
-    // A thread that is not Java's has nobody to ask.
+    // A thread that is not Java's cannot make an upcall.
     if found == sys::JNI_OK {
         let mut env = Env::new(raw.cast());
         if let Answer::Threw(exception) = env.upcall(method) {
