@@ -21,7 +21,8 @@ use mpjdev_buffer::{Place, Type};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, zeroed};
 
-/// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the figures.
+/// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the
+/// figures.
 const REGION_MAX: usize = 128;
 /// Octets that are copied per hold of an array: a collection may have to wait for that long.
 const CRITICAL_MAX: usize = 256 * 1024;

@@ -244,8 +244,9 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
 /// loader throws.
 fn throw_named(env: &Env, class: &'static JNIStr, text: &str) {
     let text = JNIString::from(text);
-    // SAFETY: the environment is the calling thread's, for the length of this call; both texts end in a zero. No function
-    // but `ExceptionCheck` is called while an exception is pending: a class that is not found leaves its own.
+    // SAFETY: the environment is the calling thread's, for the length of this call; both texts end in a zero.
+    // No function but `ExceptionCheck` is called while an exception is pending: a class that is not found
+    // leaves its own.
     unsafe {
         let functions = &(**env.raw).v1_2;
         if (functions.ExceptionCheck)(env.raw) {
@@ -315,11 +316,12 @@ macro_rules! signature {
     };
 }
 
-/// Writes one exported shell. A Java array is three raw arguments (array, length, type), int and byte arrays two.
+/// Writes one exported shell. A Java array is three raw arguments (array, length, type), int and byte arrays
+/// two.
 macro_rules! shell {
     // All arguments are handled: emit.
     (@ $symbol:ident $body:path, $ret:ty, [$($raw:ident: $rawty:ty,)*] [$($name:ident = $value:expr,)*] []) => {
-        // SAFETY: the name is what the JVM looks for; nothing else in this library has it.
+        // SAFETY: the JVM looks up this name; nothing else in this library has it.
         #[unsafe(no_mangle)]
         extern "system" fn $symbol(env: *mut sys::JNIEnv, _: jclass, $($raw: $rawty),*) -> <$ret as Answer>::Raw {
             guard(env, #[inline(always)] |env| {

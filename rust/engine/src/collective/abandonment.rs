@@ -91,7 +91,8 @@ impl Comm {
         match u32::from_be_bytes(*kind) {
             FINISHED => Some(DeviceError::PeerFinished { rank }),
             FAILED => Some(self.gone(rank).unwrap_or_else(|| {
-                // This rank may end because of it, and the launcher looks for the rank that has seen no other one fail.
+                // This rank may end because of it, and the launcher selects the rank that has not reported a
+                // failed peer.
                 if let Some(endpoint) = self.endpoint() {
                     endpoint.wire.blame(rank);
                 }

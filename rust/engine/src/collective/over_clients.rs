@@ -147,7 +147,7 @@ impl OverClients {
         endpoint.check_going(self.is_end)?;
         let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
         match taken {
-            // A foreign master that has announced its end waits for nobody.
+            // A foreign master that has announced its end waits for no rank.
             Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.wire.is_foreign(source) => {
                 Ok(Some(0))
             }

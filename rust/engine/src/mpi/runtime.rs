@@ -103,7 +103,7 @@ pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32
     }
 }
 
-/// Whether this process has used an MPI, which it must [end](end) before it exits.
+/// Whether this process has used an MPI, which it must [`end`] before it exits.
 #[must_use]
 pub fn is_used() -> bool {
     lock(&RUNTIME).is_some()

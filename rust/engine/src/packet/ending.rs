@@ -16,7 +16,7 @@ use crate::packet::pairing::Half;
 use crate::packet::requests::{Receive, Request, RequestId, Work};
 use crate::packet::unreceived::Unreceived;
 
-/// Undelivered messages whose requests nobody waits for.
+/// Undelivered messages without a thread that waits for their requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     count: usize,

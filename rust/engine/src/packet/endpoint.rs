@@ -138,7 +138,7 @@ pub struct Endpoint {
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
-    /// The client of each rank, for a job with foreign ranks that have a barrier with ours.
+    /// The client of each rank, for a job with foreign ranks that take part in the last barrier.
     pub(crate) clients: OnceLock<Clients>,
     /// The progress threads of this rank.
     pub(crate) beside: Beside,

@@ -68,7 +68,8 @@ impl Env {
 
     /// Takes the pending exception off the thread.
     fn take_pending(&mut self) -> Option<sys::jthrowable> {
-        // SAFETY: the environment is the calling thread's; both functions may be called while an exception is pending.
+        // SAFETY: the environment is the calling thread's; both functions may be called while an exception is
+        // pending.
         unsafe {
             let functions = &(**self.raw).v1_1;
             let exception = (functions.ExceptionOccurred)(self.raw);
