@@ -1,7 +1,8 @@
-//! The word that a thread sleeps on until another one rings.
+//! Futex that threads sleep on until another thread wakes them.
 //!
-//! Ringing is one fence and one load while nobody sleeps. A sleeper announces itself, looks once more for what it
-//! waits for, and only then sleeps: whoever provided it after that look sees the announcement.
+//! A wake costs one fence and one load while no thread sleeps. A sleeper announces itself, checks its
+//! condition once more, and only then sleeps: a thread that fulfils the condition after that check sees the
+//! announcement.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -24,19 +25,19 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// A bell that nobody sleeps on.
+    /// A futex without sleepers.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
-    /// A bell that nobody sleeps on.
+    /// A futex without sleepers.
     #[cfg(loom)]
     pub fn new() -> Self {
         Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0), futex: futex::Futex::new() }
     }
 
-    /// Wakes whoever sleeps. What the caller did before is seen by those who wake or are about to sleep.
+    /// Wakes all sleepers. They see the caller's earlier stores, and so do threads about to sleep.
     #[inline(always)]
     pub fn ring(&self) {
         fence(SeqCst);
@@ -51,9 +52,9 @@ impl Bell {
         self.wake_all();
     }
 
-    /// Sleeps until someone rings or the time is over, unless `ready` says that there is no need to.
+    /// Sleeps until a wake, at most for `most`. Returns at once if `ready`.
     ///
-    /// May return early without a ring; the caller looks again.
+    /// May return early without a wake, so the caller polls again.
     pub fn sleep(&self, most: Duration, ready: impl FnOnce() -> bool) {
         let seen = self.rings.load(SeqCst);
         self.sleepers.fetch_add(1, SeqCst);
@@ -69,14 +70,14 @@ impl Bell {
 impl Bell {
     fn wake_all(&self) {
         use rustix::thread::futex;
-        // The only failures are a bad address or bad flags, neither of which can be.
+        // The only failures are a bad address or bad flags, and neither is possible.
         let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, u32::MAX >> 1);
     }
 
     fn wait(&self, seen: u32, most: Duration) {
         use rustix::thread::{Timespec, futex};
         let Ok(timeout) = Timespec::try_from(most) else { return };
-        // Woken, changed before, interrupted by a signal, time over: in each case the caller looks again.
+        // Woken, changed before, interrupted by a signal, timed out: the caller polls again in each case.
         let _ = futex::wait(&self.rings, futex::Flags::PRIVATE, seen, Some(&timeout));
     }
 }
@@ -92,7 +93,8 @@ impl Bell {
     }
 }
 
-/// The model checker has no futex. This one's time is never over, so that a lost ring is a deadlock, which it reports.
+/// The model checker has no futex. This one never times out, so that a lost wake is a deadlock, which the
+/// checker reports.
 #[cfg(loom)]
 mod futex {
     use super::{AtomicU32, SeqCst};
@@ -100,7 +102,7 @@ mod futex {
 
     #[derive(Debug)]
     pub(super) struct Futex {
-        /// As in the kernel: comparing the word and going to sleep are one step for whoever wakes.
+        /// As in the kernel: the comparison of the word and the sleep are one step for a waking thread.
         queue: Mutex<()>,
         woken: Condvar,
     }

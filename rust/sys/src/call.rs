@@ -1,28 +1,29 @@
-//! A call that one thread answers: whoever leaves something to it calls, and the thread takes the call before it looks.
+//! Wake request that one thread answers: a thread that leaves work makes the call, and the answering thread
+//! takes the call before it looks for work.
 //!
-//! A call that is made and not taken yet needs no second one, which costs the caller one fence and one load. What the caller
-//! left before is seen behind the take, also where processors put a store behind a later load: either the caller finds the
-//! call taken and makes it again, or the thread finds what was left.
+//! A call that is made and not yet taken needs no second one, so the caller then pays one fence and one load.
+//! Work left before the call is visible after the take, also where processors reorder a store after a later
+//! load: either the caller finds the call taken and makes it again, or the thread finds the work.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::sync::{AtomicBool, fence};
 
-/// Whether somebody has called and nobody has answered.
+/// Whether a call was made and not taken.
 #[derive(Debug, Default)]
 pub struct Call {
     is_made: AtomicBool,
 }
 
 impl Call {
-    /// Calls. Whether nobody had before: the thread may sleep, and is to be woken.
+    /// Makes the call. Returns whether it was not made before: the thread may sleep, and must be woken.
     #[inline]
     pub fn make(&self) -> bool {
         fence(SeqCst);
         !self.is_made.load(Relaxed) && !self.is_made.swap(true, SeqCst)
     }
 
-    /// Takes the call before its reason is looked for. Whether somebody has called.
+    /// Takes the call, before the thread looks for its reason. Returns whether it was made.
     #[inline]
     pub fn take(&self) -> bool {
         let is_made = self.is_made.swap(false, SeqCst);
@@ -30,7 +31,7 @@ impl Call {
         is_made
     }
 
-    /// Whether somebody has called and the call was not taken.
+    /// Whether a call was made and not taken.
     #[inline]
     pub fn is_made(&self) -> bool {
         self.is_made.load(SeqCst)

@@ -1,18 +1,19 @@
-//! Datagrams of message memory through UDP sockets, without a copy in between.
+//! Datagrams of message memory through UDP sockets, without an intermediate copy.
 //!
-//! As in [`stream`](crate::stream), message memory is words that another thread may write at any time, so the system gets
-//! addresses and lengths. [`send()`] takes several datagrams, or trains of them, in one call; [`receive()`] fills several rooms.
-//! Neither ever blocks. All functions may be called by several threads at once with one socket, connected or not; what they
-//! need beside the arguments is on the stack.
+//! As in [`stream`](crate::stream), message memory is words that another thread may write at any time, so the
+//! system gets addresses and lengths. [`send()`] takes several datagrams, or GSO batches ("trains") of them,
+//! in one call; [`receive()`] fills several rooms. Neither ever blocks. Several threads may call all
+//! functions at once with one socket, connected or not; beside the arguments they use only the stack.
 //!
 //! ```text
-//! train    octets of many datagrams behind each other, all of one length but the last, which may be shorter:
+//! train    octets of many datagrams in sequence, all of one length but the last, which may be shorter:
 //!          | segment_len | segment_len | segment_len | rest |
 //! ```
 //!
-//! The kernel cuts a train that is sent (`UDP_SEGMENT`, "GSO") and joins what arrives (`UDP_GRO`) where the socket asks for it;
-//! [`offload`] finds out whether it can. What keeps datagrams from moving for a moment, or what the network has said about
-//! earlier ones, is an [`Obstacle`] with a name; only what nobody expects is an error of the system.
+//! The kernel cuts a train that is sent (`UDP_SEGMENT`, "GSO") and joins arriving datagrams (`UDP_GRO`) if
+//! the socket asks for it; [`offload`] finds out whether it can. A temporary refusal, or an error of earlier
+//! datagrams that the network reports, is an [`Obstacle`] with a name. Only an unexpected failure is an error
+//! of the system.
 
 mod address;
 pub mod offload;
@@ -30,16 +31,16 @@ pub use send::{Train, send};
 
 pub use crate::stream::Part;
 
-/// Trains, or datagrams, in one call at most.
+/// Most trains, or datagrams, in one call.
 pub const BATCH_MAX: usize = 64;
-/// Segments of a train at most. Newer kernels take 128, all that know trains take so many.
+/// Most segments of a train. Newer kernels take 128; all kernels with trains take this many.
 pub const SEGMENTS_MAX: usize = 64;
-/// Runs of octets of one train at most: a header and a payload for each segment, and more.
+/// Most runs of octets of one train: a header and a payload for each segment, and more.
 pub const RUNS_MAX: usize = 512;
-/// Octets of a datagram, or of a train, at most over IPv4: what the length of an IP packet leaves. IPv6 takes 20 more.
+/// Longest datagram, or train, over IPv4: what the length of an IP packet leaves. IPv6 takes 20 octets more.
 pub const LEN_MAX: usize = 65535 - 20 - 8;
 
-/// A run of octets that is sent: of words, or of plain memory that nobody writes meanwhile.
+/// A run of octets to send: of words, or of plain memory that no thread writes meanwhile.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Run<'a> {
@@ -48,13 +49,13 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Octets of it.
+    /// Number of octets.
     #[inline]
     pub fn len(&self) -> usize {
         self.vector.iov_len
     }
 
-    /// Whether there are none.
+    /// Whether the run has no octets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -77,32 +78,32 @@ impl<'a> From<Part<'a>> for Run<'a> {
     }
 }
 
-/// What keeps datagrams from moving.
+/// Reason why datagrams were not sent or received.
 #[derive(Debug)]
 pub enum Obstacle {
-    /// There is nothing to receive, or the socket's buffer has no room for what is to be sent. It passes by itself.
+    /// There is nothing to receive, or the socket's buffer has no room to send. This passes by itself.
     Later,
-    /// An earlier datagram of this connected socket came to a port where nobody is (ICMP). Told once; the call itself has
-    /// done nothing and may be repeated.
+    /// An earlier datagram of this connected socket reached a port without a socket (ICMP). Reported once;
+    /// the call itself has done nothing and may be repeated.
     Refused,
-    /// There is no way to the other side: no route, an interface that is down, a host that does not answer, or a filter of this
-    /// machine that lets nothing out. It may pass.
+    /// The other side is unreachable: no route, an interface that is down, a host that does not answer, or a
+    /// filter of this machine that lets nothing out. This may pass.
     Unreachable,
-    /// A datagram is longer than the way takes, where it must not be fragmented; what the way takes may be known now
+    /// A datagram is longer than the path carries and must not be fragmented; the path MTU may be known now
     /// ([`options::path_mtu`]).
     TooLong,
-    /// The system cuts no trains on this way. Its datagrams may be sent one by one.
+    /// The system cuts no trains on this path. Their datagrams may be sent one by one.
     NotInTrains,
     /// The system refuses.
     System(io::Error),
 }
 
 impl Obstacle {
-    /// What a failed call says.
+    /// The reason for a failed call.
     fn last(is_train: bool) -> Obstacle {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
-            // Without memory for it the system drops what is sent; a signal has come.
+            // The system drops a datagram that it has no memory for; a signal has interrupted the call.
             Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => Obstacle::Later,
             Some(libc::ECONNREFUSED) => Obstacle::Refused,
             Some(
@@ -115,7 +116,7 @@ impl Obstacle {
                 | libc::EPERM,
             ) => Obstacle::Unreachable,
             Some(libc::EMSGSIZE) => Obstacle::TooLong,
-            // Interfaces that sum no checksums; older kernels where a segment is longer than the way takes.
+            // Interfaces that compute no checksums; older kernels if a segment is longer than the path MTU.
             Some(libc::EIO | libc::EINVAL) if is_train => Obstacle::NotInTrains,
             _ => Obstacle::System(error),
         }
@@ -144,7 +145,7 @@ impl std::error::Error for Obstacle {
     }
 }
 
-/// Room for what the system says or is told beside the octets.
+/// Space for the control messages of a call.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_LEN]);
 
@@ -152,5 +153,5 @@ impl Control {
     const EMPTY: Control = Control([0; CONTROL_LEN]);
 }
 
-/// Two numbers with their headers, and the queue's drops where somebody has asked for them.
+/// Two numbers with their headers, and the queue's drops if they are requested.
 const CONTROL_LEN: usize = 72;

@@ -1,45 +1,47 @@
-//! Values that threads keep for themselves, and that any thread may take from all of them.
+//! Per-thread cached values that any thread may take from all threads.
 //!
-//! Keeping a reference spares a thread the look-up that others share. But a thread that idles would keep the referent alive
-//! for as long as it idles. So its owner uses a kept value between two plain stores, and whoever takes it away pays for both:
-//! it makes every processor that runs this process pass a barrier (`membarrier`). Where the system has none, both sides use fences.
+//! A cached reference spares a thread the shared look-up. But a thread that idles would keep the referent
+//! alive for as long as it idles. So the owner uses a cached value between two plain stores, and the thread
+//! that takes it pays for both sides: it makes every processor that runs this process pass a barrier
+//! (`membarrier`). Where the system has none, both sides use fences.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, UnsafeCell, fence};
 
-/// One thread's place.
+/// The slot of one thread.
 ///
 /// Aligned so that two threads never write to one cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Place<T> {
-    /// What the value is known by; 0 while there is none.
+    /// Key of the value; 0 without a value.
     key: AtomicU64,
     /// The owner uses the value.
     is_busy: AtomicBool,
-    /// The value is to be taken. Changed under the lock of all places only.
+    /// Another thread wants to take the value. Changed only under the lock of all slots.
     is_wanted: AtomicBool,
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is touched by the owner between storing `is_busy` and clearing it, when it has found `is_wanted` clear; and by
-// whoever holds the lock of all places, has stored `is_wanted`, and has then found `is_busy` clear. Between the store and the look
-// both have a fence, so at least one of them sees the other. So T moves between threads but is never shared.
+// SAFETY: the value is accessed by the owner between storing `is_busy` and clearing it, if it has found
+// `is_wanted` clear; and by the thread that holds the lock of all slots, has stored `is_wanted`, and has then
+// found `is_busy` clear. Both have a fence between the store and the load, so at least one of them sees the
+// other. So T moves between threads but is never shared.
 unsafe impl<T: Send> Sync for Place<T> {}
 
-/// All threads' values of one kind.
+/// The values of one kind of all threads.
 #[derive(Debug)]
 pub struct Keepsakes<T> {
     places: Mutex<Vec<Arc<Place<T>>>>,
 }
 
-/// What one thread keeps: one value.
+/// The cached value of one thread.
 #[derive(Debug)]
 pub struct Keepsake<'a, T> {
     all: &'a Keepsakes<T>,
-    /// There from the first value on.
+    /// Set from the first value on.
     place: std::cell::OnceCell<Arc<Place<T>>>,
 }
 
@@ -50,13 +52,13 @@ impl<T> Default for Keepsakes<T> {
 }
 
 impl<T> Keepsakes<T> {
-    /// None yet.
+    /// A cache without values.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Keepsakes { places: Mutex::new(Vec::new()) }
     }
 
-    /// None yet.
+    /// A cache without values.
     #[cfg(loom)]
     pub fn new() -> Self {
         Keepsakes { places: Mutex::new(Vec::new()) }
@@ -74,9 +76,10 @@ impl<T> Keepsakes<T> {
         place
     }
 
-    /// Drops the values with these keys. One that its thread uses is dropped by that thread when it is done with it.
+    /// Drops the values with these keys. A value in use is dropped by its thread after the use.
     ///
-    /// Who removes the original first, and lets nobody [keep](Keepsake::keep) it without a look for that behind, has none left.
+    /// No value is left if the caller removes the original first, and if every [keep](Keepsake::keep) is
+    /// followed by a check for the original.
     pub fn take(&self, is_its: impl Fn(u64) -> bool) {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         fence(SeqCst);
@@ -96,7 +99,8 @@ impl<T> Keepsakes<T> {
 }
 
 impl<T> Place<T> {
-    /// Takes the value for the one who wants it: under the lock of all places, when the owner does not use it.
+    /// Takes the value for the thread that wants it. The caller holds the lock of all slots, and the owner
+    /// does not use the value.
     fn take_wanted(&self) -> Option<T> {
         // SAFETY: as for `Sync`.
         let value = self.value.with_mut(|value| unsafe { (*value).take() });
@@ -107,12 +111,12 @@ impl<T> Place<T> {
 }
 
 impl<'a, T> Keepsake<'a, T> {
-    /// For the calling thread, empty.
+    /// An empty cache of the calling thread.
     pub const fn new(all: &'a Keepsakes<T>) -> Self {
         Keepsake { all, place: std::cell::OnceCell::new() }
     }
 
-    /// The value, if it has this key and nobody wants it, for as long as the guard is there.
+    /// The value, if it has this key and no other thread wants it, for the lifetime of the guard.
     #[inline(always)]
     pub fn with_key(&self, key: u64) -> Option<Using<'_, T>> {
         let place = &**self.place.get()?;
@@ -122,7 +126,8 @@ impl<'a, T> Keepsake<'a, T> {
         self.begin(place).filter(Using::has_value)
     }
 
-    /// Keeps a value under this key instead of the one before. What the caller looks at behind it is looked at behind a fence.
+    /// Caches a value under this key instead of the one before. A fence separates it from the caller's later
+    /// loads.
     pub fn keep(&self, key: u64, value: T) {
         let place = self.place.get_or_init(|| self.all.place());
         if let Some(using) = self.begin(place) {
@@ -148,7 +153,8 @@ impl<'a, T> Keepsake<'a, T> {
         }
     }
 
-    /// Begins to use the value; none while it is in use further up the stack, or somebody wants it.
+    /// Begins to use the value. `None` while it is in use further up the stack, or while another thread wants
+    /// it.
     #[inline(always)]
     fn begin<'b>(&self, place: &'b Place<T>) -> Option<Using<'b, T>>
     where
@@ -172,7 +178,7 @@ impl<T> Drop for Keepsake<'_, T> {
     }
 }
 
-/// The owner uses its value.
+/// Guard of an owner that uses its value.
 #[derive(Debug)]
 pub struct Using<'a, T> {
     all: &'a Keepsakes<T>,
@@ -184,7 +190,7 @@ impl<T> std::ops::Deref for Using<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: as for `Sync`; nobody changes the value while this guard is there.
+        // SAFETY: as for `Sync`; no thread changes the value during the lifetime of this guard.
         let value = self.place.value.with_mut(|value| unsafe { (*value).as_ref() });
         value.expect("a guard that is given out has a value")
     }
@@ -200,7 +206,7 @@ impl<T> Using<'_, T> {
     #[cold]
     fn give_up(&self) {
         let places = self.all.places.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever wants it may have taken it by now.
+        // The thread that wants the value may have taken it by now.
         let taken = if self.place.is_wanted.load(Relaxed) { self.place.take_wanted() } else { None };
         drop(places);
         drop(taken);
@@ -218,7 +224,7 @@ impl<T> Drop for Using<'_, T> {
     }
 }
 
-/// A barrier of which one side costs nothing and the other one a system call.
+/// Asymmetric barrier: one side costs nothing, the other one a system call.
 mod barrier {
     #[cfg(not(loom))]
     use std::sync::atomic::AtomicBool;
@@ -228,7 +234,8 @@ mod barrier {
 
     use crate::sync::fence;
 
-    /// The system makes all processors pass a barrier. False until that is known: a fence too many harms nobody.
+    /// The system makes all processors pass a barrier. False until that is known: a superfluous fence is
+    /// harmless.
     #[cfg(not(loom))]
     static IS_ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
@@ -255,7 +262,8 @@ mod barrier {
         fence(SeqCst);
     }
 
-    /// The side of whoever takes. False when there was none: then nothing may be taken, and the owners do it.
+    /// The side of the taking thread. Returns false without a barrier: then the owners drop their values
+    /// themselves.
     pub(super) fn heavy() -> bool {
         #[cfg(not(loom))]
         if IS_ASYMMETRIC.load(SeqCst) {

@@ -1,7 +1,7 @@
-//! The unsafe leaf: message memory, exclusive slots, a lock-free queue and the word that threads sleep on.
+//! Unsafe leaf crate: message memory, exclusive slots, a lock-free queue and the futex that threads sleep on.
 //!
-//! Everything here is safe to call. Each file says which few lines are not checked by the compiler and why they
-//! hold; nothing in this crate knows what a message is.
+//! Everything here is safe to call. Each file states which few lines the compiler does not check, and why
+//! they are sound. No code in this crate knows what a message is.
 
 pub mod bell;
 pub mod call;
@@ -25,8 +25,8 @@ pub mod tunnel;
 #[cfg(loom)]
 mod model;
 
-/// The primitives that the model checker replaces: what threads share here and in the device is made of these, so that the
-/// code that runs is the code that is checked.
+/// Primitives that the model checker replaces. All state that threads share here and in the engine is made of
+/// these, so that the code that runs is the code that is checked.
 pub mod sync {
     #[cfg(loom)]
     pub use crate::model::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, OnceLock};

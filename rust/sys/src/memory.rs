@@ -1,9 +1,9 @@
-//! A run of zeroed memory that starts at a multiple of 64 octets.
+//! Run of zeroed memory that starts at a multiple of 64 octets.
 //!
-//! Small runs come from the allocator, large ones are mappings of their own: the system then zeroes pages at first touch and may back
-//! them with huge pages. Those begin at a huge page, and from a MiB on a run that is shorter than one has a whole one, though it does
-//! not count for more: in one piece of memory a MiB finds its place in a cache, where 256 pages from anywhere push each other out
-//! (40 us where it took 50 to fetch one out of another process).
+//! Small runs come from the allocator, large ones are mappings of their own: the system then zeroes pages at
+//! first touch and may back them with huge pages. Such a mapping begins at a huge page. From a MiB on a
+//! shorter run gets a whole huge page, though it is charged only for its length: a contiguous MiB fits a
+//! cache, whereas 256 scattered pages evict each other (40 us against 50 to fetch one from another process).
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -16,30 +16,30 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 pub const LINE: usize = 64;
 /// From this length on a run is a mapping of its own.
 const MAPPED_FROM: usize = 128 * 1024;
-/// From this length on huge pages are asked for.
+/// From this length on huge pages are requested.
 const HUGE_FROM: usize = 1 << 20;
 /// Octets of a huge page, or less where the system has larger ones.
 const HUGE: usize = 2 << 20;
 /// A multiple of every system's pages.
 const PAGES: usize = 64 << 10;
 
-/// Zeroed memory seen as words of eight octets; freed when dropped, unless somebody holds its run.
+/// Zeroed memory seen as words of eight octets; freed when dropped, unless its run is held.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<AtomicU64>,
     words: usize,
-    /// Who frees the run, once somebody has asked to hold it; before that, this.
+    /// The holder that frees the run, from the first request on; before that, this.
     run: OnceLock<Arc<Run>>,
 }
 
-/// The run of a [`Memory`], which stays readable and writable until this is dropped.
+/// The run of a [`Memory`]. It stays readable and writable until this is dropped.
 #[derive(Debug)]
 pub struct Run {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a Run does nothing with its memory but free it.
+// SAFETY: a Run only frees its memory.
 unsafe impl Send for Run {}
 // SAFETY: as above.
 unsafe impl Sync for Run {}
@@ -50,7 +50,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// At least `len` octets, a multiple of 64; none when the system refuses.
+    /// Memory of at least `len` octets, a multiple of 64; `None` if the system refuses.
     pub fn zeroed(len: usize) -> Option<Memory> {
         let len = len.max(1).checked_next_multiple_of(LINE)?;
         let start = if len < MAPPED_FROM { allocate(len)? } else { map(len)? };
@@ -64,7 +64,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
-    /// The run, for whoever may still use an address in it when this is gone.
+    /// The run, for a holder that may still use an address in it after this is dropped.
     pub fn run(&self) -> Arc<Run> {
         self.run.get_or_init(|| Arc::new(self.unheld_run())).clone()
     }
@@ -95,10 +95,11 @@ impl Drop for Memory {
 impl Drop for Run {
     fn drop(&mut self) {
         if self.len < MAPPED_FROM {
-            // SAFETY: allocated by `allocate` with this very layout; there is one Run of each Memory, and nothing else frees.
+            // SAFETY: allocated by `allocate` with this very layout; there is one Run of each Memory, and no
+            // other code frees it.
             unsafe { dealloc(self.start.as_ptr(), layout(self.len)) }
         } else {
-            // SAFETY: mapped by `map` for this very length, and nothing refers to it any more.
+            // SAFETY: mapped by `map` for this very length, and there is no reference to it any more.
             let freed = unsafe { munmap(self.start.as_ptr().cast(), mapped_by(self.len)) };
             debug_assert!(freed.is_ok());
         }
@@ -114,7 +115,8 @@ fn allocate(len: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc_zeroed(layout(len)) })
 }
 
-/// Octets of the mapping of a run of so many. It begins and ends with a page where part of a larger one is given back.
+/// Octets of the mapping of a run of `len`. It begins and ends with a page, because part of a larger mapping
+/// is unmapped.
 fn mapped_by(len: usize) -> usize {
     match len {
         ..HUGE_FROM => len,
@@ -135,8 +137,8 @@ fn map(len: usize) -> Option<NonNull<u8>> {
     let len = mapped_by(len);
     let first: *mut u8 = mapped(len.checked_add(HUGE)?)?.cast();
     let before = first.align_offset(HUGE);
-    // SAFETY: the range from `first` on, of `len` and HUGE octets, was just mapped, and nobody knows of it; of it `len` octets stay.
-    // Refusal of the advice only means ordinary pages.
+    // SAFETY: the range from `first` on, of `len` and HUGE octets, was just mapped, and no other code knows
+    // of it; `len` octets of it stay. Refusal of the advice only means ordinary pages.
     unsafe {
         let start = first.add(before);
         unmap(first, before);
@@ -146,13 +148,13 @@ fn map(len: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Gives part of a mapping back.
+/// Unmaps part of a mapping.
 ///
 /// # Safety
-/// Nothing refers to it.
+/// There is no reference to it.
 unsafe fn unmap(start: *mut u8, len: usize) {
     if len > 0 {
-        // SAFETY: as promised. What is refused stays mapped and untouched.
+        // SAFETY: as promised. A refused part stays mapped and untouched.
         let _ = unsafe { munmap(start.cast(), len) };
     }
 }
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_mapping_leaves_nothing_behind() {
-        // Of the process, whose other tests map meanwhile: so many that theirs do not matter.
+        // The count is of the process, in which other tests map meanwhile: the size makes theirs irrelevant.
         let pages = || {
             let said = std::fs::read_to_string("/proc/self/statm").expect("Linux");
             said.split(' ').next().and_then(|size| size.parse::<usize>().ok()).expect("pages")

@@ -1,4 +1,4 @@
-//! What the model checker needs beside its own primitives.
+//! Additions to the primitives of the model checker.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
@@ -10,9 +10,10 @@ loom::lazy_static! {
 
 /// Makes every operation on our atomics depend on every other one.
 ///
-/// loom 0.7 remembers only the last access to an object when it looks for operations that could have come in another order:
-/// after a thread's load, another thread's load and store of the same word, it has forgotten the first load and never
-/// tries the store before it. With one object that all touch there is nothing to forget. Relaxed, so no order comes of it.
+/// loom 0.7 remembers only the last access to an object when it searches for operations that could run in
+/// another order: after a thread's load, another thread's load and store of the same word, it has forgotten
+/// the first load and never tries the store before it. With one object in all operations there is nothing to
+/// forget. Relaxed, so that it adds no order.
 fn step() {
     STEP.fetch_add(1, Relaxed);
 }
@@ -108,7 +109,7 @@ counting_atomic!(AtomicU32, u32);
 counting_atomic!(AtomicU64, u64);
 counting_atomic!(AtomicUsize, usize);
 
-/// `std`'s `OnceLock`, with what it promises told to the checker.
+/// `std`'s `OnceLock`, with its guarantees made known to the checker.
 #[derive(Debug)]
 pub struct OnceLock<T> {
     value: std::sync::OnceLock<T>,

@@ -1,9 +1,9 @@
-//! The C MPI of a machine, opened at run time: nothing is compiled or linked against one.
+//! C MPI of a machine, opened at run time: this crate is neither compiled nor linked against one.
 //!
-//! An MPI is a C interface whose types and constants each implementation chooses itself. Three families cover what clusters have:
-//! Open MPI, MPICH with everything that follows its ABI initiative (Intel MPI, MVAPICH, Cray MPICH), and the ABI of MPI-5. What
-//! differs is in `abi`; the functions, which are the same, in `binding` once for all. Which one a library is says its own
-//! version text.
+//! An MPI is a C interface whose types and constants each implementation chooses itself. Three families cover
+//! the MPIs of clusters: Open MPI, MPICH with everything that follows its ABI initiative (Intel MPI, MVAPICH,
+//! Cray MPICH), and the ABI of MPI-5. Their differences are in `abi`; the functions, which are the same, are
+//! in `binding` once for all. The version text of a library states its family.
 //!
 //! A library is never closed again: it has threads and handlers of its own.
 
@@ -23,7 +23,7 @@ pub use operation::{Operation, Outcome, To};
 
 use std::fmt;
 
-/// How much threads may do (MPI 4.1, 11.6).
+/// Thread support (MPI 4.1, 11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadLevel {
     /// There is one thread.
@@ -32,7 +32,7 @@ pub enum ThreadLevel {
     Funneled,
     /// Threads call it one at a time.
     Serialized,
-    /// Threads call it whenever they like.
+    /// Threads call it at any time.
     Multiple,
 }
 
@@ -55,11 +55,11 @@ pub struct Comm(u64);
 #[derive(Debug, PartialEq, Eq)]
 pub struct Matched(u64);
 
-/// An operation that the library has begun.
+/// A pending operation of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request(u64);
 
-/// What is known of a message.
+/// Envelope and length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Its sender, numbered in the communicator.
@@ -70,16 +70,16 @@ pub struct Envelope {
     pub len: usize,
 }
 
-/// When a send is done.
+/// Completion of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// When its memory may be used again.
+    /// The send completes when its memory may be reused.
     Standard,
-    /// When it is matched.
+    /// The send completes when it is matched.
     Synchronous,
 }
 
-/// Whom and what a receive or a probe takes: any where it is none.
+/// Selection of a receive or a probe; `None` accepts any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct From {
     /// The sender, numbered in the communicator.
@@ -88,15 +88,16 @@ pub struct From {
     pub tag: Option<i32>,
 }
 
-/// Ends this process at once with a status: nothing that is registered for its end is done any more. For a process whose MPI comes
-/// back from aborting.
+/// Ends this process at once with a status, without running exit handlers. For a process whose MPI returns
+/// from an abort.
 pub fn leave(status: u8) -> ! {
-    // SAFETY: it takes a number and does not come back.
+    // SAFETY: it takes a number and does not return.
     unsafe { libc::_exit(status.into()) }
 }
 
-/// An opened MPI. All functions but those of setup may be called by any thread where [`ThreadLevel::Multiple`] was granted;
-/// it is for the caller to keep to less where less was. None blocks but where it says so.
+/// An opened MPI. Any thread may call all functions except those of setup if [`ThreadLevel::Multiple`] was
+/// granted; with less the caller must restrict its threads. Functions block only where their documentation
+/// says so.
 #[derive(Debug)]
 pub struct Mpi {
     path: String,

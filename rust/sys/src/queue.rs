@@ -1,10 +1,10 @@
-//! A bounded queue for many producers and one consumer, whose cells are filled and emptied in place.
+//! Bounded queue for many producers and one consumer, whose cells are filled and emptied in place.
 //!
-//! Each cell has a stamp. In lap `n` (from 0) a cell is free while its stamp is `2n`, and full once it is `2n + 1`; the
-//! consumer then makes it `2n + 2`, free for the next lap. A producer reserves a position by advancing the tail, fills the
-//! cell and publishes it by its stamp, so a message of one producer costs one transfer of the cell's line: the consumer
-//! polls the stamp of its next cell only. (A queue whose consumer never writes to a cell and tells by the head what is free was
-//! tried: it took 12 % longer per message.)
+//! Each cell has a stamp. In lap `n` (from 0) a cell is free while its stamp is `2n`, and full once it is
+//! `2n + 1`; the consumer then makes it `2n + 2`, free for the next lap. A producer reserves a position by
+//! advancing the tail, fills the cell and publishes it by its stamp, so a message of one producer costs one
+//! transfer of the cell's line: the consumer polls the stamp of its next cell only. (A queue whose consumer
+//! never writes to a cell, and publishes free cells by its head, took 12 % longer per message.)
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -20,7 +20,7 @@ struct Cell<T> {
     value: UnsafeCell<T>,
 }
 
-/// The queue. `T` is a cell's content, which is overwritten in place and never dropped before the queue.
+/// Bounded queue. `T` is a cell's content, which is overwritten in place and never dropped before the queue.
 #[derive(Debug)]
 pub struct Queue<T> {
     cells: Box<[Cell<T>]>,
@@ -28,12 +28,12 @@ pub struct Queue<T> {
     head: CachePadded<AtomicU64>,
 }
 
-// SAFETY: a cell's value is touched only by the producer that has reserved its position, before it publishes the
-// stamp, and by the consumer after it has seen that stamp and before it frees the cell. The stamp's release and
-// acquire order the two. A queue has one `Consumer`, which is borrowed mutably.
+// SAFETY: a cell's value is accessed only by the producer that has reserved its position, before it publishes
+// the stamp, and by the consumer after it has seen that stamp and before it frees the cell. The stamp's
+// release and acquire order the two. A queue has one `Consumer`, which is borrowed mutably.
 unsafe impl<T: Send> Sync for Queue<T> {}
 
-/// The right to take from a queue: there is one, and taking needs it mutably.
+/// The right to take from a queue. It is unique, and taking borrows it mutably.
 #[derive(Debug)]
 pub struct Consumer<T>(Arc<Queue<T>>);
 
@@ -46,7 +46,7 @@ impl<T: Default> Queue<T> {
         Self::starting_in_lap(0, cells)
     }
 
-    /// As if `lap` laps were over: for tests of the stamps' wrap.
+    /// As [`new`](Self::new), after `lap` laps: for tests of the stamps' wrap.
     ///
     /// # Panics
     /// When `cells` is not a power of two.
@@ -66,7 +66,7 @@ impl<T: Default> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Reserves a cell, lets `fill` overwrite it and publishes it; false when the queue is full.
+    /// Reserves a cell, lets `fill` overwrite it and publishes it. Returns false when the queue is full.
     ///
     /// `fill` must not block: the consumer waits for cells in order. It is not called when the queue is full.
     #[inline]
@@ -96,7 +96,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether the consumer would find something, without any right to take it.
+    /// Whether the consumer would find a cell. Needs no right to take it.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         loop {
@@ -106,12 +106,12 @@ impl<T> Queue<T> {
             let stamp = cell.stamp.load(Acquire);
             match stamp.wrapping_sub(free) as i32 {
                 1 => return true,
-                // Behind: the head that was read is newer than the stamp. Whoever fills the cell has not been seen to either.
+                // The head that was read is newer than the stamp, and the next cell is not published yet.
                 ..=0 => return false,
                 _ => {}
             }
-            // The cell was emptied by another thread, and the head that was read is older than that: the stamp has
-            // brought the newer one with it.
+            // Another thread has emptied the cell, and the head that was read is older than that: the load of
+            // the stamp made the newer head visible.
         }
     }
 
@@ -123,7 +123,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Consumer<T> {
-    /// Lets `take` look at the oldest published cell and frees it; none when nothing is there.
+    /// Passes the oldest published cell to `take` and frees it. `None` when the queue is empty.
     #[inline]
     pub fn pop<R>(&mut self, take: impl FnOnce(&mut T) -> R) -> Option<R> {
         let queue = &*self.0;
@@ -142,7 +142,7 @@ impl<T> Consumer<T> {
     }
 }
 
-/// Stores the stamp even when the closure in between panics, so that the queue goes on.
+/// Stores the stamp even when the closure in between panics, so that the queue stays usable.
 struct Publish<'a, T> {
     cell: &'a Cell<T>,
     stamp: u32,

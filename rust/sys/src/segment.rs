@@ -1,8 +1,8 @@
-//! Memory that processes share: one file without a name for each owner, written by the owner alone.
+//! Shared memory of processes: one unnamed file for each owner, written by the owner alone.
 //!
-//! The owner maps its file first and then seals it: from then on its length is fixed, and nobody else can map it for
-//! writing. Everybody sees words of atomics, so that a neighbour that writes at the wrong moment breaks no rule of the
-//! language; what it writes has to be checked by whoever reads it.
+//! The owner maps its file first and then seals it: from then on its length is fixed, and no other process
+//! can map it for writing. All processes see words of atomics, so that a neighbour that writes at the wrong
+//! moment breaks no rule of the language. Every reader must check the words.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,13 +21,13 @@ use rustix::mm::{
 };
 use rustix::thread::{Timespec, futex};
 
-/// The file system of reserved huge pages, as the system numbers them (`HUGETLBFS_MAGIC`).
+/// Number of the file system of reserved huge pages (`HUGETLBFS_MAGIC`).
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// A multiple of any system's page size, and twice as long at least.
+/// A multiple of any system's page size, and at least twice as long.
 const PAGE: usize = 128 << 10;
 
-/// Octets that one call takes memory for: some ten microseconds.
+/// Octets that one call allocates: some ten microseconds.
 const PIECE: usize = 256 << 10;
 
 /// A mapping of a shared file.
@@ -42,18 +42,18 @@ unsafe impl Send for Segment {}
 // SAFETY: as above; all access through a shared reference is atomic.
 unsafe impl Sync for Segment {}
 
-/// Who may write.
+/// The processes that may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
-    /// The process that made it, through the mapping that it got.
+    /// The process that made it, through its own mapping.
     Owner,
-    /// Everybody: for hints, which nobody may rely on.
+    /// All processes: for hints, on which no correctness depends.
     All,
 }
 
 impl Segment {
-    /// A new file of `len` octets, all zero, and this process's mapping of it. Its pages are taken by
-    /// [`allocate`], or at first touch.
+    /// Creates a new file of `len` octets, all zero, and this process's mapping of it. Its pages are
+    /// allocated by [`allocate`], or at first touch.
     ///
     /// # Errors
     /// The system refuses.
@@ -65,10 +65,10 @@ impl Segment {
         Ok((segment, file))
     }
 
-    /// A mapping of somebody else's file, of at least `least` octets: for reading, unless everybody may write.
+    /// Maps the file of another process, of at least `least` octets: for reading, unless all may write.
     ///
     /// # Errors
-    /// It is shorter or could be changed in ways that it must not; the system refuses.
+    /// The file is shorter or is not sealed as required; the system refuses.
     pub fn open(file: BorrowedFd<'_>, least: usize, writers: Writers) -> io::Result<Segment> {
         let len = usize::try_from(fstat(file)?.st_size).unwrap_or(0);
         if len < least {
@@ -80,7 +80,7 @@ impl Segment {
         if !fcntl_get_seals(file)?.contains(wanted) {
             return Err(io::Error::other("a shared segment is not sealed"));
         }
-        // In reserved huge pages there may be none left at the first look, which is a fault.
+        // Reserved huge pages may be used up at the first access, which is then a fault.
         if fstatfs(file)?.f_type as u64 == HUGETLBFS {
             return Err(io::Error::other("a shared segment is in reserved huge pages"));
         }
@@ -91,7 +91,8 @@ impl Segment {
         map(file, len, protection)
     }
 
-    /// Asks for huge pages from `offset` on, a multiple of theirs: the system may grant them, now or never.
+    /// Requests huge pages from `offset` on, a multiple of their size. The system may grant them later or
+    /// never.
     pub fn advise_huge(&self, offset: usize) {
         if let Some(len) = self.len().checked_sub(offset) {
             // SAFETY: a part of the mapping that `self` owns; advice changes no octet.
@@ -101,11 +102,11 @@ impl Segment {
         }
     }
 
-    /// Takes memory for a part of its own file, whole pages, in huge pages where they are granted, and maps it. The file is
-    /// needed on Linux before 5.14 only.
+    /// Allocates memory for a part of the owner's file, whole pages, in huge pages if granted, and maps it.
+    /// The file is needed on Linux before 5.14 only.
     ///
     /// # Errors
-    /// There is not enough, or the part is not inside; without a file, a Linux before 5.14.
+    /// There is not enough memory, or the part is not inside; without a file, a Linux before 5.14.
     pub fn populate(&self, file: Option<BorrowedFd<'_>>, offset: usize, len: usize) -> io::Result<()> {
         if offset.checked_add(len).is_none_or(|end| end > self.len()) {
             return Err(io::Error::other("memory outside the segment"));
@@ -121,12 +122,13 @@ impl Segment {
         }
     }
 
-    /// All octets. In a mapping for reading a store is a fault: whoever hands such words on says so.
+    /// All octets. A store to a read-only mapping is a fault; code that passes such words on must say so.
     #[inline(always)]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `start` points to `words` words of a mapping that lives as long as `self`. Every octet is initialised, by
-        // the system with zeroes, and every bit pattern is a word. The length is sealed, so no page can go away; pages that
-        // the system has no memory for are taken before they are used (`allocate`).
+        // SAFETY: `start` points to `words` words of a mapping that lives as long as `self`. Every octet is
+        // initialised, by the system with zeroes, and every bit pattern is a word. The length is sealed, so
+        // no page can vanish; pages that the system may lack memory for are allocated before use
+        // (`allocate`).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
@@ -140,31 +142,33 @@ impl Segment {
         self.words == 0
     }
 
-    /// The bell in one word: rings in one half, sleepers in the other.
+    /// The futex in one word: wakes in one half, sleepers in the other.
     #[inline(always)]
     pub fn bell(&self, word: usize) -> SharedBell<'_> {
         let place: *const AtomicU64 = &raw const self.words()[word];
         let place: *const AtomicU32 = place.cast();
-        // SAFETY: both halves of an initialised word that lives as long as `self`. Nobody uses it as a whole word.
+        // SAFETY: both halves of an initialised word that lives as long as `self`. No code uses it as a whole
+        // word.
         unsafe { SharedBell { rings: &*place, sleepers: &*place.add(1) } }
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this very length, and nothing refers to it any more.
+        // SAFETY: mapped by `map` with this very length, and there is no reference to it any more.
         let freed = unsafe { munmap(self.start.as_ptr().cast(), self.len()) };
         debug_assert!(freed.is_ok());
     }
 }
 
-/// Takes memory for a part of a file, so that touching it cannot fail.
+/// Allocates memory for a part of a file, so that touching it cannot fail.
 ///
 /// # Errors
-/// There is not enough; some of it may be taken then.
+/// There is not enough memory; part of it may be allocated then.
 pub fn allocate(file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<()> {
     let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
-    // An interrupted call gives back what it has taken, so each one asks for no more than it gets between two signals.
+    // An interrupted call frees what it has allocated, so each call requests no more than it gets between two
+    // signals.
     for at in (offset..end).step_by(PIECE) {
         let len = PIECE.min(end - at);
         uninterrupted(|| fallocate(file, FallocateFlags::empty(), at as u64, len as u64))?;
@@ -172,7 +176,7 @@ pub fn allocate(file: BorrowedFd<'_>, offset: usize, len: usize) -> io::Result<(
     Ok(())
 }
 
-/// Repeats a call that a signal has interrupted, as a profiler's does a thousand times a second.
+/// Repeats a call that a signal has interrupted. A profiler sends a thousand signals a second.
 fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
@@ -182,21 +186,22 @@ fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::
     }
 }
 
-/// Whether this process may map so many segments of such a length more: it has the address space for them, and the system has
-/// the mappings. Nothing is mapped behind that, so another thread may take the room.
+/// Whether this process may map `count` more segments of this length: it has the address space, and the
+/// system has the mappings. Nothing stays mapped, so another thread may take the room.
 pub fn has_room(count: usize, len: usize) -> bool {
     let len = len.checked_next_multiple_of(PAGE);
     let Some((len, all)) = len.and_then(|len| Some((len, len.checked_mul(count)?))) else { return false };
     if all == 0 {
         return true;
     }
-    // SAFETY: a mapping of its own, of which parts get another protection, nobody touches any, and all is gone at the end.
+    // SAFETY: a mapping of its own; parts of it get another protection, no code touches them, and all of it
+    // is unmapped at the end.
     unsafe {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let Ok(start) = mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags) else {
             return false;
         };
-        // Neighbours of equal protection count as one mapping.
+        // Adjacent parts of equal protection count as one mapping.
         let has_mappings = (0..count).all(|at| {
             let page = start.cast::<u8>().add(at * len).cast();
             uninterrupted(|| mprotect(page, PAGE / 2, MprotectFlags::READ)).is_ok()
@@ -225,8 +230,8 @@ fn map(file: BorrowedFd<'_>, len: usize, protection: ProtFlags) -> io::Result<Se
     Ok(Segment { start, words: len / 8 })
 }
 
-/// As [`Bell`](crate::bell::Bell), between processes. Anybody may have written anything there: a sleep may end early, or only
-/// when its time is over.
+/// As [`Bell`](crate::bell::Bell), between processes. Any process may write any value: a sleep may end early,
+/// or only at its timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBell<'a> {
     rings: &'a AtomicU32,
@@ -234,14 +239,14 @@ pub struct SharedBell<'a> {
 }
 
 impl SharedBell<'_> {
-    /// Wakes whoever sleeps. What the caller did before is seen by those who wake or are about to sleep.
+    /// Wakes all sleepers. They see the caller's earlier stores, and so do threads about to sleep.
     #[inline(always)]
     pub fn ring(&self) {
         fence(SeqCst);
         self.ring_after_fence();
     }
 
-    /// As [`ring`](Self::ring), for a caller that has a sequentially consistent fence behind it.
+    /// As [`ring`](Self::ring), for a caller that has just passed a sequentially consistent fence.
     #[inline(always)]
     pub fn ring_after_fence(&self) {
         if self.sleepers.load(Relaxed) != 0 {
@@ -249,7 +254,7 @@ impl SharedBell<'_> {
         }
     }
 
-    /// As [`ring`](Self::ring), and counts though nobody sleeps.
+    /// As [`ring`](Self::ring), and counts the wake even without a sleeper.
     pub fn call(&self) {
         self.rings.fetch_add(1, SeqCst);
         if self.sleepers.load(SeqCst) != 0 {
@@ -260,16 +265,16 @@ impl SharedBell<'_> {
     #[cold]
     fn wake(&self) {
         self.rings.fetch_add(1, SeqCst);
-        // The only failures are a bad address or bad flags, neither of which can be.
+        // The only failures are a bad address or bad flags, and neither is possible.
         let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
     }
 
-    /// How often somebody was woken so far.
+    /// Number of wakes so far.
     pub fn rings(&self) -> u32 {
         self.rings.load(SeqCst)
     }
 
-    /// Sleeps until someone rings or the time is over, unless `ready` says that there is no need to.
+    /// Sleeps until a wake, at most for `most`. Returns at once if `ready`.
     pub fn sleep(&self, most: Duration, ready: impl FnOnce() -> bool) {
         let seen = self.rings.load(SeqCst);
         self.sleepers.fetch_add(1, SeqCst);
@@ -277,7 +282,7 @@ impl SharedBell<'_> {
         if !ready()
             && let Ok(timeout) = Timespec::try_from(most)
         {
-            // Woken, changed before, interrupted by a signal, time over: in each case the caller looks again.
+            // Woken, changed before, interrupted by a signal, timed out: the caller polls again in each case.
             let _ = futex::wait(self.rings, futex::Flags::empty(), seen, Some(&timeout));
         }
         self.sleepers.fetch_sub(1, SeqCst);
@@ -293,7 +298,7 @@ mod tests {
     fn room_for_segments_is_there_or_not_and_is_not_taken() {
         assert!(has_room(4, 64 << 20) && has_room(3, 1) && has_room(0, 1 << 20) && has_room(3, 0));
         assert!(!has_room(1 << 10, 1 << 50) && !has_room(usize::MAX, 2));
-        // All together are more than an address space has.
+        // All together exceed an address space.
         assert!((0..8000).all(|_| has_room(1, 1 << 36)));
     }
 
@@ -344,7 +349,7 @@ mod tests {
     #[test]
     fn memory_can_be_taken_inside_the_file_only() {
         let (_own, file) = Segment::create("test", 1 << 20, Writers::Owner).expect("memory");
-        // In more than one piece, of which the last is short.
+        // The part takes several calls, the last one for a shorter piece.
         allocate(file.as_fd(), 4096, (1 << 20) - 4096).expect("memory");
         let blocks = fstat(&file).expect("it is open").st_blocks;
         assert!(blocks * 512 >= (1 << 20) - 4096, "{blocks}");
@@ -371,13 +376,13 @@ mod tests {
         own.populate(Some(file.as_fd()), 2 << 20, 4 << 20).expect("memory");
         assert!(own.words().iter().all(|word| word.load(Relaxed) == 0));
         assert!(own.populate(Some(file.as_fd()), 6 << 20, 4 << 20).is_err());
-        // Populated once more it keeps what was written.
+        // Populated once more it keeps its contents.
         own.words()[1 << 18].store(7, Relaxed);
         own.populate(Some(file.as_fd()), 2 << 20, 4 << 20).expect("memory");
         assert_eq!(own.words()[1 << 18].load(Relaxed), 7);
     }
 
-    /// Where the system grants them, which is not what most are set to.
+    /// The test applies where the system grants huge pages, which most systems are not set to do.
     #[test]
     fn huge_pages_are_used_where_they_are_granted() {
         let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");

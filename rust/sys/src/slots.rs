@@ -1,7 +1,7 @@
-//! Values behind numbers: a handle is slot and generation, never an address.
+//! Handle table: values behind numbers. A handle is slot and generation, never an address.
 //!
 //! A stale, doubled or forged handle is an error and not a crash. Using a value takes it exclusively: one
-//! compare-and-swap that also checks the generation, and one store to give it back. Two threads that use one
+//! compare-and-swap that also checks the generation, and one store to release it. Two threads that use one
 //! value at once are thereby caught too.
 
 use std::sync::PoisonError;
@@ -9,29 +9,29 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sync::{AtomicU64, Mutex, OnceLock, UnsafeCell};
 
-/// Slots of one chunk; chunks appear as they are needed and never move.
+/// Slots of one chunk. Chunks are allocated as they are needed and never move.
 const CHUNK: usize = if cfg!(loom) { 1 } else { 1024 };
-/// Most chunks, which makes four million values at a time; two where every interleaving is tried.
+/// Most chunks, for four million values at a time; two where every interleaving is tried.
 const CHUNKS: usize = if cfg!(loom) { 2 } else { 4096 };
-/// State bit of a slot whose value somebody uses right now.
+/// State bit of a slot whose value is in use.
 const BUSY: u64 = 1;
-/// A generation is never larger, so that a handle is a positive number.
+/// Largest generation, so that a handle is a positive number.
 const GENERATION_MAX: u64 = (1 << 31) - 1;
 
-/// Why a handle cannot be used.
+/// Reason why a handle cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such value (any more).
+    /// There is no such value, or no longer.
     Stale,
-    /// Another thread uses the value right now.
+    /// Another thread uses the value at this moment.
     Busy,
-    /// No further value can be kept: four million are.
+    /// The table is full: it has four million values.
     Full,
 }
 
 /// One slot: `generation << 32 | BUSY?`; odd generations hold a value.
 ///
-/// Aligned so that two threads that use neighbours do not write to one cache line.
+/// Aligned so that two threads that use adjacent slots do not write to one cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot<T> {
@@ -61,8 +61,8 @@ struct Free {
     live_in: Vec<u32>,
 }
 
-// SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes it
-// with the generation not yet, or no longer, known to anybody. So T moves between threads but is never shared.
+// SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes
+// it while no other thread knows the generation. So T moves between threads but is never shared.
 unsafe impl<T: Send> Sync for Slots<T> {}
 
 impl<T> Default for Slots<T> {
@@ -90,10 +90,10 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Keeps a value and gives its handle, a positive number.
+    /// Inserts a value and returns its handle, a positive number.
     ///
     /// # Errors
-    /// The table is full; the value comes back.
+    /// The table is full; the value is returned.
     pub fn insert(&self, value: T) -> Result<i64, (T, Refused)> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match free.returned.pop() {
@@ -107,14 +107,14 @@ impl<T> Slots<T> {
         free.live += 1;
         match free.live_in.get_mut(index as usize / CHUNK) {
             Some(live) => *live += 1,
-            // Fresh slots follow one another, so this is the next chunk.
+            // Fresh slots are in sequence, so this is the next chunk.
             None => free.live_in.push(1),
         }
         drop(free);
         let chunk =
             self.chunks[index as usize / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::empty()).collect());
         let slot = &chunk[index as usize % CHUNK];
-        // SAFETY: the index came off the free list, so the generation is even and nobody holds the slot.
+        // SAFETY: the index came off the free list, so the generation is even and no thread holds the slot.
         slot.value.with_mut(|v| unsafe { *v = Some(value) });
         let generation = (slot.state.load(Relaxed) >> 32) + 1;
         slot.state.store(generation << 32, Release);
@@ -145,7 +145,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes the value exclusively, waiting for another thread that uses it right now to be done.
+    /// Takes the value exclusively, after waiting for a thread that uses it.
     ///
     /// # Errors
     /// Stale handle.
@@ -158,10 +158,10 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Removes a value; the handle is stale from then on. Waits for a thread that uses it right now.
+    /// Removes a value; the handle is stale from then on. Waits for a thread that uses the value.
     ///
     /// # Errors
-    /// Stale handle: somebody else has removed it before.
+    /// Stale handle: another thread has removed it before.
     pub fn remove(&self, handle: i64) -> Result<T, Refused> {
         let held = self.hold_patiently(handle)?;
         Ok(self.remove_held(held, handle))
@@ -177,20 +177,20 @@ impl<T> Slots<T> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.live -= 1;
         free.live_in[handle as u32 as usize / CHUNK] -= 1;
-        // A slot whose generations are used up is never used again, so that no old handle comes back to life.
+        // A slot whose generations are used up is never used again, so that no old handle becomes valid.
         if generation < GENERATION_MAX - 1 {
             free.returned.push(handle as u32);
         }
         value.expect("an odd generation has a value")
     }
 
-    /// Uses every value that is there, with its handle; one that another thread uses right now is waited for. Costs by the
-    /// chunks that have values, however many there were.
+    /// Passes every value to `f`, with its handle; waits for values that other threads use. The cost grows
+    /// with the chunks that have values.
     pub fn for_each(&self, f: impl FnMut(i64, &mut T)) {
         self.walk(|handle| self.hold_patiently(handle), f);
     }
 
-    /// As [`for_each`](Self::for_each), without those that other threads use right now.
+    /// As [`for_each`](Self::for_each), without the values that other threads use at this moment.
     pub fn for_each_idle(&self, f: impl FnMut(i64, &mut T)) {
         self.walk(|handle| self.hold(handle), f);
     }
@@ -262,8 +262,9 @@ impl<T> Held<'_, T> {
         self.slot.value.with_mut(
             #[inline(always)]
             |value| {
-                // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self` keeps
-                // this thread from taking a second reference. The value is there while the generation is odd.
+                // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self`
+                // keeps this thread from taking a second reference. There is a value while the generation is
+                // odd.
                 let value = unsafe { (*value).as_mut() };
                 f(value.expect("an odd generation has a value"))
             },
@@ -355,7 +356,7 @@ mod tests {
         let mut met = Vec::new();
         slots.for_each(|_, value| met.push(*value));
         assert_eq!(met, [1, 3 * CHUNK + 7]);
-        // Slots that were given back are used again, wherever they are.
+        // Released slots are used again, wherever they are.
         let again: Vec<i64> = (0..10 * CHUNK - 2).map(|i| slots.insert(i).unwrap()).collect();
         assert_eq!(slots.used_chunks().len(), 10);
         again.into_iter().for_each(|handle| assert!(slots.remove(handle).is_ok()));

@@ -1,7 +1,8 @@
-//! Octets of message memory through stream sockets, without a copy in between.
+//! Octets of message memory through stream sockets, without an intermediate copy.
 //!
-//! Message memory is words that another thread may write at any time, so no slice of octets may refer to it. The two system
-//! calls here get addresses and lengths; what arrives or leaves while somebody writes is any mixture, and never a broken rule.
+//! Message memory is words that another thread may write at any time, so no slice of octets may refer to it.
+//! The two system calls here get addresses and lengths. Octets that arrive or leave during a write are any
+//! mixture, but break no rule of the language.
 
 use std::io;
 use std::marker::PhantomData;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use crate::datagram::options;
 
-/// Runs of octets in one call at most.
+/// Most runs of octets in one call.
 pub const PARTS_MAX: usize = 16;
 
 /// A run of octets in words.
@@ -31,32 +32,32 @@ impl<'a> Part<'a> {
     pub fn new(words: &'a [AtomicU64], offset: usize, len: usize) -> Self {
         let end = offset.checked_add(len).expect("a run of octets has an end");
         assert!(end <= words.len() * 8, "octets {offset}..{end} of {}", words.len() * 8);
-        // What is behind a shared reference to atomics may be written.
+        // The words are atomics, so writes through a shared reference are allowed.
         let start = words.as_ptr().cast::<u8>().cast_mut().wrapping_add(offset);
         Part { vector: libc::iovec { iov_base: start.cast(), iov_len: len }, words: PhantomData }
     }
 
-    /// Octets of it.
+    /// Number of octets.
     #[inline]
     pub fn len(&self) -> usize {
         self.vector.iov_len
     }
 
-    /// Whether there are none.
+    /// Whether the run has no octets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// As the system wants it.
+    /// The run as the system takes it.
     #[inline]
     pub(crate) fn vector(&self) -> libc::iovec {
         self.vector
     }
 }
 
-/// Has a socket that is bound to an address choose its port only when it connects, so that a port serves connections to several
-/// places.
+/// Makes a socket that is bound to an address choose its port only when it connects, so that one port serves
+/// connections to several addresses.
 ///
 /// # Errors
 /// The system refuses.
@@ -64,10 +65,10 @@ pub fn bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
     options::set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
-/// Sends octets, as many as the socket takes now. Never blocks, and raises no signal.
+/// Sends as many octets as the socket takes now. Never blocks, and raises no signal.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when it takes none now; the other side is gone; the system refuses.
+/// [`io::ErrorKind::WouldBlock`] when it takes none now; the other side is closed; the system refuses.
 ///
 /// # Panics
 /// With more than [`PARTS_MAX`] parts.
@@ -78,14 +79,15 @@ pub fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
         return done(unsafe { libc::send(socket.as_raw_fd(), vector.iov_base, vector.iov_len, flags) });
     }
     let message = header(parts);
-    // SAFETY: the header refers to the parts, whose octets are borrowed for the length of the call and are only read.
+    // SAFETY: the header refers to the parts, whose octets are borrowed for the length of the call and are
+    // only read.
     done(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
 }
 
-/// Receives octets, as many as are there now and as there is room for; 0 at the end of the stream. Never blocks.
+/// Receives as many octets as have arrived and fit; 0 at the end of the stream. Never blocks.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when none are there now; the connection is broken; the system refuses.
+/// [`io::ErrorKind::WouldBlock`] when none have arrived; the connection is broken; the system refuses.
 ///
 /// # Panics
 /// With more than [`PARTS_MAX`] parts, or without room.
@@ -95,10 +97,10 @@ pub fn receive(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> 
         "room for an octet tells the end of the stream"
     );
     if let [Part { vector, .. }] = parts {
-        // The short way is a third of what looking in vain costs.
-        // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written through a shared
-        // reference, and the system writes octets that any word may hold.
-        // Nor is it a point where threads may be cancelled, which costs as much again as the call's own user part.
+        // This fast path costs a third of the other one for an empty poll. It is also no cancellation point,
+        // which would cost as much again as the user part of the call.
+        // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written
+        // through a shared reference, and the system writes octets that any word may hold.
         return done(unsafe {
             let nobody = std::ptr::null_mut::<libc::c_void>();
             let (fd, at, len) = (socket.as_raw_fd(), vector.iov_base, vector.iov_len);
@@ -111,7 +113,7 @@ pub fn receive(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> 
     done(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })
 }
 
-/// Octets that were sent and that the other side's system has not taken yet.
+/// Sent octets that the other side's system has not taken yet.
 ///
 /// # Errors
 /// The system refuses.
@@ -122,7 +124,7 @@ pub fn untaken_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(len).unwrap_or(0))
 }
 
-/// How long ago the other side's system has acknowledged something last, or answered a question.
+/// Time since the other side's system last acknowledged data, or answered a probe.
 ///
 /// # Errors
 /// The system refuses.
@@ -130,7 +132,7 @@ pub fn since_ack(socket: BorrowedFd<'_>) -> io::Result<Duration> {
     // SAFETY: all of its fields are numbers.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the system writes there no more octets than it is told that there are.
+    // SAFETY: the system writes no more octets than the given length.
     let result = unsafe {
         let at = (&raw mut info).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut len)
@@ -139,8 +141,9 @@ pub fn since_ack(socket: BorrowedFd<'_>) -> io::Result<Duration> {
     Ok(unanswered(info.tcpi_probes.max(info.tcpi_retransmits), info.tcpi_last_ack_recv))
 }
 
-/// The time since the last ack, where the peer's system was asked twice since then and has not answered. Between two probes of
-/// a closed window, which may be 2 min apart, it has nothing to answer; one question may just be on its way.
+/// The time since the last ack, if the peer's system has not answered two probes since then. Between two
+/// probes of a closed window, which may be 2 min apart, it has nothing to answer; a single probe may just be
+/// in flight.
 fn unanswered(asked: u8, since_ack_ms: u32) -> Duration {
     if asked >= 2 { Duration::from_millis(since_ack_ms.into()) } else { Duration::ZERO }
 }
@@ -149,7 +152,7 @@ fn header(parts: &[Part<'_>]) -> libc::msghdr {
     assert!(parts.len() <= PARTS_MAX, "{} parts", parts.len());
     // SAFETY: a message header is numbers and pointers, all of which may be zero.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    // A part is nothing but its vector.
+    // A part has the layout of its vector.
     message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
     message.msg_iovlen = parts.len() as _;
     message
@@ -167,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Probes of a closed window come up to 2 min apart: the time between two of them is no silence.
+    /// Probes of a closed window are up to 2 min apart: the time between two of them is no silence.
     #[test]
     fn silence_counts_while_questions_are_unanswered() {
         assert_eq!(unanswered(0, 100_000), Duration::ZERO);

@@ -1,4 +1,5 @@
-//! Interfaces whose other end is a program: what the system sends into one is read, and what is written arrives there.
+//! Network interfaces whose other end is a program: it reads the packets that the system sends, and the
+//! system receives the packets that it writes.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,9 +7,9 @@ use std::mem::zeroed;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Makes an interface for IP packets, one with each read and each write, and gives its other end and its name. Neither end ever
-/// blocks. The interface is down and has no address; it goes with the file. Names that begin so and end with a number are
-/// free to take.
+/// Creates an interface for IP packets, one with each read and each write, and returns its other end and its
+/// name. Neither end ever blocks. The interface is down and has no address; it is deleted with the file.
+/// Names with this prefix and a final number are free to take.
 ///
 /// # Errors
 /// This process may not, or the system has no such interfaces (`/dev/net/tun`).

@@ -1,9 +1,9 @@
-//! Addresses as the system has them.
+//! Addresses in the system's form.
 
 use std::mem::size_of;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Where a datagram goes, in the form that the system wants, made once for many datagrams.
+/// Destination of datagrams in the system's form, converted once for many datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Address(Form);
 
@@ -34,7 +34,7 @@ impl From<SocketAddr> for Address {
 }
 
 impl Address {
-    /// Where it is, and its octets.
+    /// Pointer to the address, and its octets.
     #[inline]
     pub(super) fn raw(&self) -> (*const libc::c_void, libc::socklen_t) {
         match &self.0 {
@@ -44,7 +44,7 @@ impl Address {
     }
 }
 
-/// Room for the address that the system writes.
+/// Space for the address that the system writes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) union Source {
@@ -57,10 +57,10 @@ pub(super) union Source {
 impl Source {
     pub(super) const EMPTY: Source = Source { octets: [0; size_of::<libc::sockaddr_in6>()] };
 
-    /// What the system has written; nothing when it is no address of the internet.
+    /// The address that the system has written; `None` if it is no internet address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        // SAFETY: all octets were zero before the system wrote some of them, and the fields that are read are integers and
-        // arrays of them, which any octets may be.
+        // SAFETY: all octets were zero before the system wrote some of them, and the fields that are read are
+        // integers and arrays of them, which are valid for any octets.
         unsafe {
             match libc::c_int::from(self.family) {
                 libc::AF_INET => {
@@ -70,7 +70,7 @@ impl Source {
                 libc::AF_INET6 => {
                     let (ip, port) =
                         (Ipv6Addr::from(self.v6.sin6_addr.s6_addr), u16::from_be(self.v6.sin6_port));
-                    // The flow is of the packet, and not of the peer: two of its datagrams have one address.
+                    // The flow belongs to the packet, not to the peer: two of its datagrams have one address.
                     Some(SocketAddrV6::new(ip, port, 0, self.v6.sin6_scope_id).into())
                 }
                 _ => None,

@@ -1,4 +1,4 @@
-//! What the kernel of this machine does with datagrams, found out by trying.
+//! Datagram offloads of this machine's kernel, found out by trying.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -8,41 +8,42 @@ use std::sync::atomic::AtomicU64;
 
 use super::{Arrived, LEN_MAX, Obstacle, Part, Run, Train, options, receive, send};
 
-/// What the kernel takes off a program's hands.
+/// Offloads that the kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// It cuts trains that are sent. A way through an interface that cannot sum checksums may refuse all the same
-    /// ([`Obstacle::NotInTrains`]).
+    /// It cuts trains that are sent. A path through an interface that cannot compute checksums may still
+    /// refuse them ([`Obstacle::NotInTrains`]).
     pub cuts: bool,
-    /// It joins datagrams that arrive.
+    /// It joins arriving datagrams.
     pub joins: bool,
 }
 
-/// How long what is sent to this machine itself may take.
+/// Longest delivery time within this machine.
 const PATIENCE_MS: libc::c_int = 5000;
-/// Segments of the train that is tried.
+/// Segments of the trial train.
 const SEGMENTS: usize = 3;
 /// Octets of each.
 const SEGMENT: NonZeroU16 = NonZeroU16::new(16).expect("more than none");
 
 impl Offload {
-    /// Tries both on this machine's own address of that kind: a train that is cut arrives as its datagrams, and as a train again
-    /// where that is asked for.
+    /// Tries both on this machine's own address of that kind: a train that is cut arrives as its datagrams,
+    /// and as a train again if the socket asks for it.
     ///
     /// # Errors
-    /// The system gives no sockets, or what is sent to itself does not arrive.
+    /// The system gives no sockets, or a datagram to itself does not arrive.
     pub fn probe(is_v6: bool) -> io::Result<Offload> {
         let pair = Pair::new(is_v6)?;
         let is_sent = match pair.send_train() {
             Ok(()) => true,
             Err(Obstacle::System(error)) => return Err(error),
-            // A kernel that does not know how ignores the wish or refuses it.
+            // A kernel without the option ignores or refuses it.
             Err(_) => false,
         };
         let whole = [SEGMENT.get() as usize; SEGMENTS];
         let cuts = is_sent && pair.arrived()? == whole;
         let mut joins = options::set_trains(pair.receiver.as_fd(), true).is_ok();
-        // Without trains that are sent there is nothing to try with; who asks for them is ready for single datagrams anyway.
+        // Without trains to send there is no trial. A socket that asks for trains handles single datagrams
+        // anyway.
         if cuts && joins {
             pair.send_train().map_err(failed)?;
             joins = pair.arrived()? == whole;
@@ -51,14 +52,15 @@ impl Offload {
     }
 }
 
-/// Octets that the system counts for a datagram of that length while it waits in a socket's queue. A queue takes as many as fit
-/// into what was granted ([`options::Buffers`]) and one more; it may count those that were received for a quarter of the queue longer.
+/// Octets that the system charges for a datagram of that length while it waits in a socket's queue. A queue
+/// takes as many as fit the grant ([`options::Buffers`]) and one more; it may charge received ones for a
+/// quarter of the queue longer.
 ///
 /// # Errors
-/// The system gives no sockets, or what is sent to itself does not arrive.
+/// The system gives no sockets, or a datagram to itself does not arrive.
 pub fn charge(is_v6: bool, len: usize) -> io::Result<usize> {
     let pair = Pair::new(is_v6)?;
-    // What is sent counts too, and has to fit.
+    // Sent datagrams are charged too, and must fit.
     options::set_buffers(pair.sender.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
     options::set_buffers(pair.receiver.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
     let octets = vec![0; len];
@@ -67,7 +69,7 @@ pub fn charge(is_v6: bool, len: usize) -> io::Result<usize> {
     Ok(options::memory(pair.receiver.as_fd())?.receive_len)
 }
 
-/// Two sockets of this machine that nobody else talks to.
+/// Two sockets of this machine with no other peers.
 struct Pair {
     sender: UdpSocket,
     receiver: UdpSocket,
@@ -108,13 +110,13 @@ impl Pair {
         Ok(lens)
     }
 
-    /// Waits until something has arrived. Whatever hands it on within the machine may have much else to do.
+    /// Waits until a datagram has arrived. The kernel thread that delivers it may be busy.
     fn wait(&self) -> io::Result<()> {
         let mut ready = libc::pollfd { fd: self.receiver.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the system reads and writes one entry, to which the pointer leads.
         match unsafe { libc::poll(&raw mut ready, 1, PATIENCE_MS) } {
             0 => Err(io::ErrorKind::TimedOut.into()),
-            // A signal is no reason to wait longer: nothing is lost but the trial.
+            // After a signal the wait ends: only the trial is lost.
             count if count < 0 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }

@@ -4,30 +4,30 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Octets that the system has granted to a socket's queues, by its own count: beside the octets of datagrams it counts what it
-/// keeps with each of them ([`super::offload::charge`]).
+/// Octets that the system has granted to a socket's queues, by its own count: it charges the octets of
+/// datagrams and its overhead for each of them ([`super::offload::charge`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// For what waits to be received.
+    /// For datagrams to be received.
     pub receive_len: usize,
-    /// For what has been sent and has not left.
+    /// For sent datagrams that have not left.
     pub send_len: usize,
 }
 
-/// What a socket's queues hold now, by the system's count.
+/// Contents of a socket's queues, by the system's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Octets of what waits to be received, and for a while of what was.
+    /// Octets of datagrams to be received, and for some time of received ones.
     pub receive_len: usize,
-    /// Octets of what has been sent and has not left.
+    /// Octets of sent datagrams that have not left.
     pub send_len: usize,
-    /// Datagrams that were dropped since the socket is there, because its queue was full or a checksum was wrong. It starts
-    /// again behind 2^32 - 1.
+    /// Datagrams dropped since the socket was made, because its queue was full or a checksum was wrong. It
+    /// wraps after 2^32 - 1.
     pub drops: u32,
 }
 
-/// Asks for queues of so many octets; gives what was granted, by the system's count, which is twice what was asked for unless
-/// the machine's limits (`net.core.rmem_max`, `net.core.wmem_max`) are below that.
+/// Requests queues of these lengths. Returns the grant by the system's count: twice the request, unless the
+/// machine's limits (`net.core.rmem_max`, `net.core.wmem_max`) are below that.
 ///
 /// # Errors
 /// The system refuses, or a length is more than an int.
@@ -47,8 +47,8 @@ pub fn buffers(socket: BorrowedFd<'_>) -> io::Result<Buffers> {
     Ok(Buffers { receive_len: number(libc::SO_RCVBUF)?, send_len: number(libc::SO_SNDBUF)? })
 }
 
-/// Has the socket's datagrams leave whole or not at all: a router that does not take one drops it and says so
-/// ([`super::Obstacle::TooLong`]).
+/// Makes the socket's datagrams leave whole or not at all: a router that does not take one drops it and
+/// reports it ([`super::Obstacle::TooLong`]).
 ///
 /// # Errors
 /// The system refuses.
@@ -56,7 +56,7 @@ pub fn never_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
     discover(socket, libc::IP_PMTUDISC_DO, libc::IPV6_PMTUDISC_DO)
 }
 
-/// Has the system cut datagrams into fragments that are longer than the way takes as far as it knows; others leave whole or not at
+/// Makes the system fragment datagrams that are longer than the known path MTU; others leave whole or not at
 /// all.
 ///
 /// # Errors
@@ -65,18 +65,18 @@ pub fn fragment_where_needed(socket: BorrowedFd<'_>) -> io::Result<()> {
     discover(socket, libc::IP_PMTUDISC_WANT, libc::IPV6_PMTUDISC_WANT)
 }
 
-/// What the system does about the lengths that ways take (ip(7)).
+/// Sets the handling of path MTUs (ip(7)).
 fn discover(socket: BorrowedFd<'_>, how: libc::c_int, how_v6: libc::c_int) -> io::Result<()> {
     if get(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6 {
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how_v6)?;
-        // For addresses of IPv4 within IPv6. A socket without them may refuse.
+        // For IPv4 addresses within IPv6. A socket without them may refuse.
         let _ = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how);
         return Ok(());
     }
     set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
 }
 
-/// Octets of an IP packet that the way of a connected socket takes, as far as the system knows.
+/// Path MTU of a connected socket in octets of an IP packet, as far as the system knows.
 ///
 /// # Errors
 /// The socket is not connected, or the system refuses.
@@ -88,15 +88,15 @@ pub fn path_mtu(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(mtu?).unwrap_or(0))
 }
 
-/// Octets of the TCP headers, options and data of the longest segments of a connection. Where a router has lowered the segment
-/// size of both ends ("MSS clamping"), that is less than [`path_mtu`] leaves for them.
+/// Octets of the TCP headers, options and data of the longest segments of a connection. If a router has
+/// lowered the segment size of both ends ("MSS clamping"), that is less than [`path_mtu`] leaves for them.
 ///
 /// # Errors
 /// It is no TCP socket, or the system refuses.
 pub fn segment_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mut words = [0_u32; TCP_INFO_WORDS];
     let mut len = size_of::<[u32; TCP_INFO_WORDS]>() as libc::socklen_t;
-    // SAFETY: the system writes to these words no more octets than it is told that they have.
+    // SAFETY: the system writes to these words no more octets than the given length.
     let result = unsafe {
         let (fd, at) = (socket.as_raw_fd(), words.as_mut_ptr().cast());
         libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut len)
@@ -116,33 +116,33 @@ pub fn segment_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
 const TCP_INFO_WORDS: usize = 5;
 /// Of `tcpi_options` (linux/tcp.h).
 const TCPI_OPT_TIMESTAMPS: u8 = 1;
-/// What timestamps take of each segment.
+/// Octets of timestamps in each segment.
 const TIMESTAMPS_LEN: usize = 12;
 const TCP_HEADER_LEN: usize = 20;
 
-/// Has datagrams of one sender and one length be received as trains, or not.
+/// Makes the socket receive datagrams of one sender and one length as trains, or not.
 ///
 /// # Errors
-/// The kernel does not know how.
+/// The kernel does not support it.
 pub fn set_trains(socket: BorrowedFd<'_>, are_wanted: bool) -> io::Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, are_wanted.into())
 }
 
-/// What a socket's queues hold, and what was dropped. A system call that touches no queue, for now and then.
+/// Contents of a socket's queues, and its drops. A system call that touches no queue, for occasional use.
 ///
 /// # Errors
 /// The system refuses.
 pub fn memory(socket: BorrowedFd<'_>) -> io::Result<Memory> {
     let mut numbers = [0_u32; NUMBERS];
     let mut len = size_of::<[u32; NUMBERS]>() as libc::socklen_t;
-    // SAFETY: the system writes to these numbers no more octets than it is told that they have.
+    // SAFETY: the system writes to these numbers no more octets than the given length.
     let result = unsafe {
         let (fd, at) = (socket.as_raw_fd(), numbers.as_mut_ptr().cast());
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, at, &raw mut len)
     };
     done(result)?;
     if (len as usize) < size_of::<[u32; NUMBERS]>() {
-        // Before Linux 4.6 it says nothing of drops.
+        // Before Linux 4.6 it does not report drops.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let number = |name: libc::c_int| numbers[name as usize];

@@ -1,4 +1,4 @@
-//! Datagrams arrive.
+//! Receiving of datagrams.
 
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::SocketAddr;
@@ -8,26 +8,27 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::address::Source;
 use super::{BATCH_MAX, Control, Obstacle, Part, RUNS_MAX};
 
-/// What has arrived in one room: a datagram, or a train of them from one sender.
+/// Contents of one room: a datagram, or a train of them from one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
-    /// Octets that are in the room, from its beginning.
+    /// Octets in the room, from its beginning.
     pub len: usize,
-    /// Octets that were sent. What of them the room has not held is lost.
+    /// Octets that were sent. Those beyond the room are lost.
     pub sent_len: usize,
-    /// Octets of each datagram but the last, which may be shorter; [`sent_len`](Self::sent_len) of a single one.
+    /// Octets of each datagram but the last, which may be shorter; [`sent_len`](Self::sent_len) of a single
+    /// one.
     pub segment_len: usize,
-    /// Who has sent it.
+    /// The sender.
     pub from: Option<SocketAddr>,
 }
 
 impl Arrived {
-    /// Whether some of it is lost because the room was too small.
+    /// Whether octets are lost because the room was too small.
     pub fn is_truncated(&self) -> bool {
         self.sent_len > self.len
     }
 
-    /// Which octets of the room the datagrams are, in order: those that are there as a whole. A datagram may have none.
+    /// Ranges of the complete datagrams in the room, in order. A datagram may be empty.
     pub fn datagrams(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let Arrived { len, sent_len, .. } = *self;
         let segment_len = self.segment_len.max(1);
@@ -37,17 +38,19 @@ impl Arrived {
     }
 }
 
-/// Receives into rooms, a datagram or a train into each, in one system call; gives how many of them were filled, the first
-/// ones, 1 at least, and says in `arrived` what is in them. Never blocks.
+/// Receives a datagram or a train into each room, in one system call. Returns the number of filled rooms, the
+/// first ones, at least 1, and describes their contents in `arrived`. Never blocks.
 ///
-/// A room is some parts, which are filled in order. A socket that asks for trains ([`super::options::set_trains`]) wants rooms of
-/// 64 KiB each, since what a room does not hold is lost.
+/// A room is some parts, which are filled in order. A socket that asks for trains
+/// ([`super::options::set_trains`]) needs rooms of 64 KiB each, since octets beyond a room are lost.
 ///
 /// # Errors
-/// None was filled: why. With [`Obstacle::Refused`] and its like nothing has been received, and there may be something.
+/// The reason why none was filled. With [`Obstacle::Refused`] and similar ones nothing was received, and
+/// there may be datagrams.
 ///
 /// # Panics
-/// With more than [`BATCH_MAX`] rooms or none, fewer places in `arrived`, or more than [`RUNS_MAX`] parts in one room.
+/// With more than [`BATCH_MAX`] rooms or none, fewer entries in `arrived`, or more than [`RUNS_MAX`] parts in
+/// one room.
 pub fn receive(
     socket: BorrowedFd<'_>,
     rooms: &[&[Part<'_>]],
@@ -58,8 +61,8 @@ pub fn receive(
     if let [room] = rooms {
         let (mut source, mut control) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         let mut header = header(room, &mut source, &mut control);
-        // SAFETY: the header refers to the parts, of which the same holds as below, and to the two rooms beside them, which live
-        // until what is in them has been read.
+        // SAFETY: the header refers to the parts, for which the same holds as below, and to the two rooms
+        // beside them, which live until their contents have been read.
         let len = unsafe { libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, FLAGS) };
         let sent_len = usize::try_from(len).map_err(|_| Obstacle::last(false))?;
         arrived[0] = told(&header, sent_len, room);
@@ -73,9 +76,9 @@ pub fn receive(
     {
         place.write(libc::mmsghdr { msg_hdr: header(room, source, control), msg_len: 0 });
     }
-    // SAFETY: as many headers as there are rooms have been written. The words of the parts are borrowed for the length of the
-    // call; they are atomics, which may be written through a shared reference, and the system writes octets that any word may
-    // hold.
+    // SAFETY: as many headers as there are rooms have been written. The words of the parts are borrowed for
+    // the length of the call; they are atomics, which may be written through a shared reference, and the
+    // system writes octets that any word may hold.
     let count = unsafe {
         let (fd, rooms, nothing) =
             (socket.as_raw_fd(), rooms.len() as libc::c_uint, std::ptr::null_mut::<()>());
@@ -90,16 +93,16 @@ pub fn receive(
     Ok(count)
 }
 
-/// Receives one datagram from whom it may be, into one part; gives the octets that it has, of which those that the part does not
-/// hold are lost. The shortest way for who polls a connected socket; of a train it does not tell where the datagrams end, so
-/// the socket must not ask for trains. Never blocks.
+/// Receives one datagram from any sender into one part. Returns its octets; those beyond the part are lost.
+/// The fastest path to poll a connected socket. It does not report where the datagrams of a train end, so the
+/// socket must not ask for trains. Never blocks.
 ///
 /// # Errors
 /// As of [`receive`].
 pub fn receive_one(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<usize, Obstacle> {
     let (vector, nobody) = (room.vector(), std::ptr::null_mut::<libc::c_void>());
-    // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written through a shared reference,
-    // and the system writes octets that any word may hold.
+    // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written
+    // through a shared reference, and the system writes octets that any word may hold.
     let len = unsafe {
         let fd = socket.as_raw_fd();
         libc::syscall(libc::SYS_recvfrom, fd, vector.iov_base, vector.iov_len, FLAGS, nobody, nobody)
@@ -107,10 +110,11 @@ pub fn receive_one(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<usize, Obst
     usize::try_from(len).map_err(|_| Obstacle::last(false))
 }
 
-/// The system gives the length that was sent, not the one that the room has held.
+/// The system returns the length that was sent, not the octets that fit the room.
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
 
-/// A header that refers to a room, and to where the system may write who has sent it and the length of its segments.
+/// A header that refers to a room, and to the space where the system may write the sender and the length of
+/// the segments.
 fn header(
     room: &[Part<'_>],
     source: &mut MaybeUninit<Source>,
@@ -121,7 +125,7 @@ fn header(
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_name = (&raw mut *source.write(Source::EMPTY)).cast();
     header.msg_namelen = size_of::<Source>() as libc::socklen_t;
-    // A part is nothing but its vector.
+    // A part has the layout of its vector.
     header.msg_iov = room.as_ptr().cast::<libc::iovec>().cast_mut();
     header.msg_iovlen = room.len() as _;
     header.msg_control = (&raw mut *control.write(Control::EMPTY)).cast();
@@ -129,12 +133,12 @@ fn header(
     header
 }
 
-/// What a header says that the system has filled in, which came of [`header`] and whose rooms still live.
+/// The contents that the system has described in a header, which [`header`] made and whose rooms still live.
 fn told(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
     let room_len = room.iter().map(Part::len).sum();
     // SAFETY: the name is where `header` has put it, and all of it was written there.
     let from = unsafe { (*header.msg_name.cast::<Source>()).address() };
-    // A connected socket may name nobody.
+    // A connected socket may report no sender.
     let from = from.filter(|_| header.msg_namelen > 0);
     let segment_len = segment_len(header).filter(|len| (1..sent_len).contains(len)).unwrap_or(sent_len);
     Arrived { len: sent_len.min(room_len), sent_len, segment_len, from }
@@ -142,8 +146,8 @@ fn told(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
 
 /// The length of the segments of a train.
 fn segment_len(header: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the control octets are where `header` has put them; the system has written control messages there and their length
-    // to the header, and a control message with this name has an int.
+    // SAFETY: the control octets are where `header` has put them; the system has written control messages
+    // there and their length to the header, and a control message with this name has an int.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = at.as_ref() {

@@ -1,4 +1,4 @@
-//! Datagrams leave.
+//! Sending of datagrams.
 
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::num::NonZeroU16;
@@ -6,15 +6,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::{Address, BATCH_MAX, Control, Obstacle, RUNS_MAX, Run, SEGMENTS_MAX};
 
-/// A datagram, or several of one length behind each other, to one address.
+/// A datagram, or several of one length in sequence, to one address.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'a> {
-    /// Where it goes; nowhere else than the socket is connected to.
+    /// The destination; `None` is the peer of a connected socket.
     pub to: Option<&'a Address>,
-    /// Its octets, in order. Where one run ends and the next begins tells the receiver nothing.
+    /// Its octets, in order. The receiver does not see the boundaries of runs.
     pub runs: &'a [Run<'a>],
-    /// Octets of each datagram but the last, which may be shorter; none makes one datagram of all octets. At most
-    /// [`SEGMENTS_MAX`] datagrams.
+    /// Octets of each datagram but the last, which may be shorter; `None` makes one datagram of all octets.
+    /// At most [`SEGMENTS_MAX`] datagrams.
     pub segment_len: Option<NonZeroU16>,
 }
 
@@ -25,14 +25,15 @@ impl<'a> Train<'a> {
     }
 }
 
-/// Sends trains in one system call; gives how many of them the system has taken, the first ones, 1 at least. Each is taken as a
-/// whole or not at all. Never blocks, and raises no signal.
+/// Sends trains in one system call. Returns the number that the system has taken, the first ones, at least 1.
+/// Each is taken as a whole or not at all. Never blocks, and raises no signal.
 ///
 /// # Errors
-/// The first was not taken: why.
+/// The reason why the first was not taken.
 ///
 /// # Panics
-/// With more than [`BATCH_MAX`] trains or none, or more than [`RUNS_MAX`] runs or [`SEGMENTS_MAX`] datagrams in one.
+/// With more than [`BATCH_MAX`] trains or none, or more than [`RUNS_MAX`] runs or [`SEGMENTS_MAX`] datagrams
+/// in one.
 pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obstacle> {
     assert!((1..=BATCH_MAX).contains(&trains.len()), "{} trains", trains.len());
     if let [Train { to: None, runs: [run], segment_len: None }] = trains {
@@ -46,8 +47,8 @@ pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obsta
     if let [train] = trains {
         let mut control = MaybeUninit::uninit();
         let header = header(train, &mut control);
-        // SAFETY: the header refers to the address, the runs and the control octets, which live until the call is done and are
-        // only read.
+        // SAFETY: the header refers to the address, the runs and the control octets, which live until the
+        // call returns and are only read.
         let sent = unsafe { libc::syscall(libc::SYS_sendmsg, socket.as_raw_fd(), &raw const header, FLAGS) };
         return if sent < 0 { Err(Obstacle::last(train.segment_len.is_some())) } else { Ok(1) };
     }
@@ -56,8 +57,8 @@ pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obsta
     for ((train, control), place) in trains.iter().zip(&mut controls).zip(&mut headers) {
         place.write(libc::mmsghdr { msg_hdr: header(train, control), msg_len: 0 });
     }
-    // SAFETY: as many headers as there are trains have been written; the same holds for each of them as for a single one. The
-    // system writes the lengths.
+    // SAFETY: as many headers as there are trains have been written; the same holds for each of them as for a
+    // single one. The system writes the lengths.
     let sent = unsafe {
         let (fd, count) = (socket.as_raw_fd(), trains.len() as libc::c_uint);
         libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, FLAGS)
@@ -67,7 +68,7 @@ pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obsta
 
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// A header that refers to a train, and to control octets where the train is to be cut.
+/// A header that refers to a train, and to control octets if the train is to be cut.
 fn header(train: &Train<'_>, control: &mut MaybeUninit<Control>) -> libc::msghdr {
     assert!(train.runs.len() <= RUNS_MAX, "{} runs", train.runs.len());
     // SAFETY: a message header is numbers and pointers, all of which may be zero.
@@ -76,7 +77,7 @@ fn header(train: &Train<'_>, control: &mut MaybeUninit<Control>) -> libc::msghdr
         header.msg_name = at.cast_mut();
         header.msg_namelen = len;
     }
-    // A run is nothing but its vector.
+    // A run has the layout of its vector.
     header.msg_iov = train.runs.as_ptr().cast::<libc::iovec>().cast_mut();
     header.msg_iovlen = train.runs.len() as _;
     if let Some(len) = train.segment_len {
@@ -88,8 +89,8 @@ fn header(train: &Train<'_>, control: &mut MaybeUninit<Control>) -> libc::msghdr
         header.msg_control = (&raw mut *control).cast();
         // SAFETY: it computes with numbers alone.
         header.msg_controllen = unsafe { libc::CMSG_SPACE(VALUE_LEN) } as _;
-        // SAFETY: the control octets are aligned, zero, and long enough for one control message with such a value, so that the
-        // first one's place and that of its value are inside.
+        // SAFETY: the control octets are aligned, zero, and long enough for one control message with such a
+        // value, so that the first one and its value are inside.
         unsafe {
             let first = libc::CMSG_FIRSTHDR(&raw const header);
             (*first).cmsg_level = libc::SOL_UDP;

@@ -1,4 +1,4 @@
-//! What implementations choose for themselves: types, constants, and where predefined objects are.
+//! Choices of each implementation: types, constants, and the locations of predefined objects.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -15,12 +15,12 @@ pub(super) use mpich::Mpich;
 pub(super) use open_mpi::OpenMpi;
 pub(super) use standard::Standard;
 
-/// Which implementations choose alike.
+/// Family of implementations with the same choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Open MPI 4 and 5.
     OpenMpi,
-    /// MPICH 3 and later, and what follows its ABI.
+    /// MPICH 3 and later, and implementations that follow its ABI.
     Mpich,
     /// The ABI of the MPI-5 standard.
     Standard,
@@ -37,8 +37,8 @@ impl fmt::Display for Family {
 }
 
 impl Family {
-    /// The family of a library that says this of itself, or none that is known. `is_standard` tells that it has the functions of
-    /// the standard ABI under the name that only such a library has.
+    /// The family of a library with this version text; `None` if it is unknown. `is_standard`: it has the
+    /// functions of the standard ABI, under the name that only such a library has.
     pub(super) fn of(version: &str, is_standard: bool) -> Option<Family> {
         const LIKE_MPICH: [&str; 4] = ["MPICH", "MVAPICH", "Intel(R) MPI", "CRAY MPICH"];
         match version {
@@ -50,7 +50,8 @@ impl Family {
     }
 }
 
-/// A handle as the C interface has it, and as a word. A handle of 32 bits never goes through a parameter of 64.
+/// A handle as the C interface has it, and as a word. A handle of 32 bits never goes through a parameter of
+/// 64.
 pub(super) trait Handle: Copy + Send + Sync + 'static {
     fn word(self) -> u64;
     fn from_word(word: u64) -> Self;
@@ -66,12 +67,12 @@ impl Handle for c_int {
     }
 }
 
-/// A pointer to an object of the library, as a number: nobody here looks at it.
+/// A pointer to an object of the library, as a number: no code here dereferences it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Pointer(*mut c_void);
 
-// SAFETY: it is a number here; only the library follows it.
+// SAFETY: it is a number here; only the library dereferences it.
 unsafe impl Send for Pointer {}
 // SAFETY: as above.
 unsafe impl Sync for Pointer {}
@@ -96,10 +97,10 @@ pub(super) struct Objects<H> {
     pub(super) message_null: H,
 }
 
-/// What one family has chosen.
+/// The choices of one family.
 pub(super) trait Abi: 'static {
     type Handle: Handle;
-    /// As large as the library's, with fields at their places.
+    /// As large as the library's status, with fields at the same offsets.
     type Status: Copy + Default;
 
     const FAMILY: Family;
@@ -119,7 +120,7 @@ pub(super) trait Abi: 'static {
     fn tag(status: &Self::Status) -> c_int;
 }
 
-/// The level that a number of the library's means: the highest that it reaches.
+/// The level that a number of the library means: the highest that it reaches.
 pub(super) fn thread_level<A: Abi>(number: c_int) -> ThreadLevel {
     let levels = [ThreadLevel::Single, ThreadLevel::Funneled, ThreadLevel::Serialized, ThreadLevel::Multiple];
     let reached = A::THREAD_LEVELS.iter().rposition(|level| *level <= number);

@@ -1,4 +1,4 @@
-//! An MPI that is open: its functions with types that cannot be mixed up.
+//! Opened MPI: its functions, with types that cannot be confused.
 
 use std::ffi::{OsStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -14,10 +14,10 @@ use super::{Candidates, Class, Comm, Envelope, From, Matched, Mpi, MpiError, Ope
 const ONLY_STANDARD: &[u8] = b"MPI_Abi_get_version\0";
 
 impl Mpi {
-    /// Opens the first of these that can be used.
+    /// Opens the first usable candidate.
     ///
     /// # Errors
-    /// None can; the error says why for each.
+    /// None is usable; the error has the reason for each.
     pub fn open(candidates: &Candidates) -> Result<Mpi, OpenError> {
         signals::leave_to_us();
         let mut tried = Vec::new();
@@ -33,15 +33,15 @@ impl Mpi {
     fn open_one(name: &OsStr) -> Result<Mpi, String> {
         let kept = Kept::now();
         // Open MPI finds its plug-ins' symbols among the global ones.
-        // SAFETY: a library may run what it likes when it is loaded; that is what was asked for.
+        // SAFETY: a library may run any code when it is loaded; the caller asked for that.
         let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
         kept.restore();
         // It is never closed: it may have begun threads.
         let library = ManuallyDrop::new(library.map_err(|error| said(&error))?);
         let version = functions::version(&library)?;
-        // SAFETY: only whether it is there is asked.
+        // SAFETY: only the existence of the symbol is checked.
         let has_standard = unsafe { library.get::<*mut c_void>(ONLY_STANDARD) }.is_ok();
-        // A library may have both ABIs; which one its functions follow is said by its name.
+        // A library may have both ABIs. Its name states which one its functions follow.
         let is_standard = has_standard && name.to_string_lossy().contains("mpi_abi");
         let first = version.lines().next().unwrap_or_default();
         let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -62,26 +62,27 @@ impl Mpi {
         &self.path
     }
 
-    /// The first line of what it says of itself.
+    /// The first line of its version text.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Which implementations it is like.
+    /// The family of the library.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Initialises it, for threads as far as it can; gives how far. One that somebody has initialised before is taken as it is.
-    /// Blocks until all processes of the job do so (MPI 4.1, 11.2). The thread that calls counts as the main one.
+    /// Initialises it with the highest thread level that it supports, and returns that level. A library that
+    /// was initialised before is used as it is. Blocks until all processes of the job do so (MPI 4.1, 11.2).
+    /// The calling thread counts as the main one.
     ///
     /// # Errors
     /// The library's; it was finalised before.
     pub fn init(&self) -> Result<ThreadLevel, MpiError> {
         if self.functions.is_initialized()? {
-            // A library that is asked more than this after its end may end the process.
+            // A library that gets other calls after its end may end the process.
             return match self.functions.is_finalized()? {
                 false => self.functions.thread_level(),
                 true => Err(MpiError {
@@ -98,7 +99,7 @@ impl Mpi {
         level
     }
 
-    /// Ends its use. Blocks until all processes of the job do so. Nothing can be called after it.
+    /// Ends the use of the library. Blocks until all processes of the job do so. No other call may follow.
     ///
     /// # Errors
     /// The library's.
@@ -106,7 +107,7 @@ impl Mpi {
         self.functions.finalize()
     }
 
-    /// Ends all processes of the job with a status. Does not come back but with an error.
+    /// Ends all processes of the job with a status. Returns only with an error.
     ///
     /// # Errors
     /// The library's.
@@ -120,7 +121,8 @@ impl Mpi {
         Comm(self.functions.world())
     }
 
-    /// Has errors in a communicator returned, instead of ending the process. Communicators that are made of it do so as well.
+    /// Makes a communicator return errors, instead of ending the process. Communicators made from it do so as
+    /// well.
     ///
     /// # Errors
     /// The library's.
@@ -136,7 +138,7 @@ impl Mpi {
         self.functions.rank(comm.0).map(natural)
     }
 
-    /// Processes of a communicator.
+    /// Number of processes of a communicator.
     ///
     /// # Errors
     /// The library's.
@@ -144,7 +146,7 @@ impl Mpi {
         self.functions.size(comm.0).map(natural)
     }
 
-    /// The largest tag; 32767 where the library does not say (MPI 4.1, 9.1.2).
+    /// The largest tag; 32767 if the library does not state it (MPI 4.1, 9.1.2).
     ///
     /// # Errors
     /// The library's.
@@ -152,19 +154,21 @@ impl Mpi {
         Ok(self.functions.tag_max(comm.0)?.unwrap_or(32_767))
     }
 
-    /// Begins to make a communicator of the same processes with messages of its own. Collective; does not block.
+    /// Begins to create a communicator of the same processes with messages of its own. Collective; does not
+    /// block.
     ///
     /// # Errors
     /// The library's.
     pub fn idup(&'static self, comm: Comm) -> Result<Dup, MpiError> {
         let new = Box::into_raw(Box::new(0_u64));
-        // SAFETY: the word is in memory of its own, which is given back when the library is done with it.
+        // SAFETY: the word is in memory of its own, which is freed when the library has completed the
+        // request.
         let request = unsafe { self.functions.idup(comm.0, new) }?;
         Ok(Dup { mpi: self, request, new: new as usize })
     }
 
-    /// A communicator of some processes of one, given by their numbers in it, in this order. Collective for those alone; blocks
-    /// until all of them do so, with the same numbers and tag.
+    /// Creates a communicator of some processes of `comm`, given by their numbers in it, in this order.
+    /// Collective for those alone; blocks until all of them do so, with the same numbers and tag.
     ///
     /// # Errors
     /// The library's.
@@ -173,7 +177,7 @@ impl Mpi {
         self.functions.create_group(comm.0, &ranks, tag).map(Comm)
     }
 
-    /// Gives a communicator back. Collective, and may block until all do so.
+    /// Frees a communicator. Collective, and may block until all do so.
     ///
     /// # Errors
     /// The library's.
@@ -181,7 +185,7 @@ impl Mpi {
         self.functions.free(comm.0)
     }
 
-    /// Begins to wait for all processes of a communicator to do so. Collective; does not block.
+    /// Begins a barrier of all processes of a communicator. Collective; does not block.
     ///
     /// # Errors
     /// The library's.
@@ -211,7 +215,7 @@ impl Mpi {
     }
 }
 
-/// A barrier that has begun.
+/// A pending barrier.
 #[derive(Debug)]
 pub struct Barrier<'a> {
     mpi: &'a Mpi,
@@ -219,7 +223,8 @@ pub struct Barrier<'a> {
 }
 
 impl Barrier<'_> {
-    /// Whether all processes have come; it is not to be asked again then. Does not block.
+    /// Whether all processes have reached the barrier. It must not be tested again after that. Does not
+    /// block.
     ///
     /// # Errors
     /// The library's.
@@ -228,17 +233,17 @@ impl Barrier<'_> {
     }
 }
 
-/// A communicator that is being made.
+/// A communicator that is being created.
 #[derive(Debug)]
 pub struct Dup {
     mpi: &'static Mpi,
     request: u64,
-    /// Address of the word that the library puts it into. One that is forgotten is kept for ever.
+    /// Address of the word that the library writes it to. The word of a forgotten request is leaked.
     new: usize,
 }
 
 impl Dup {
-    /// The communicator, when it is made; it is not to be asked again then. Does not block.
+    /// The communicator, once created. It must not be tested again after that. Does not block.
     ///
     /// # Errors
     /// The library's.
@@ -246,13 +251,14 @@ impl Dup {
         if self.mpi.functions.test(self.request)?.is_none() {
             return Ok(None);
         }
-        // SAFETY: it was boxed by `idup`, the library has written to it and is done with it, and it is taken once.
+        // SAFETY: it was boxed by `idup`, the library has written to it and has completed the request, and it
+        // is taken once.
         let new = unsafe { Box::from_raw(self.new as *mut u64) };
         Ok(Some(Comm(*new)))
     }
 }
 
-/// What the loader says of it, or the system.
+/// The error text of the loader, or of the system.
 fn said(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
@@ -270,7 +276,7 @@ pub(super) fn int(number: u32) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
 
-/// A number that the library gives and that is never negative.
+/// A number of the library that is never negative.
 fn natural(number: c_int) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }

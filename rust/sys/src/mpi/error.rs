@@ -1,10 +1,10 @@
-//! What goes wrong, in the library's own words.
+//! Errors, in the library's own words.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Kinds of errors that callers tell apart.
+/// Kinds of errors that callers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A message was longer than the memory of its receive.
@@ -19,20 +19,20 @@ pub enum Class {
 pub struct MpiError {
     /// The function.
     pub function: &'static str,
-    /// Its code, which means something to the library only.
+    /// Its code, which only the library can interpret.
     pub code: i32,
     /// Its kind.
     pub class: Class,
-    /// What the library says of the code (`MPI_Error_string`).
+    /// The library's text for the code (`MPI_Error_string`).
     pub text: String,
 }
 
-/// A library that was tried in vain.
+/// A library that was tried without success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Its name or path.
     pub name: String,
-    /// Why it is of no use.
+    /// Why it is unusable.
     pub why: String,
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for Tried {
     }
 }
 
-/// No MPI could be opened.
+/// Error: no MPI could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct OpenError {
-    /// What was tried, in this order.
+    /// The candidates tried, in this order.
     pub tried: Vec<Tried>,
     /// Whether the user had named the library.
     pub is_named: bool,

@@ -1,4 +1,5 @@
-//! Which library to open: what the user names, else what the launcher's own variables hint at, else whatever there is.
+//! Choice of the library to open: the one that the user names, else those that the launcher's own variables
+//! hint at, else any.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,7 +7,7 @@ use std::fmt;
 /// The variable by which a user names the library, by its path or by a name that the system's loader knows.
 pub const LIBRARY: &str = "MPJDEV_MPI_LIBRARY";
 
-/// Who has started this process, as far as its environment tells.
+/// The launcher of this process, according to its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// `mpirun` of Open MPI, or of PRRTE below it.
@@ -27,18 +28,18 @@ impl fmt::Display for Launcher {
     }
 }
 
-/// What is known of a launcher's variables.
+/// The variables of a launcher.
 struct Known {
     launcher: Launcher,
     /// One of these is set.
     by: &'static [&'static str],
     /// Number of processes.
     size: &'static str,
-    /// Of those on this machine.
+    /// Number of processes on this machine.
     here: &'static str,
 }
 
-/// The surest first.
+/// The most reliable first.
 const KNOWN: [Known; 3] = [
     Known {
         launcher: Launcher::OpenMpi,
@@ -59,24 +60,24 @@ const STANDARD: [&str; 2] = ["libmpi_abi.so.1", "libmpi_abi.so"];
 pub struct Candidates {
     /// Names or paths.
     pub names: Vec<OsString>,
-    /// Whether the user has named the one.
+    /// Whether the user has named the library.
     pub is_named: bool,
-    /// Who has started this process, if that is known.
+    /// The launcher of this process, if known.
     pub launcher: Option<Launcher>,
-    /// Processes of the job, as that launcher says.
+    /// Processes of the job, according to that launcher.
     pub size: Option<u32>,
     /// Those of them on this machine.
     pub here: Option<u32>,
 }
 
 impl Candidates {
-    /// Those of this process's environment.
+    /// The candidates of this process's environment.
     #[must_use]
     pub fn from_environment() -> Candidates {
         Candidates::from_variables(|name| std::env::var_os(name))
     }
 
-    /// Those of an environment.
+    /// The candidates of an environment.
     #[must_use]
     pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Candidates {
         let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());

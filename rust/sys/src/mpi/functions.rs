@@ -1,4 +1,4 @@
-//! The functions of the C interface that are used, looked up once, and their calls with words for handles.
+//! Functions of the C interface that are used, looked up once, and calls of them with words for handles.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
@@ -9,12 +9,12 @@ use libloading::os::unix::Library;
 use super::abi::{Abi, Handle, Objects, thread_level};
 use super::{Class, MpiError, ThreadLevel};
 
-/// Octets of an error's text that any implementation may write.
+/// Octets of an error text, enough for any implementation.
 const ERROR_STRING_MAX: usize = 8192;
 
 macro_rules! functions {
     ($($field:ident: $name:literal ($($arg:ty),*);)*) => {
-        /// Addresses of the library's functions, typed as this family has them.
+        /// Addresses of the library's functions, with the types of this family.
         pub(super) struct Functions<A: Abi> {
             objects: Objects<A::Handle>,
             $($field: unsafe extern "C" fn($($arg),*) -> c_int,)*
@@ -27,7 +27,8 @@ macro_rules! functions {
                 Ok(Functions {
                     objects: A::objects(library)?,
                     $($field: {
-                        // SAFETY: this is the function's type in the standard, with this family's types for handles.
+                        // SAFETY: this is the function's type in the standard, with this family's types for
+                        // handles.
                         *unsafe { library.get(concat!($name, "\0").as_bytes()) }?
                     },)*
                 })
@@ -74,7 +75,7 @@ impl<A: Abi> fmt::Debug for Functions<A> {
     }
 }
 
-/// What has come of a test or a probe, as numbers of the interface.
+/// Result of a test or a probe, as numbers of the interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) source: c_int,
@@ -83,7 +84,8 @@ pub(super) struct Seen {
     pub(super) is_cancelled: bool,
 }
 
-/// The functions with words for handles, so that callers need not know the family. `None` for a source or tag is any.
+/// The functions with words for handles, so that callers need not know the family. `None` for a source or tag
+/// is any.
 pub(super) trait Calls: fmt::Debug + Send + Sync {
     fn world(&self) -> u64;
     fn is_initialized(&self) -> Result<bool, MpiError>;
@@ -96,15 +98,15 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
     fn size(&self, comm: u64) -> Result<c_int, MpiError>;
     fn tag_max(&self, comm: u64) -> Result<Option<c_int>, MpiError>;
     fn return_errors(&self, comm: u64) -> Result<(), MpiError>;
-    /// Begins it; the word becomes the new handle when the request is done.
+    /// Begins a duplication; the word becomes the new handle when the request completes.
     ///
     /// # Safety
-    /// The word stays where it is until then.
+    /// The word stays valid, at the same address, until then.
     unsafe fn idup(&self, comm: u64, new: *mut u64) -> Result<u64, MpiError>;
     fn create_group(&self, comm: u64, ranks: &[c_int], tag: c_int) -> Result<u64, MpiError>;
     fn free(&self, comm: u64) -> Result<(), MpiError>;
     /// # Safety
-    /// The memory stays what it is until the operation is done.
+    /// The memory stays valid and unchanged until the operation completes.
     unsafe fn isend(
         &self,
         memory: *const c_void,
@@ -115,7 +117,7 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
         is_synchronous: bool,
     ) -> Result<u64, MpiError>;
     /// # Safety
-    /// The memory is there until the operation is done, and nobody else looks at it.
+    /// The memory stays valid until the operation completes, and no other code accesses it.
     unsafe fn irecv(
         &self,
         memory: *mut c_void,
@@ -127,9 +129,10 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
     /// As for `irecv`.
     unsafe fn imrecv(&self, memory: *mut c_void, len: c_int, message: u64) -> Result<u64, MpiError>;
     fn ibarrier(&self, comm: u64) -> Result<u64, MpiError>;
-    /// The request is gone when it is done, with or without an error.
+    /// The request no longer exists when it completes, with or without an error.
     fn test(&self, request: u64) -> Result<Option<Seen>, MpiError>;
-    /// As `test`, of a send, or of a receive that nobody has tried to cancel: what is not asked for is zero.
+    /// As `test`, of a send, or of a receive that was never cancelled: fields that are not requested are
+    /// zero.
     fn test_some(&self, request: u64, is_receive: bool) -> Result<Option<Seen>, MpiError>;
     fn cancel(&self, request: u64) -> Result<(), MpiError>;
     fn iprobe(&self, from: (Option<c_int>, Option<c_int>), comm: u64) -> Result<Option<Seen>, MpiError>;
@@ -141,7 +144,7 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
 }
 
 impl<A: Abi> Functions<A> {
-    /// What a return code means.
+    /// The result for a return code.
     #[inline]
     fn done(&self, function: &'static str, code: c_int) -> Result<(), MpiError> {
         // MPI_SUCCESS is 0 in every MPI (MPI 4.1, 9.4).
@@ -177,7 +180,8 @@ impl<A: Abi> Functions<A> {
     fn seen(&self, status: &A::Status) -> Result<Seen, MpiError> {
         let (mut len, mut is_cancelled) = (0, 0);
         let status = &raw const *status;
-        // SAFETY: the status is of this family and was filled in by its library; there is room for two numbers.
+        // SAFETY: the status is of this family and was filled in by its library; there is room for two
+        // numbers.
         unsafe {
             self.done("MPI_Get_count", (self.get_count)(status, self.objects.byte, &raw mut len))?;
             self.done("MPI_Test_cancelled", (self.test_cancelled)(status, &raw mut is_cancelled))?;
@@ -255,7 +259,7 @@ impl<A: Abi> Calls for Functions<A> {
         // SAFETY: there is room for a pointer and a number.
         let code = unsafe { (self.comm_get_attr)(Self::object(comm), A::TAG_UB, at, &raw mut flag) };
         self.done("MPI_Comm_get_attr", code)?;
-        // SAFETY: the attribute leads to an int of the library's that never goes (MPI 4.1, 9.1.2).
+        // SAFETY: the attribute points to an int of the library that is never freed (MPI 4.1, 9.1.2).
         Ok((flag != 0 && !value.is_null()).then(|| unsafe { *value }))
     }
 
@@ -271,7 +275,7 @@ impl<A: Abi> Calls for Functions<A> {
         // A handle of 32 bits is the first half of a little-endian word.
         const { assert!(cfg!(target_endian = "little")) };
         let mut request = self.objects.request_null;
-        // SAFETY: there is room for a handle in the caller's word, which stays, and for another one.
+        // SAFETY: there is room for a handle in the caller's word, which stays valid, and for another one.
         let code = unsafe { (self.comm_idup)(Self::object(comm), new.cast(), &raw mut request) };
         self.done("MPI_Comm_idup", code)?;
         Ok(request.word())
@@ -281,7 +285,8 @@ impl<A: Abi> Calls for Functions<A> {
         let comm = Self::object(comm);
         let (mut all, mut part, mut new) = (self.objects.world, self.objects.world, self.objects.world);
         let count = c_int::try_from(ranks.len()).unwrap_or(c_int::MAX);
-        // SAFETY: there is room for three handles, and for `count` ranks; both groups are the library's own until they are freed.
+        // SAFETY: there is room for three handles, and for `count` ranks; both groups are the library's own
+        // until they are freed.
         unsafe {
             self.done("MPI_Comm_group", (self.comm_group)(comm, &raw mut all))?;
             let included = (self.group_incl)(all, count, ranks.as_ptr(), &raw mut part);
@@ -375,7 +380,8 @@ impl<A: Abi> Calls for Functions<A> {
         let mut seen = Seen::default();
         if is_receive {
             let status = &raw const status;
-            // SAFETY: the status is of this family and was filled in by its library; there is room for a number.
+            // SAFETY: the status is of this family and was filled in by its library; there is room for a
+            // number.
             let code = unsafe { (self.get_count)(status, self.objects.byte, &raw mut seen.len) };
             self.done("MPI_Get_count", code)?;
             // SAFETY: as above.
@@ -419,7 +425,7 @@ impl<A: Abi> Calls for Functions<A> {
     }
 }
 
-/// What a library says that it is (`MPI_Get_library_version`, which is the same in all families).
+/// The version text of a library (`MPI_Get_library_version`, which is the same in all families).
 ///
 /// # Errors
 /// It has no such function, or that fails.

@@ -1,4 +1,4 @@
-//! Sends and receives that are under way, with the memory that belongs to them.
+//! Pending sends and receives, with the memory that belongs to them.
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use super::binding::{envelope, int, wanted};
 use super::{Comm, Envelope, From, Matched, Mode, Mpi, MpiError, Request};
 
-/// A send or a receive that is under way. Its owner is kept until the library is done with its memory: one that is forgotten
-/// before keeps it for ever.
+/// A pending send or receive. Its owner is kept until the library has completed the operation; the owner of a
+/// forgotten operation is leaked.
 #[derive(Debug)]
 pub struct Operation<T: AsRef<[AtomicU64]>> {
     mpi: &'static Mpi,
@@ -17,11 +17,11 @@ pub struct Operation<T: AsRef<[AtomicU64]>> {
     owner: ManuallyDrop<Box<T>>,
     is_done: bool,
     is_receive: bool,
-    /// Somebody has tried to cancel it.
+    /// A cancellation was attempted.
     may_be_cancelled: bool,
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct To {
     /// The receiver, numbered in the communicator.
@@ -30,13 +30,13 @@ pub struct To {
     pub tag: i32,
     /// The communicator.
     pub comm: Comm,
-    /// When the send is done.
+    /// The completion mode of the send.
     pub mode: Mode,
 }
 
 impl To {
     /// # Safety
-    /// The memory stays what it is until the operation is done.
+    /// The memory stays valid and unchanged until the operation completes.
     unsafe fn isend(self, mpi: &Mpi, memory: *mut u8, len: c_int) -> Result<u64, MpiError> {
         let is_synchronous = self.mode == Mode::Synchronous;
         // SAFETY: as promised.
@@ -46,7 +46,7 @@ impl To {
     }
 }
 
-/// A send whose memory is borrowed: it is waited for when this is dropped.
+/// A send whose memory is borrowed: the drop waits for it.
 struct UnderWay {
     mpi: &'static Mpi,
     request: u64,
@@ -60,16 +60,17 @@ impl Drop for UnderWay {
     }
 }
 
-/// What has become of an operation.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done; of a receive, what has come.
+    /// It is complete; of a receive, with the received message.
     Done(Envelope),
-    /// It was cancelled before.
+    /// It was cancelled before it completed.
     Cancelled,
 }
 
-/// Words of memory, the library's while it uses them: whoever changes them meanwhile spoils only what is in them.
+/// Words of memory, the library's while it uses them. A thread that changes them meanwhile corrupts only
+/// their contents.
 fn octets_of<T: AsRef<[AtomicU64]>>(owner: &T, len: usize) -> (*mut u8, c_int) {
     let words = owner.as_ref();
     assert!(len <= size_of_val(words), "{len} octets, there is memory for {}", size_of_val(words));
@@ -100,14 +101,14 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     /// There are fewer octets.
     pub fn send(mpi: &'static Mpi, owner: T, len: usize, to: To) -> Result<Self, MpiError> {
         Operation::begin(mpi, Box::new(owner), len, false, |memory, len| {
-            // SAFETY: the owner, which is nowhere else to be moved or changed, stays until the operation is done.
+            // SAFETY: the owner, which no other code can move or change, stays until the operation completes.
             unsafe { to.isend(mpi, memory, len) }
         })
     }
 
-    /// Sends the first `len` octets of a memory. None when the library is done with it at once, as it mostly is with few octets; else
-    /// `owner` is asked for an owner of the same memory, which is kept. Does not block, unless that has another memory: then until
-    /// the library is done.
+    /// Sends the first `len` octets of a memory. `None` if the library completes the send at once, as it
+    /// mostly does with few octets. Otherwise `owner` returns an owner of the same memory, which is kept.
+    /// Does not block, unless that owner has another memory: then until the library has completed the send.
     ///
     /// # Errors
     /// The library's.
@@ -123,7 +124,8 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         owner: impl FnOnce() -> T,
     ) -> Result<Option<Self>, MpiError> {
         let (start, count) = octets_of(&memory, len);
-        // SAFETY: the memory is the caller's until this comes back, which is when the library is done, or when its owner is kept.
+        // SAFETY: the memory is the caller's until this returns, and it returns when the library has
+        // completed the send, or when the owner is kept.
         let request = unsafe { to.isend(mpi, start, count) }?;
         let under_way = UnderWay { mpi, request };
         match mpi.calls().test_some(request, false) {
@@ -165,7 +167,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         comm: Comm,
     ) -> Result<Self, MpiError> {
         Operation::begin(mpi, owner, len, true, |memory, len| {
-            // SAFETY: as above; words that others may look at meanwhile are atomic.
+            // SAFETY: as above; words that other threads may access meanwhile are atomic.
             unsafe { mpi.calls().irecv(memory.cast(), len, wanted(from), comm.0) }
         })
     }
@@ -189,14 +191,14 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         })
     }
 
-    /// What has become of it, if it is over; it is not to be asked again then. Of a send the envelope is empty. Does not block,
-    /// and lets the library go on.
+    /// The result of the operation, once it is complete. It must not be tested again after that. Of a send
+    /// the envelope is empty. Does not block, and drives the library's progress.
     ///
     /// # Errors
-    /// That of the operation, which is over then.
+    /// That of the operation, which is then complete.
     ///
     /// # Panics
-    /// It was over before.
+    /// It was complete before.
     pub fn test(&mut self) -> Result<Option<Outcome>, MpiError> {
         assert!(!self.is_done, "an operation that is over is asked");
         let tested = match self.may_be_cancelled {
@@ -210,7 +212,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         }))
     }
 
-    /// Takes it back if it can be: [`test`](Self::test) says whether it could.
+    /// Cancels the operation if possible. [`test`](Self::test) returns whether it was.
     ///
     /// # Errors
     /// The library's.
@@ -219,14 +221,16 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         self.mpi.calls().cancel(self.request.0)
     }
 
-    /// Tests until it is over, and gives the owner of the memory: for a short message that is here.
+    /// Tests until the operation is complete, and returns the owner of the memory. For short messages that
+    /// have arrived.
     ///
     /// # Errors
     /// The library's.
     pub fn finish(mut self) -> Result<Box<T>, MpiError> {
         loop {
             if self.test()?.is_some() {
-                // SAFETY: it is taken once, the library is done with it, and what is left has nothing to drop.
+                // SAFETY: it is taken once, the library has completed the operation, and the remaining fields
+                // have nothing to drop.
                 let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
                 std::mem::forget(self);
                 return Ok(owner);
@@ -240,10 +244,10 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         &self.owner
     }
 
-    /// The owner of the memory, of an operation that is over.
+    /// The owner of the memory, of a complete operation.
     ///
     /// # Errors
-    /// It is not over: then it goes on.
+    /// It is not complete, and continues.
     pub fn into_owner(self) -> Result<T, Self> {
         self.into_box().map(|owner| *owner)
     }
@@ -251,13 +255,13 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     /// The same in its box.
     ///
     /// # Errors
-    /// It is not over: then it goes on.
+    /// It is not complete, and continues.
     #[inline]
     pub fn into_box(mut self) -> Result<Box<T>, Self> {
         if !self.is_done {
             return Err(self);
         }
-        // SAFETY: it is taken once, and what is left has nothing to drop.
+        // SAFETY: it is taken once, and the remaining fields have nothing to drop.
         let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
         std::mem::forget(self);
         Ok(owner)
@@ -267,7 +271,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
 impl<T: AsRef<[AtomicU64]>> Drop for Operation<T> {
     fn drop(&mut self) {
         if self.is_done {
-            // SAFETY: it is dropped once, and the library is done with it.
+            // SAFETY: it is dropped once, and the library has completed the operation.
             unsafe { ManuallyDrop::drop(&mut self.owner) };
         }
     }

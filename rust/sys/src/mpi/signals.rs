@@ -1,8 +1,9 @@
-//! Signals that a JVM needs for itself stay its own, whatever a library does when it is loaded or initialised.
+//! Protection of the signals that a JVM needs for itself, against any library that is loaded or initialised.
 //!
-//! HotSpot finds out by SIGSEGV, SIGBUS, SIGFPE and SIGILL what Java code does; UCX below an MPI takes them to print a stack unless it
-//! is told not to (open-mpi/ompi 10158, 10223). It is told so before it is loaded, since a JVM that looks at its signals meanwhile
-//! complains; and whatever any library has taken is given back. Those by which a JVM is asked to end are kept as well.
+//! HotSpot uses SIGSEGV, SIGBUS, SIGFPE and SIGILL to run Java code. UCX below an MPI takes them to print a
+//! stack, unless a variable forbids it (open-mpi/ompi 10158, 10223). The variable is set before UCX is
+//! loaded, since a JVM that checks its signals meanwhile complains, and any signals that a library has taken
+//! are restored. The signals that ask a JVM to end are protected as well.
 
 use std::ffi::c_int;
 use std::mem::zeroed;
@@ -21,22 +22,22 @@ const OURS: [c_int; 9] = [
     libc::SIGPIPE,
 ];
 
-/// The variable that tells UCX which signals to take.
+/// The variable that lists the signals that UCX takes.
 const UCX_SIGNALS: &str = "UCX_ERROR_SIGNALS";
 
-/// Tells UCX to take no signals, unless the user has told it which.
+/// Makes UCX take no signals, unless the user has chosen some.
 pub(super) fn leave_to_us() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if std::env::var_os(UCX_SIGNALS).is_none() {
-            // SAFETY: nobody else changes the environment of a process that becomes a rank: a JVM has copied it when it started, and
-            // the library, which will read it, is not loaded yet.
+            // SAFETY: no other code changes the environment of a process that becomes a rank: a JVM has
+            // copied it at its start, and the library, which will read it, is not loaded yet.
             unsafe { std::env::set_var(UCX_SIGNALS, "") };
         }
     });
 }
 
-/// What happened with these signals before something is called that may take them.
+/// The actions of these signals before a call that may take them.
 pub(super) struct Kept([libc::sigaction; OURS.len()]);
 
 impl Kept {
@@ -44,13 +45,13 @@ impl Kept {
         Kept(OURS.map(|signal| {
             // SAFETY: a sigaction is numbers and a pointer, all of which may be zero.
             let mut action: libc::sigaction = unsafe { zeroed() };
-            // SAFETY: nothing is set; there is room for what is.
+            // SAFETY: nothing is set; there is room for the current action.
             unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
             action
         }))
     }
 
-    /// Gives back those that were taken; which ones.
+    /// Restores the signals that were taken. Returns them.
     pub(super) fn restore(&self) -> Vec<c_int> {
         let now = Kept::now();
         let taken = OURS.iter().zip(&self.0).zip(&now.0).filter(|((_, before), after)| {
@@ -58,7 +59,7 @@ impl Kept {
         });
         taken
             .map(|((signal, before), _)| {
-                // SAFETY: that is what was set before, by whoever had the right to.
+                // SAFETY: that action was set before, by code that had the right to.
                 unsafe { libc::sigaction(*signal, &raw const *before, ptr::null_mut()) };
                 *signal
             })
@@ -74,7 +75,7 @@ mod tests {
     fn what_was_taken_is_given_back() {
         let kept = Kept::now();
         assert_eq!(kept.restore(), []);
-        // Nobody sends SIGILL here meanwhile.
+        // No process sends SIGILL here meanwhile.
         let mut other = kept.0[3];
         other.sa_sigaction = libc::SIG_IGN;
         // SAFETY: ignoring it is always allowed.

@@ -1,4 +1,5 @@
-//! MPICH and what follows its ABI: handles are ints, and so are predefined objects (its `mpi.h`).
+//! MPICH and implementations that follow its ABI: handles are ints, and so are predefined objects (its
+//! `mpi.h`).
 
 use std::ffi::c_int;
 

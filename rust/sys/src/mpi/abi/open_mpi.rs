@@ -34,7 +34,7 @@ impl Abi for OpenMpi {
 
     fn objects(library: &Library) -> Result<Objects<Pointer>, libloading::Error> {
         let address = |name: &[u8]| -> Result<Pointer, libloading::Error> {
-            // SAFETY: only the address of the object is taken; its type stays the library's business.
+            // SAFETY: only the address of the object is taken; the library defines its type.
             let symbol = unsafe { library.get::<*mut c_void>(name) }?;
             Ok(Pointer::from_word(symbol.into_raw() as u64))
         };

@@ -1,4 +1,4 @@
-//! The ABI of MPI-5: handles are as large as pointers, predefined ones small numbers (MPI 5.0, 20; `mpi_abi.h`).
+//! ABI of MPI-5: handles are as large as pointers, predefined ones small numbers (MPI 5.0, 20; `mpi_abi.h`).
 
 use std::ffi::c_int;
 
