@@ -1,4 +1,4 @@
-//! What the ranks of a job let each other know past their messages.
+//! A board on which the ranks of a job inform each other without messages.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How a foreign rank ends, in the midst of whatever: what waits for it fails with its name, and nothing waits for ever.
+//! Ends of a foreign rank at any moment: each operation that waits for it fails with its name, within a bounded time.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode, Patient};

@@ -1,4 +1,4 @@
-//! What is no message is the error of its receive; what is no packet is the end of its connection. Both say the numbers.
+//! Garbage: a message that is none fails its receive, a packet that is none ends its connection. Both report the numbers.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError};

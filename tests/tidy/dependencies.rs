@@ -1,4 +1,4 @@
-//! Which crate depends on which.
+//! Dependencies between crates.
 
 use crate::sources::{none, read, root};
 

@@ -204,6 +204,18 @@ fn files_are_short_enough_to_be_read() {
     none(long.collect(), "more than 600 lines before the tests");
 }
 
+/// A module doc names what the file has: it does not circumscribe it.
+#[test]
+fn module_docs_begin_with_a_noun_phrase() {
+    const CLAUSES: [&str; 8] = ["What", "How", "Who", "Whoever", "Whether", "Where", "When", "Which"];
+    let findings = rust_sources().into_iter().filter_map(|source| {
+        let line = source.text.lines().next()?.strip_prefix("//! ")?;
+        let begins = line.split_whitespace().next()?;
+        CLAUSES.contains(&begins).then(|| format!("{}: {line}", source.path))
+    });
+    none(findings.collect(), "a module doc that begins with a relative clause");
+}
+
 /// The JVM uses SIGSEGV, SIGBUS, SIGFPE and SIGILL itself; what is loaded into it has no business with signals at all.
 #[test]
 fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {

@@ -1,4 +1,4 @@
-//! What ranks over datagrams have counted while they were measured, for people and for programs.
+//! The counters of ranks over datagrams during a measurement, for people and for programs.
 
 use mpjdev_engine::stats::Datagrams;
 use serde::ser::SerializeMap;

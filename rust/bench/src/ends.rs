@@ -1,4 +1,4 @@
-//! What two ends in two processes are told to do, and what they tell of it: messages between them, over datagrams.
+//! The two ends of a measurement over datagrams, in two processes: their orders, their reports, and the messages between them.
 //!
 //! Each end says how many packets it takes ahead, hears that of the other one, says that it is ready, and begins when it is told to:
 //! a packet that comes before its receiver knows the connection would be refused, or lost.

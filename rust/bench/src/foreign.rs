@@ -1,4 +1,4 @@
-//! How busy others keep the machine: what is measured beside them says little.
+//! The load of other processes on the machine: a measurement beside them says little.
 
 use std::fs;
 use std::time::Instant;

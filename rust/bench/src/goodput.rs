@@ -1,4 +1,4 @@
-//! What streams and messages get through a bad network: the system's TCP, ours, and the protocol of 1997, all in one run.
+//! Goodput of streams and messages through a bad network: the system's TCP, ours, and the protocol of 1997, in one run.
 
 use std::fmt::Write;
 use std::time::Duration;

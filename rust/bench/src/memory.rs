@@ -1,4 +1,4 @@
-//! What a job's processes hold, seen from outside.
+//! The memory of a job's processes, seen from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What turns give: samples, the mode that the machine was in, and medians that may be compared.
+//! Results of turns: samples, the mode of the machine, and medians that may be compared.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! Results of a measurement, for people and for programs.
 
 use std::fmt::Write;
 

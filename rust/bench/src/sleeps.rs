@@ -1,4 +1,4 @@
-//! What the system knows of the sleeps of this process's threads.
+//! The number of sleeps of this process's threads, as the system counts them.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! How long clients take to become a job through the startup server (IMPI 5).
+//! The time that clients take to become a job through the startup server (IMPI 5).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

@@ -1,5 +1,5 @@
-//! What a send or a receive leaves to be done is done while the program computes. The progress threads here never wake by
-//! themselves, so a call that is missing is found by the deadline.
+//! Progress for a program that computes: a send or a receive wakes the progress thread for the work that it leaves. The
+//! threads here never wake by themselves, so the deadline finds a missing call.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What can go wrong in the packing engine: small enums with the numbers in them.
+//! Errors of the packing engine: small enums with their numbers.
 
 use thiserror::Error;
 

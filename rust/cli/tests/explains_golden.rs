@@ -1,4 +1,4 @@
-//! What is explained about every vector of tests/golden.
+//! Explanations of every vector of tests/golden.
 
 #[path = "../../buffer/tests/vectors/mod.rs"]
 mod vectors;

@@ -1,4 +1,4 @@
-//! What two hosts say on a new connection.
+//! The handshake of two hosts on a new connection.
 
 use mpjdev_bootstrap::mesh::handshake::{
     Fault, GREETING_LEN, Handshake, NONCE_LEN, NUMBER_LEN, Nonce, PROOF_LEN, Pair,

@@ -1,4 +1,4 @@
-//! What `mpjdev inspect` makes of octets.
+//! The explanations of `mpjdev inspect`, from any octets.
 
 use mpjdev_buffer::ReadBuffer;
 use mpjdev_cli::inspect::explain::{Explanation, explain};

@@ -1,4 +1,4 @@
-//! What `mpjdev inspect --impi` makes of recordings.
+//! The explanations of `mpjdev inspect --impi`, from any recording.
 
 use mpjdev_cli::inspect::impi::{Options, Part, Stop, Style, Terms, Totals, dissect};
 use mpjdev_cli::inspect::input::Kind;

@@ -1,4 +1,4 @@
-//! What a message carries, and what a receive asks for.
+//! Envelopes of messages, and the selectors of receives.
 
 /// The envelope of a message: where it travels, who sent it and under which tag.
 ///

@@ -1,4 +1,4 @@
-//! Which message a receive gets.
+//! Matching: the message that a receive gets.
 
 use std::collections::VecDeque;
 

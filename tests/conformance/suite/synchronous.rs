@@ -1,4 +1,4 @@
-//! When a send is done: synchronous ones when they are matched, standard ones too once the credit is used up.
+//! Completion of sends: a synchronous one is done when it is matched, and so is a standard one past the credit.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What stands between the sockets of two ranks, and does with their datagrams what a test wants.
+//! A relay between the sockets of two ranks, which does with their datagrams as a test wants.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;

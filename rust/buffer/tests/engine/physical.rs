@@ -1,4 +1,4 @@
-//! What a transport hands in: one or two physical messages.
+//! Messages as a transport delivers them: one or two physical messages.
 
 use mpjdev_buffer::octets::copy_in;
 use mpjdev_buffer::{BufferError, Damage, Message, PlainSource, Slab, SlabSource};

@@ -1,4 +1,4 @@
-//! Who may join, as the environment says.
+//! Keys in the environment, and the clients that may join with them.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};

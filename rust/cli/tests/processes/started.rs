@@ -1,4 +1,4 @@
-//! What tests of jobs of several sites start: servers, sites, and sites of others.
+//! Processes of jobs of several sites: servers, sites, and sites of other implementations.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};

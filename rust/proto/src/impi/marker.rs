@@ -1,4 +1,4 @@
-//! Which processes of a job are ours, told by their process ids.
+//! Markers in process ids, by which the ranks of this project know each other.
 //!
 //! What is said at start-up has no place for an extension: living implementations fail when a client sends a label that they
 //! do not know (IMPI 5.4). But a process id is any number that is unique on its host (IMPI 2.2), and that of a Linux process

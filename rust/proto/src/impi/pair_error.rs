@@ -1,4 +1,4 @@
-//! What can be wrong about a pair: its settings, its driver, its peer.
+//! Errors of a pair: of its settings, its driver, its peer.
 
 use thiserror::Error;
 

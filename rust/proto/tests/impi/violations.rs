@@ -1,4 +1,4 @@
-//! What no peer does (IMPI 17).
+//! Violations that no correct peer commits (IMPI 17).
 
 use mpjdev_proto::impi::flow::FlowError;
 use mpjdev_proto::impi::packet::{Packet, PacketType};

@@ -1,4 +1,4 @@
-//! What simulations choose by: the same for the same seed.
+//! Random numbers of simulations: the same for the same seed.
 
 /// Marsaglia's xorshift64; enough for choosing.
 pub(crate) struct Random(u64);

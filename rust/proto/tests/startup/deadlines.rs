@@ -1,4 +1,4 @@
-//! What a server waits for, and for how long.
+//! Deadlines of a startup server.
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::startup::{Failure, Fault, Limits, Ranks, Server, ServerEvent, ServerSettings};

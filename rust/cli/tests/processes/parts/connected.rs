@@ -1,4 +1,4 @@
-//! What ranks say of their connections.
+//! Parts of ranks that report their connections.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! When an acknowledgment leaves without waiting for a packet to ride on (5.6).
+//! The delay of acknowledgments that no packet carries (5.6).
 //!
 //! | event | action | source |
 //! |---|---|---|

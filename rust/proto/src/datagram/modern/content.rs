@@ -1,4 +1,4 @@
-//! What a packet with a sequence number is for, apart from the acknowledgment that rides on it: the same whenever it leaves.
+//! The content of a packet with a sequence number, without the acknowledgment that it carries: the same in every transmission.
 
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::{Header, Mode};

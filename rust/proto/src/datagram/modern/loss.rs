@@ -1,4 +1,4 @@
-//! When a packet counts as lost, and what was wrongly believed to be (5.5).
+//! Loss detection: packets that count as lost, and losses that turned out to be none (5.5).
 //!
 //! | a packet is lost when | source |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! When the next packet may leave: bursts are limited, and packets are spread over the round trip (5.7).
+//! Pacing: bursts are limited, and packets are spread over the round trip (5.7).
 //!
 //! ```text
 //! declared rate          len, and 48 for the headers of UDP and IP, / rate between packets

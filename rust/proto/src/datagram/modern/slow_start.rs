@@ -1,4 +1,4 @@
-//! When slow start has filled the path: HyStart++ (RFC 9406).
+//! The end of slow start: HyStart++ (RFC 9406).
 //!
 //! A window that doubles until something is lost loses a whole one, and most of that is more than acknowledgments can name. The round
 //! trip grows before, since packets wait in the queue of the path.

@@ -1,4 +1,4 @@
-//! How bad a path is, and how people say it.
+//! Impairments of a simulated path, and their text form.
 
 use std::fmt;
 use std::num::NonZeroU64;

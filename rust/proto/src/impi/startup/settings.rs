@@ -1,4 +1,4 @@
-//! What a client says of itself, and how its labels are filled (IMPI 5.5).
+//! Settings that a client announces, and how they fill its labels (IMPI 5.5).
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! What a peer may say of a message that has an id: everything that does not fit it is counted, and nothing comes of it.
+//! Pieces of a message with an id: one that does not fit the message is counted and has no other effect.
 
 use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};

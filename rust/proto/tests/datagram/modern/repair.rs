@@ -1,4 +1,4 @@
-//! How soon a loss is repaired (5.12, 10), and what is learned from losses that were none (5.5).
+//! Repair of losses in time (5.12, 10), and the lessons of spurious ones (5.5).
 
 use mpjdev_proto::datagram::modern::congestion::Algorithm;
 use mpjdev_proto::datagram::modern::settings::{Path, Settings};
