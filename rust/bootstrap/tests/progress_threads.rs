@@ -11,7 +11,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Endpoint, From, Mode, Patience};
-use mpjdev_transport::net::pump::{self, Pumped, Ticks, Watch};
+use mpjdev_transport::net::progress_thread::{self, Pumped, Ticks, Watch};
 use mpjdev_transport::{Inbox, Progress, Wire, hybrid, tcp, udp};
 
 /// Longer than anything here takes.
@@ -48,7 +48,7 @@ fn rank(
 ) -> Rank {
     let endpoint = Arc::new(Endpoint::new(number, size as u32, config(size), ends, source));
     if number == 0 {
-        pump::start_with(Ticks::NEVER, "test", &endpoint, pumped).expect("a thread");
+        progress_thread::start_with(Ticks::NEVER, "test", &endpoint, pumped).expect("a thread");
     }
     Rank { comm: Comm::world(endpoint), watch: pumped.watch().clone() }
 }

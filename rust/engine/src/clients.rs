@@ -11,7 +11,7 @@ use mpjdev_transport::{Header, Payload, PeerState};
 use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, Mode};
-use crate::packet::sending::send;
+use crate::packet::send::send;
 
 /// The ranks of each client of IMPI, as seen by a rank of this project.
 #[derive(Clone, Debug)]

@@ -14,10 +14,10 @@ use crate::collective::Abandonment;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{Group, Making, Taken, Wanted};
-use crate::packet::direct::Direct;
 use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::packet::fast_recv::Direct;
 use crate::packet::freed::Membership;
-use crate::packet::probing;
+use crate::packet::probe;
 use crate::packet::requests::{Completed, RequestId};
 
 /// A group of ranks with a context of their own.
@@ -509,7 +509,7 @@ impl Comm {
 pub enum MatchedMessage {
     /// A message of the packet engine.
     #[doc(hidden)]
-    Packets(probing::MatchedMessage),
+    Packets(probe::MatchedMessage),
     /// A message of a C MPI.
     #[doc(hidden)]
     #[cfg(not(loom))]

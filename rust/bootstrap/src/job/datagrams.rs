@@ -9,7 +9,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
 use mpjdev_engine::Endpoint;
 use mpjdev_transport::config::Config;
-use mpjdev_transport::net::pump;
+use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::udp::{self, Member, Terms, UdpWire, ids};
 use mpjdev_transport::{Inbox, Wire};
 
@@ -103,6 +103,6 @@ pub fn udp_rank_and_wire(
     let (wire, inbox) = udp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
-    pump::start("udp", &endpoint, &wire)?;
+    progress_thread::start("udp", &endpoint, &wire)?;
     Ok((Comm::world(endpoint), wire))
 }

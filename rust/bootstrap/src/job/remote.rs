@@ -8,7 +8,7 @@ use mpjdev_engine::Clients;
 use mpjdev_engine::Comm;
 use mpjdev_engine::Endpoint;
 use mpjdev_transport::config::Config;
-use mpjdev_transport::net::pump;
+use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, SegmentPool};
 use mpjdev_transport::tcp::{self, Terms};
@@ -70,7 +70,7 @@ pub(super) fn sites_rank(
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     shm::helper::start(&endpoint, bell)?;
-    pump::start("tcp", &endpoint, &far)?;
+    progress_thread::start("tcp", &endpoint, &far)?;
     Ok(Comm::world(endpoint))
 }
 
@@ -98,6 +98,6 @@ pub fn tcp_rank_of(
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
-    pump::start("tcp", &endpoint, &wire)?;
+    progress_thread::start("tcp", &endpoint, &wire)?;
     Ok(Comm::world(endpoint))
 }

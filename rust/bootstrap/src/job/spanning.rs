@@ -11,7 +11,7 @@ use mpjdev_engine::Endpoint;
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
-use mpjdev_transport::net::pump;
+use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, SegmentPool, blame};
 use mpjdev_transport::tcp;
@@ -77,7 +77,7 @@ pub(super) fn connect(
     let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
-    pump::start("tcp", &endpoint, &wire).map_err(system("a thread"))?;
+    progress_thread::start("tcp", &endpoint, &wire).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 
@@ -119,7 +119,7 @@ fn connect_by_datagrams(
     wire.tell_finish(memory.pool.clone());
     let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
     let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
-    pump::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
+    progress_thread::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 

@@ -15,8 +15,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use mpjdev_transport::udp::path_mtu::LEN_SAFE;
 use mpjdev_transport::udp::probe::{self, Early};
-use mpjdev_transport::udp::shortening::LEN_SAFE;
 
 /// The time for which probes without a reply are sent.
 pub const ECHO_TIME: Duration = Duration::from_secs(3);

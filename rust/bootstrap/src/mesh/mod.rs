@@ -10,10 +10,10 @@
 //! the number of such connections is limited. Beyond the limit, the oldest connection of the address with the
 //! most of them is closed.
 
+mod accept;
+mod connect;
 mod error;
 pub mod handshake;
-mod incoming;
-mod outgoing;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -28,10 +28,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use self::accept::Incoming;
+use self::connect::Outgoing;
 pub use self::error::{Absence, MeshError, Refusal, Refused, Warning};
 use self::handshake::{NONCE_LEN, Nonce, Pair};
-use self::incoming::Incoming;
-use self::outgoing::Outgoing;
 pub use self::socket::listen;
 
 /// One host of the job.

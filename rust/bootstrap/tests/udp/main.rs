@@ -22,7 +22,7 @@ use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::options;
-use mpjdev_transport::net::pump;
+use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::udp::{Job, Terms, UdpWire, connect, prepare};
 use mpjdev_transport::{Inbox, Wire};
 
@@ -68,7 +68,7 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
         let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
         let endpoint = Arc::new(Endpoint::new(rank, count as u32, config.clone(), ends, source.clone()));
         if pump == Pump::Runs {
-            pump::start("udp", &endpoint, &wire).expect("a thread");
+            progress_thread::start("udp", &endpoint, &wire).expect("a thread");
         }
         Rank { comm: Comm::world(endpoint), wire }
     };

@@ -13,7 +13,7 @@ use mpjdev_buffer::octets::{load_word, store_word};
 use mpjdev_sys::mpi::{self, Operation};
 use mpjdev_transport::waiting::{Backoff, Patience};
 
-use super::octets::Octets;
+use super::memory::Octets;
 use super::peers::ANSWERS;
 use super::{Rank, lock};
 use crate::error::DeviceError;

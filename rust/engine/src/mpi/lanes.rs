@@ -140,7 +140,7 @@ impl Rank {
         let State { requests, pairs, .. } = state;
         let Some(sending) = requests.sending(id) else { return false };
         let Some(Held { group: _group, message, to }) = sending.held.take() else { return false };
-        if let Err(error) = self.start(&message, to, sending, || super::sending::open(pairs)) {
+        if let Err(error) = self.start(&message, to, sending, || super::send::open(pairs)) {
             sending.failed = Some(error);
         }
         sending.is_leaving()

@@ -11,24 +11,24 @@
 //! that it has sent to them: a receive is hopeless when that number has arrived.
 
 mod answers;
-mod direct;
-mod ending;
+mod create;
+mod fast_recv;
+mod finish;
 mod group;
 mod lanes;
-mod making;
-mod octets;
-mod parts;
+mod memory;
 mod peers;
-mod probing;
+mod probe;
 mod processors;
-mod receiving;
+mod recv;
+mod recv_pool;
+mod rendezvous;
 mod requests;
 mod retiring;
 mod runtime;
-mod scratch;
-mod sending;
+mod send;
 mod spilled;
-mod waiting;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -44,19 +44,19 @@ use mpjdev_transport::waiting::Crowd;
 use crate::error::DeviceError;
 use crate::packet::unreceived::Unreceived;
 
+pub(crate) use create::Making;
 pub use group::Group;
-pub(crate) use making::Making;
-pub use probing::Taken;
-pub use receiving::Receive;
+pub use probe::Taken;
+pub use recv::Receive;
 pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
 
 use answers::Answers;
 use lanes::Lane;
 use peers::Peers;
+use recv_pool::Scratch;
 use requests::Requests;
 use retiring::{Queue, Retirings};
 use runtime::Round;
-use scratch::Scratch;
 use spilled::Spills;
 
 /// The source and tag of a receive, the source numbered in the communicator.

@@ -8,12 +8,12 @@ use mpjdev_buffer::octets::{load_word, store_word};
 use mpjdev_proto::announcement::DIRECT_MAX;
 use mpjdev_sys::mpi::{self, Operation};
 
-use super::octets::Octets;
-use super::receiving::Receive;
+use super::memory::Octets;
+use super::recv::Receive;
 use super::requests::Hope;
 use super::{Group, Rank, Wanted};
 use crate::error::DeviceError;
-use crate::packet::ending::Lost;
+use crate::packet::finish::Lost;
 
 /// Time that messages sent before a rank's finish are waited for, when they may still be in flight.
 pub(super) const GRACE: Duration = Duration::from_secs(1);

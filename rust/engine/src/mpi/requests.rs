@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use mpjdev_transport::waiting::{Backoff, Patience};
 
-use super::receiving::{Receive, Stage};
+use super::recv::{Receive, Stage};
 use super::retiring::VISITS;
-use super::sending::Sending;
+use super::send::Sending;
 use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;

@@ -25,8 +25,8 @@ use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 
 use super::group::Channel;
-use super::octets::{Octets, words};
-use super::parts::Parts;
+use super::memory::{Octets, words};
+use super::rendezvous::Parts;
 use super::spilled::{Physical, Spilled, What};
 use super::{Rank, lock, runtime};
 

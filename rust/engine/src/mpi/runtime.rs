@@ -14,7 +14,7 @@ use mpjdev_transport::waiting::Patience;
 
 use super::group::Group;
 use super::retiring::empty;
-use super::{Rank, lock, processors, waiting};
+use super::{Rank, lock, processors, wait};
 use crate::comm::Comm;
 
 /// The variable that selects the transport.
@@ -191,7 +191,7 @@ pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Pati
     let round = runtime.open_round(patience)?;
     runtime.open = Some((round.number, round.rank));
     let here = runtime.here.unwrap_or(round.size) as usize;
-    let config = Config { spins: waiting::SPINS, ..config };
+    let config = Config { spins: wait::SPINS, ..config };
     let config = config.for_ranks_on(here, processors::shared()).bounded();
     let rank = Arc::new(Rank::new(runtime.mpi, round, config, source));
     let members = (0..round.size).collect();

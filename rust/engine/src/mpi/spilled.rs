@@ -15,10 +15,10 @@ use mpjdev_proto::send_policy::LengthError;
 use mpjdev_sys::mpi::{self, Matched, MpiError, Operation};
 
 use super::group::{Channel, Group};
-use super::octets::{self, Octets};
+use super::memory::{self, Octets};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::unexpected::lengths;
+use crate::packet::recv::lengths;
 
 /// Receives on a communicator after which its messages are spilled.
 const RECEIVES: u32 = 64;
@@ -195,7 +195,7 @@ impl Group {
         }
         // The RTS has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
-        let announcement = octets::read(&memory.0);
+        let announcement = memory::read(&memory.0);
         rank.scratch.give_back(memory);
         let no_headers = LengthError::NoHeaders { first_len: len };
         let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
@@ -258,7 +258,7 @@ impl Rank {
             if let What::Physical(Physical::Matched(matched)) = what {
                 // Without memory, the library keeps the message. A receive that is not complete keeps its
                 // memory.
-                let Some(memory) = octets::words(len) else { continue };
+                let Some(memory) = memory::words(len) else { continue };
                 let received = Operation::receive_matched(self.mpi, Box::new(memory), len, matched);
                 let _ = received.and_then(|mut operation| operation.test().map(drop));
             }

@@ -26,15 +26,15 @@ use mpjdev_transport::{Inbox, Wire};
 use crate::clients::Clients;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
-use crate::packet::accounts::Account;
-use crate::packet::beside::Beside;
-use crate::packet::direct::Direct;
-use crate::packet::ending::Lost;
+use crate::packet::credit::Account;
+use crate::packet::fast_recv::Direct;
+use crate::packet::finish::Lost;
 use crate::packet::freed::Freed;
 use crate::packet::outbox::Outbox;
 use crate::packet::progress::BATCH;
+use crate::packet::progress_threads::Beside;
+use crate::packet::recv::Unexpected;
 use crate::packet::requests::{Completed, Receive, RequestId, Requests, Work};
-use crate::packet::unexpected::Unexpected;
 use crate::packet::unreceived::Unreceived;
 
 /// Time that an interrupted receive still waits for the second half of its message.
@@ -74,11 +74,11 @@ pub(crate) struct Core {
 pub(crate) struct State {
     pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
     /// Receives that have their first half, with the envelope of the second.
-    pub(crate) halves: Vec<crate::packet::pairing::Half>,
+    pub(crate) halves: Vec<crate::packet::split::Half>,
     /// Matched messages that have arrived in part.
-    pub(crate) begun: Vec<crate::packet::begun::Begun>,
+    pub(crate) begun: Vec<crate::packet::rendezvous::Begun>,
     /// Deferred messages of foreign ranks, in order.
-    pub(crate) lanes: Vec<crate::packet::undecided::Lane>,
+    pub(crate) lanes: Vec<crate::packet::foreign_order::Lane>,
     /// Freed communicators: their messages are dropped.
     pub(crate) freed: Freed,
     pub(crate) requests: Requests,

@@ -17,10 +17,10 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_transport::Incoming;
 
 use crate::error::DeviceError;
-use crate::packet::accounts::Charge;
-use crate::packet::begun::Then;
+use crate::packet::credit::Charge;
 use crate::packet::endpoint::{Endpoint, State};
-use crate::packet::unexpected::Unexpected;
+use crate::packet::recv::Unexpected;
+use crate::packet::rendezvous::Then;
 
 /// The freed communicators of a rank.
 #[derive(Debug, Default)]

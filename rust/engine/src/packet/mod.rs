@@ -1,19 +1,19 @@
 //! The packet engine: it matches the packets that a transport moves.
 
-mod accounts;
-mod begun;
-mod beside;
-pub(crate) mod direct;
-pub(crate) mod ending;
+mod credit;
 pub(crate) mod endpoint;
+pub(crate) mod fast_recv;
+pub(crate) mod finish;
+mod foreign_order;
 pub(crate) mod freed;
 mod outbox;
-mod pairing;
-pub(crate) mod probing;
+pub(crate) mod probe;
 mod progress;
-mod remote;
+mod progress_threads;
+pub(crate) mod recv;
+mod rendezvous;
 pub(crate) mod requests;
-pub(crate) mod sending;
-mod undecided;
-pub(crate) mod unexpected;
+pub(crate) mod send;
+mod send_net;
+mod split;
 pub(crate) mod unreceived;

@@ -60,7 +60,7 @@ impl State {
     /// All messages that no receive has taken.
     pub(crate) fn unreceived(&self) -> Unreceived {
         let mut unreceived = self.unreceived.clone();
-        let held = self.lanes.iter().flat_map(crate::packet::undecided::Lane::held);
+        let held = self.lanes.iter().flat_map(crate::packet::foreign_order::Lane::held);
         for (envelope, message) in self.matcher.unexpected().chain(held) {
             unreceived.add(&envelope, message.payload_len());
         }

@@ -1,11 +1,11 @@
 //! Common parts of the transports between ranks that share no memory.
 
-pub(super) mod arriving;
-pub(super) mod copying;
-pub(super) mod extras;
-pub(super) mod known;
-pub(super) mod own;
+pub(super) mod control;
+pub(super) mod copy;
+pub(super) mod epoll_waiter;
+pub(super) mod incoming_message;
+pub(super) mod loopback;
+pub(super) mod peer_table;
 pub(super) mod poller;
-pub mod pump;
-pub(super) mod sentry;
-pub(super) mod teller;
+pub mod progress_thread;
+pub(super) mod status_reporter;

@@ -8,18 +8,18 @@
 //! All ranks write the common page with its hints: which queues to poll and which rank to wake. The end of a
 //! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
 
-mod bells;
-mod board;
 pub mod helper;
 mod inbox;
 mod layout;
-mod lending;
-mod outgoing;
+mod loans;
 mod peer;
 mod pool;
 mod ring;
+mod send_queue;
+mod status_page;
 #[cfg(test)]
 mod tests;
+mod wakeup;
 mod wire;
 
 use std::io;
@@ -32,13 +32,13 @@ use mpjdev_sys::segment::{Segment, Writers};
 use super::Kind;
 use crate::config::Config;
 use crate::pool::HeapPool;
-pub use bells::{HelperBell, HelperCaller};
-use board::Pages;
-pub use board::{Board, Death, blame, blamed, fail_joining, has_finished, resign};
 pub use inbox::ShmInbox;
 use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
 use pool::Reclaim;
 pub use pool::SegmentPool;
+use status_page::Pages;
+pub use status_page::{Board, Death, blame, blamed, fail_joining, has_finished, resign};
+pub use wakeup::{HelperBell, HelperCaller};
 pub use wire::ShmWire;
 
 /// The shared files that the ranks of a job hold before the first packet.

@@ -10,15 +10,15 @@ use std::time::Duration;
 use mpjdev_buffer::Slab;
 
 use super::Job;
-use super::bells::{Noticed, Room, bell_at};
-use super::board::set_failed;
 use super::layout::{
     ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
 };
-use super::outgoing::{Sending, Unsent};
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
+use super::send_queue::{Sending, Unsent};
+use super::status_page::set_failed;
+use super::wakeup::{Noticed, Room, bell_at};
 use crate::config::Config;
 use crate::{Header, Outgoing, Payload, PeerState, Unacked, Wire};
 

@@ -4,9 +4,9 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::handling::What;
-use super::reading::Reading;
-use super::writing::Writing;
+use super::dispatch::What;
+use super::rx_stream::Reading;
+use super::tx_stream::Writing;
 
 /// One connection, with both directions.
 #[derive(Debug)]

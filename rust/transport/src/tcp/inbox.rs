@@ -7,11 +7,11 @@ use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::impi::ending::EndOfStream;
 
 use super::channel::Channel;
-use super::handling::What;
-use super::reading::{Place, Reading};
+use super::dispatch::What;
+use super::rx_stream::{Place, Reading};
+use super::tx_stream::Talk;
 use super::wire::TcpWire;
-use super::writing::Talk;
-use crate::net::copying::copy_octets;
+use crate::net::copy::copy_octets;
 use crate::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire};
 
 /// Receiving side of one rank.

@@ -7,18 +7,18 @@
 //! means reading: a poll of a channel is the read itself.
 
 mod channel;
-mod elsewhere;
-mod handling;
+mod dispatch;
+mod external_wait;
 pub mod in_process;
 mod inbox;
-mod looking;
-mod reading;
-mod sending;
+mod poll;
+mod rx_stream;
+mod send;
 mod silence;
 #[cfg(test)]
 mod tests;
+mod tx_stream;
 mod wire;
-mod writing;
 
 use std::io;
 use std::os::fd::OwnedFd;

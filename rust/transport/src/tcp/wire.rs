@@ -12,16 +12,16 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::pair::{Pair, Settings};
 
 use super::channel::Channel;
-use super::reading::Reading;
+use super::rx_stream::Reading;
 use super::silence::Silence;
-use super::writing::{Talk, Writing};
+use super::tx_stream::{Talk, Writing};
 use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
-use crate::net::extras::Extra;
-use crate::net::known::{Known, Wanted};
-use crate::net::own::Own;
+use crate::net::control::Extra;
+use crate::net::loopback::Own;
+use crate::net::peer_table::{Known, Wanted};
 use crate::net::poller::Poller;
-use crate::net::pump::{Pumped, Watch};
+use crate::net::progress_thread::{Pumped, Watch};
 use crate::shm::SegmentPool;
 use crate::{Header, Kind, Outgoing, PeerState, Unacked, Wire};
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, PoisonError};
 
-use super::handling::Reader;
-use super::lines::Ended;
-use super::looking::Told;
+use super::dispatch::Reader;
+use super::liveness::Ended;
+use super::poll::Told;
 use super::wire::UdpWire;
 use crate::{Each, Inbox, Wire};
 

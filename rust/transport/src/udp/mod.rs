@@ -14,21 +14,21 @@
 //! rank <---- inbox: in order <---- kept until their turn <---- staging buffer <---- poll
 //! ```
 
-mod counted;
-mod expected;
+mod counters;
+mod dispatch;
 mod exposed;
-mod handling;
+mod gso;
 pub mod ids;
 mod inbox;
-mod lines;
-mod looking;
-mod outgoing;
+mod liveness;
+pub mod path_mtu;
 mod peer;
+mod placement;
+mod poll;
 pub mod probe;
-mod sending;
-pub mod shortening;
+mod retransmit_buffer;
+mod send;
 mod stage;
-mod store;
 mod timers;
 mod wire;
 

@@ -11,12 +11,12 @@ use mpjdev_proto::datagram::modern::receiving::ArrivalId;
 use mpjdev_proto::datagram::modern::sending::Cancel;
 use mpjdev_proto::datagram::modern::time::Nanos;
 
-use super::expected::{Expected, HEAD_LEN};
-use super::outgoing::Outgoing;
-use super::store::Store;
+use super::gso::Outgoing;
+use super::placement::{Expected, HEAD_LEN};
+use super::retransmit_buffer::Store;
 use super::timers::NEVER;
 use crate::Header;
-use crate::net::arriving::Arriving;
+use crate::net::incoming_message::Arriving;
 
 /// Messages that leave one by one while the rank does nothing but send.
 const BURST: u32 = 1;

@@ -11,9 +11,9 @@ use mpjdev_proto::datagram::modern::time::{MICROSECOND, Nanos};
 use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
 use mpjdev_sys::memory::Memory;
 
-use super::expected::{Expected, HEAD_LEN};
+use super::placement::{Expected, HEAD_LEN};
 use super::probe::Early;
-use crate::net::copying::copy_octets;
+use crate::net::copy::copy_octets;
 
 /// Octets of a room: at most a GSO batch.
 const ROOM_LEN: usize = 64 << 10;

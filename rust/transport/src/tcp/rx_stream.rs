@@ -10,7 +10,7 @@ use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, Part};
 
-use crate::net::copying::copy_octets;
+use crate::net::copy::copy_octets;
 
 /// Octets of the staging buffer.
 const STAGE_LEN: usize = 64 << 10;

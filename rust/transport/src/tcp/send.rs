@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_proto::impi::sending::{Mode, Send};
 
 use super::channel::Channel;
+use super::tx_stream::Writing;
 use super::wire::TcpWire;
-use super::writing::Writing;
-use crate::net::extras::{self, Extra};
+use crate::net::control::{self, Extra};
 use crate::{Header, Kind, Outgoing, Payload, Wire};
 
 impl TcpWire {
@@ -119,7 +119,7 @@ impl TcpWire {
     pub(super) fn say(&self, writing: &mut Writing, at: usize, extra: &Extra) -> bool {
         let octets = extra.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
-            cid: extras::CONTEXT,
+            cid: control::CONTEXT,
             lsrank: self.rank as i32,
             tag: extra.tag(),
             msglen: octets.len() as u64,

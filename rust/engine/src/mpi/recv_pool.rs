@@ -8,7 +8,7 @@ use mpjdev_buffer::{SlabError, SlabSource};
 use mpjdev_proto::announcement::DIRECT_MAX;
 
 use super::lock;
-use super::octets::Octets;
+use super::memory::Octets;
 
 /// Slabs that are kept for the next receives.
 const KEPT: usize = 64;

@@ -6,8 +6,8 @@ use mpjdev_proto::datagram::modern::connection::Event;
 use mpjdev_proto::datagram::modern::error::{Cause, Failure};
 use mpjdev_proto::datagram::modern::time::Nanos;
 
+use super::path_mtu::LEN_SAFE;
 use super::peer::{Peer, Side};
-use super::shortening::LEN_SAFE;
 use super::stage::Stage;
 use super::wire::UdpWire;
 use crate::{Each, Header, Incoming, Kind, PeerState};

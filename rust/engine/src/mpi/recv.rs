@@ -11,14 +11,14 @@ use mpjdev_proto::send_policy::{LengthError, check_first};
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 
 use super::group::{Channel, Group};
-use super::octets::{self, Octets};
-use super::parts::Parts;
+use super::memory::{self, Octets};
+use super::rendezvous::Parts;
 use super::requests::Work;
 use super::spilled::{Physical, Spilled, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
+use crate::packet::recv::{lengths, physical, received};
 use crate::packet::requests::{Completed, RequestId};
-use crate::packet::unexpected::{lengths, physical, received};
 
 /// A received message with more octets keeps the memory of its receive.
 const COPIED_MAX: usize = 1088;
@@ -165,7 +165,7 @@ impl Receive {
             envelope
         });
         if seen.len == ANNOUNCEMENT_LEN {
-            let announcement = octets::read(&memory.0);
+            let announcement = memory::read(&memory.0);
             rank.scratch.give_back(memory);
             let no_headers = LengthError::NoHeaders { first_len: ANNOUNCEMENT_LEN };
             let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;

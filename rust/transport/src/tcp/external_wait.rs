@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::wire::TcpWire;
 use crate::Wire;
-use crate::net::sentry::Sentry;
+use crate::net::epoll_waiter::Sentry;
 
 impl TcpWire {
     /// Makes the rank's threads sleep on the wire `near`, and wakes them there. The caller does this before

@@ -18,14 +18,14 @@ use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
-use super::expected::Expected;
 use super::peer::{Coming, Eager, Peer, Side};
+use super::placement::Expected;
 use super::probe::is_probe;
 use super::stage::{Stage, Staged};
 use super::wire::UdpWire;
-use crate::net::arriving::Arriving;
-use crate::net::copying::copy_octets;
-use crate::net::extras;
+use crate::net::control;
+use crate::net::copy::copy_octets;
+use crate::net::incoming_message::Arriving;
 use crate::{Each, Header, Incoming, Kind, NotAllowed, Payload};
 
 /// Location of the user data of a packet.
@@ -297,7 +297,7 @@ impl Side {
         data: Data<'_>,
     ) -> Result<What, String> {
         let Arrival { id, context, tag, total, .. } = *arrival;
-        if context == extras::CONTEXT {
+        if context == control::CONTEXT {
             self.tally.data_received -= data.len as u64;
             self.tally.copied -= data.len as u64;
             return match id {

@@ -15,7 +15,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, PeerState};
 
 use crate::packet::endpoint::{Endpoint, State};
-use crate::packet::unexpected::Unexpected;
+use crate::packet::recv::Unexpected;
 
 /// The ambiguous and the deferred messages of one foreign rank in one context.
 #[derive(Debug)]

@@ -16,11 +16,11 @@ use mpjdev_transport::config::CREDIT_OVERHEAD;
 use mpjdev_transport::{Header, Incoming, Kind, Payload};
 
 use crate::error::DeviceError;
-use crate::packet::begun::{Begun, Then};
 use crate::packet::endpoint::{Endpoint, Mode, State};
+use crate::packet::recv::{arrived_whole, lengths, physical, received};
+use crate::packet::rendezvous::{Begun, Then};
 use crate::packet::requests::{Completed, RequestId, Work};
-use crate::packet::sending::send;
-use crate::packet::unexpected::{arrived_whole, lengths, physical, received};
+use crate::packet::send::send;
 
 /// A receive that has its first half.
 #[derive(Debug)]

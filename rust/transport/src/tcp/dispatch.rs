@@ -7,11 +7,11 @@ use mpjdev_proto::impi::pair::{Arrival, Event};
 use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
 
 use super::channel::Channel;
-use super::reading::{Body, Place, STAGED_MAX};
+use super::rx_stream::{Body, Place, STAGED_MAX};
+use super::tx_stream::Talk;
 use super::wire::TcpWire;
-use super::writing::Talk;
-use crate::net::arriving::Arriving;
-use crate::net::extras;
+use crate::net::control;
+use crate::net::incoming_message::Arriving;
 use crate::{Header, Kind};
 
 /// Action once the octets of a body have arrived.
@@ -103,13 +103,13 @@ impl TcpWire {
     fn arrived(&self, talk: &mut Talk, arrival: &Arrival) -> Result<(What, Place), String> {
         let Arrival { id, cid, tag, msglen, len, .. } = *arrival;
         let (rank, len) = (talk.rank, len as usize);
-        if cid == extras::CONTEXT && !talk.is_foreign {
+        if cid == control::CONTEXT && !talk.is_foreign {
             if arrival.is_long() || len > STAGED_MAX || id.is_some() {
                 return Err(format!("a message of {msglen} octets in the context of our own traffic"));
             }
             return Ok((What::Extra { rank, tag }, Place::Staged));
         }
-        if tag < 0 || (talk.is_foreign && !extras::is_open_to_all(cid)) {
+        if tag < 0 || (talk.is_foreign && !control::is_open_to_all(cid)) {
             return Err(format!("a message with tag {tag} in context {cid}, which it cannot have"));
         }
         let Ok(msglen) = usize::try_from(msglen) else {

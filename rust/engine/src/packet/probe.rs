@@ -7,11 +7,11 @@ use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use crate::error::DeviceError;
-use crate::packet::accounts::Charge;
-use crate::packet::begun::Then;
+use crate::packet::credit::Charge;
 use crate::packet::endpoint::{Core, Endpoint, State};
+use crate::packet::recv::{Unexpected, lengths, received};
+use crate::packet::rendezvous::Then;
 use crate::packet::requests::{Completed, Receive, RequestId, Work};
-use crate::packet::unexpected::{Unexpected, lengths, received};
 
 /// A message that was taken out of matching and waits for its receive. A dropped one is consumed: its sender
 /// gets the match ack, and its memory is released.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use mpjdev_sys::mpi::Operation;
 use mpjdev_transport::waiting::{Backoff, Patience};
 
-use super::octets::Octets;
+use super::memory::Octets;
 use super::peers::{GRACE, Notice};
 use super::{Rank, lock, runtime};
 use crate::error::DeviceError;

@@ -5,8 +5,8 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, NotAllowed, Payload};
 
 use crate::packet::endpoint::{Endpoint, State};
-use crate::packet::pairing::Half;
 use crate::packet::requests::RequestId;
+use crate::packet::split::Half;
 
 /// A matched message whose rest is still to arrive.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use mpjdev_transport::waiting::{Backoff, Patience};
 use mpjdev_transport::{PeerState, Unacked};
 
 use crate::error::DeviceError;
-use crate::packet::begun::Begun;
 use crate::packet::endpoint::{Core, Endpoint, State};
-use crate::packet::pairing::Half;
+use crate::packet::rendezvous::Begun;
 use crate::packet::requests::{Receive, Request, RequestId, Work};
+use crate::packet::split::Half;
 use crate::packet::unreceived::Unreceived;
 
 /// Undelivered messages without a thread that waits for their requests.

@@ -12,7 +12,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
-use crate::packet::unexpected::Taker;
+use crate::packet::recv::Taker;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;

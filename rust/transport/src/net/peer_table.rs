@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::extras::Extra;
-use super::teller::Teller;
+use super::control::Extra;
+use super::status_reporter::Teller;
 use crate::PeerState;
 
 /// Shortest time between two requests for a heartbeat.

@@ -11,7 +11,7 @@ use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::packet::{Packet, checksum};
 use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, Train};
 
-use super::store::Store;
+use super::retransmit_buffer::Store;
 
 /// Most datagrams that are collected.
 const DATAGRAMS_MAX: usize = SEGMENTS_MAX;

@@ -8,7 +8,7 @@ use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
 
 use super::layout::{QUEUE_LINES, queue_at};
-use super::lending::{Lending, Part};
+use super::loans::{Lending, Part};
 use super::pool::place;
 use super::ring::{Damaged, Head, LINE, Producer};
 use super::wire::ShmWire;

@@ -11,7 +11,7 @@ use mpjdev_transport::waiting::Patience;
 
 use super::group::{Channel, Group};
 use super::lanes::Held;
-use super::octets::{self, Octets};
+use super::memory::{self, Octets};
 use super::{Rank, requests};
 use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;
@@ -287,7 +287,7 @@ impl Rank {
             second_len: second_len as u32,
             is_synchronous,
         };
-        let slab = octets::write(&announcement, &*self.source)?;
+        let slab = memory::write(&announcement, &*self.source)?;
         // The RTS is sent first, so that the receiver has posted its memory when the physical messages
         // arrive.
         sending.posted = Some(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);

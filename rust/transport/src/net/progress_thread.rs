@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use mpjdev_sys::bell::Bell;
 use mpjdev_sys::call::Call;
 
+use super::epoll_waiter::Sentry;
 use super::poller::Poller;
-use super::sentry::Sentry;
 use crate::{Progress, goes_on};
 
 /// Time without a call of the program after which the thread drives progress: the first value, and the value

@@ -18,7 +18,7 @@ use mpjdev_proto::impi::receiving::ArrivalId;
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
-use crate::net::arriving::Arriving;
+use crate::net::incoming_message::Arriving;
 
 /// Octets of the staging buffer.
 const STAGE_LEN: usize = 128 << 10;

@@ -11,7 +11,7 @@ use mpjdev_transport::{Header, Kind, Outgoing, Payload};
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Endpoint, Mode};
 use crate::packet::requests::{RequestId, Work};
-use crate::packet::sending::send;
+use crate::packet::send::send;
 
 impl Endpoint {
     /// Starts to send a message as physical messages that are copied.

@@ -6,11 +6,11 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{check_first, check_second};
 use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
-use super::octets::Octets;
+use super::memory::Octets;
 use super::spilled::{Physical, Spilled, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::unexpected::{lengths, physical};
+use crate::packet::recv::{lengths, physical};
 
 /// The physical messages of one receive.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use mpjdev_proto::datagram::modern::sending::{Completion, Send};
 use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
 
 use super::peer::{Peer, Side};
-use super::store::Whose;
+use super::retransmit_buffer::Whose;
 use super::timers::{NEVER, Sleeper};
 use super::wire::UdpWire;
-use crate::net::extras::{self, Extra};
+use crate::net::control::{self, Extra};
 use crate::{Header, Kind, Outgoing, Payload, Wire};
 
 /// Time after which a socket that takes nothing is tried again.
@@ -89,7 +89,7 @@ impl UdpWire {
         let Ok(slab) = source.take_arrived(octets.len()) else { return false };
         copy_in(slab.words(), 0, &octets);
         let send = Send {
-            context: extras::CONTEXT,
+            context: control::CONTEXT,
             lrank: self.lrank(),
             tag: extra.tag(),
             len: octets.len() as u64,

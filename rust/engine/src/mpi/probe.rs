@@ -14,8 +14,8 @@ use mpjdev_sys::mpi::{self, Matched, Operation};
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use super::group::{Channel, Group};
-use super::octets;
-use super::receiving::Receive;
+use super::memory;
+use super::recv::Receive;
 use super::spilled::{Physical, Spilled, Spills, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
@@ -194,7 +194,7 @@ impl Group {
     fn consume(&self, matched: Matched, len: usize) {
         let rank = self.owner();
         let Ok(slab) = rank.source.take_arrived(len) else { return };
-        let memory = Box::new(octets::Octets(slab));
+        let memory = Box::new(memory::Octets(slab));
         let taken = Operation::receive_matched(rank.mpi, memory, len, matched);
         drop(taken.and_then(Operation::finish));
     }

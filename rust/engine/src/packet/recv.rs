@@ -12,10 +12,10 @@ use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::{Header, Incoming, Kind, NotAllowed, Payload};
 
 use crate::error::DeviceError;
-use crate::packet::accounts::Charge;
-use crate::packet::begun::{Begun, Then};
-use crate::packet::direct::Direct;
+use crate::packet::credit::Charge;
 use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::fast_recv::Direct;
+use crate::packet::rendezvous::{Begun, Then};
 use crate::packet::requests::{Completed, RequestId, Work};
 
 /// A message that has arrived before its receive was posted.

@@ -14,13 +14,13 @@ use mpjdev_sys::mpi::{self, Operation, Outcome};
 use mpjdev_transport::waiting::{Backoff, Patience, Patient, deadline_after};
 
 use super::group::{Channel, Group};
-use super::octets::Octets;
-use super::receiving::{Post, Receive};
+use super::memory::Octets;
+use super::recv::{Post, Receive};
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
-use crate::packet::direct::Direct;
+use crate::packet::fast_recv::Direct;
+use crate::packet::recv::{damaged, lengths};
 use crate::packet::requests::Completed;
-use crate::packet::unexpected::{damaged, lengths};
 
 /// Time that an interrupted receive still waits for a message whose RTS has arrived.
 const PARTS_PATIENCE: Duration = Duration::from_secs(1);

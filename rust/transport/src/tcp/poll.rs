@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use super::channel::Channel;
-use super::reading::Look;
+use super::rx_stream::Look;
 use super::wire::TcpWire;
 
 /// Polls of the most recently active channel for each poll of all channels.
