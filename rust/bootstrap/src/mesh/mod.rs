@@ -11,7 +11,7 @@
 //! most of them is closed.
 
 mod accept;
-mod connect;
+mod dial;
 mod error;
 pub mod handshake;
 mod socket;
@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::accept::Incoming;
-use self::connect::Outgoing;
+use self::dial::Outgoing;
 pub use self::error::{Absence, MeshError, Refusal, Refused, Warning};
 use self::handshake::{NONCE_LEN, Nonce, Pair};
 pub use self::socket::listen;
