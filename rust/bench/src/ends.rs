@@ -1,7 +1,7 @@
 //! The two ends of a measurement over datagrams, in two processes: their orders, their reports, and the messages between them.
 //!
-//! Each end says how many packets it takes ahead, hears that of the other one, says that it is ready, and begins when it is told to:
-//! a packet that comes before its receiver knows the connection would be refused, or lost.
+//! Each end announces its receive window, receives that of the other end, reports that it is ready, and begins on
+//! order. A packet that arrives before its receiver knows the connection would be refused or lost.
 
 use std::io::{self, BufRead, Lines, Write};
 use std::net::SocketAddr;

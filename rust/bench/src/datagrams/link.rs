@@ -1,4 +1,4 @@
-//! Datagrams of which none is lost, because only so many are under way as the receiver's socket has room for.
+//! A link of datagrams without loss: the sender keeps no more in flight than the receiver's socket has room for.
 //!
 //! ```text
 //! word 0   kind 8 | way to cut 8 | 0 16 | octets behind the header 32
@@ -6,9 +6,9 @@
 //! word 2   datagrams that the sender of this one has received
 //! ```
 //!
-//! Whoever receives says how many have come: with each datagram that it sends anyway, else whenever half a window has come since,
-//! which is a quarter of the socket's queue. The window is half of the queue, since the system may go on for a quarter of it to
-//! count what has been received.
+//! The receiver acks with each datagram that it sends anyway, else after half a window, which is a quarter of the
+//! socket's queue. The window is half of the queue, since the system may count received datagrams up to a quarter of
+//! it longer.
 
 use std::io;
 use std::net::UdpSocket;

@@ -1,8 +1,8 @@
 //! Markers in process ids, by which the ranks of this project know each other.
 //!
-//! What is said at start-up has no place for an extension: living implementations fail when a client sends a label that they
-//! do not know (IMPI 5.4). But a process id is any number that is unique on its host (IMPI 2.2), and that of a Linux process
-//! has at most 22 bits (proc(5), `kernel.pid_max`), so the bits above say whose it is.
+//! The start-up protocol of IMPI has no place for an extension: existing implementations fail when a client sends a
+//! label that they do not know (IMPI 5.4). A process id is any number that is unique on its host (IMPI 2.2). The id of
+//! a Linux process has at most 22 bits (proc(5), `kernel.pid_max`). The bits above them hold the marker.
 
 use super::Dialect;
 
