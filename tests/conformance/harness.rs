@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Done, From, Mode, Patient, RequestId, Status};
+use mpjdev_engine::{Comm, Config, Done, Mode, Patient, RecvFrom, RequestId, Status};
 
 use crate::board::Board;
 use crate::letter::Letter;
@@ -239,12 +239,12 @@ fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
 }
 
 /// From this source with this tag; what is none stands for any.
-pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) -> From {
-    From { source: source.into().map(|s| s as i32), tag: tag.into() }
+pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) -> RecvFrom {
+    RecvFrom { source: source.into().map(|s| s as i32), tag: tag.into() }
 }
 
 /// From any source with any tag.
-pub(crate) const ANY: From = From { source: None, tag: None };
+pub(crate) const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl Party {
     /// Runs a thread's part of the test: a panic fails the whole job.
@@ -350,13 +350,13 @@ impl Party {
 
     /// Receives a message.
     #[track_caller]
-    pub(crate) fn recv(&self, from: From, capacity: usize) -> (Status, Message) {
+    pub(crate) fn recv(&self, from: RecvFrom, capacity: usize) -> (Status, Message) {
         self.comm.recv(from, capacity, None, &mut Patient).expect("recv")
     }
 
     /// Receives a message that must be this one.
     #[track_caller]
-    pub(crate) fn expect(&self, from: From, letter: &Letter) -> Status {
+    pub(crate) fn expect(&self, from: RecvFrom, letter: &Letter) -> Status {
         let (status, message) = self.recv(from, letter.needs());
         letter.check(&message);
         assert_eq!(status.size, letter.needs());
@@ -365,7 +365,7 @@ impl Party {
 
     /// Posts a receive.
     #[track_caller]
-    pub(crate) fn post(&self, from: From, capacity: usize) -> RequestId {
+    pub(crate) fn post(&self, from: RecvFrom, capacity: usize) -> RequestId {
         self.comm.irecv(from, capacity, None).expect("irecv")
     }
 
@@ -393,7 +393,7 @@ impl Party {
 
     /// Waits until a message that this asks for is here, without receiving it.
     #[track_caller]
-    pub(crate) fn see(&self, from: From) -> Status {
+    pub(crate) fn see(&self, from: RecvFrom) -> Status {
         self.comm.probe(from, &mut Patient).expect("probe")
     }
 

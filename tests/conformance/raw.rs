@@ -11,7 +11,9 @@ use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::send_policy::LengthError;
-use mpjdev_transport::{Each, Header, Inbox, Kind, Outgoing, Payload, PeerState, Wire, local};
+use mpjdev_transport::{
+    Header, Kind, Outgoing, PacketHandler, PacketSource, Payload, PeerState, Transport, local,
+};
 
 use crate::letter::Letter;
 
@@ -30,8 +32,8 @@ fn happen(hook: &Hook) {
 struct Bench {
     pool: Arc<HeapPool>,
     comm: Comm,
-    wires: Vec<local::LocalWire>,
-    inboxes: Vec<local::LocalInbox>,
+    transports: Vec<local::LocalTransport>,
+    packet_sources: Vec<local::LocalSource>,
     /// Happens right after rank 0 has read the epoch for the next time.
     after_epoch: Arc<Hook>,
     /// Happens when rank 0 has just found nothing more in its inbox.
@@ -39,14 +41,14 @@ struct Bench {
 }
 
 #[derive(Debug)]
-struct HookedInbox {
-    inner: local::LocalInbox,
+struct HookedSource {
+    inner: local::LocalSource,
     after: Arc<Hooked>,
 }
 
 #[derive(Debug)]
-struct HookedWire {
-    inner: local::LocalWire,
+struct HookedTransport {
+    inner: local::LocalTransport,
     after: Arc<Hooked>,
 }
 
@@ -58,8 +60,8 @@ impl std::fmt::Debug for Hooked {
     }
 }
 
-impl Inbox for HookedInbox {
-    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+impl PacketSource for HookedSource {
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let received = self.inner.receive(most, each);
         if received == 0 {
             happen(&self.after.0);
@@ -68,7 +70,7 @@ impl Inbox for HookedInbox {
     }
 }
 
-impl Wire for HookedWire {
+impl Transport for HookedTransport {
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         self.inner.try_send(dest, header, body)
     }
@@ -77,12 +79,12 @@ impl Wire for HookedWire {
         self.inner.is_ready()
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.inner.sleep(most, ready);
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.inner.park(most, ready);
     }
 
-    fn ring(&self) {
-        self.inner.ring();
+    fn wake(&self) {
+        self.inner.wake();
     }
 
     fn epoch(&self) -> u32 {
@@ -107,20 +109,20 @@ impl Wire for HookedWire {
         self.inner.fail(why);
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
-        self.inner.matched_by(dest)
+    fn credits_returned_by(&self, dest: u32) -> u64 {
+        self.inner.credits_returned_by(dest)
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
-        self.inner.tell_matched(source, octets);
+    fn return_credit(&self, source: u32, octets: u64) {
+        self.inner.return_credit(source, octets);
     }
 
-    fn show_life(&self) {
-        self.inner.show_life();
+    fn heartbeat(&self) {
+        self.inner.heartbeat();
     }
 
-    fn life(&self, rank: u32) -> u64 {
-        self.inner.life(rank)
+    fn heartbeat_of(&self, rank: u32) -> u64 {
+        self.inner.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {
@@ -135,21 +137,31 @@ impl Bench {
         let config = Config { message_oriented: physical, finish_patience, ..Config::default() }.bounded();
         let pool = HeapPool::new(1 << 30);
         let source: Arc<dyn SlabSource> = pool.clone();
-        let (mut wires, mut inboxes): (Vec<_>, Vec<_>) =
+        let (mut transports, mut packet_sources): (Vec<_>, Vec<_>) =
             local::connect(ranks as usize, &config).into_iter().unzip();
         let (after_epoch, after_receive): (Arc<Hook>, Arc<Hook>) = Default::default();
-        let wire = HookedWire { inner: wires.remove(0), after: Arc::new(Hooked(after_epoch.clone())) };
-        let inbox = HookedInbox { inner: inboxes.remove(0), after: Arc::new(Hooked(after_receive.clone())) };
-        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
+        let transport =
+            HookedTransport { inner: transports.remove(0), after: Arc::new(Hooked(after_epoch.clone())) };
+        let packet_source =
+            HookedSource { inner: packet_sources.remove(0), after: Arc::new(Hooked(after_receive.clone())) };
+        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
+            (Arc::new(transport), Box::new(packet_source));
         let endpoint = Endpoint::new(0, ranks, config, ends, source);
-        Bench { pool, comm: Comm::world(Arc::new(endpoint)), wires, inboxes, after_epoch, after_receive }
+        Bench {
+            pool,
+            comm: Comm::world(Arc::new(endpoint)),
+            transports,
+            packet_sources,
+            after_epoch,
+            after_receive,
+        }
     }
 
     /// Hands a physical message of these octets to rank 0, from rank 1.
     fn put(&self, context: u64, tag: i32, octets: &[u8]) {
         let payload = Payload::Physical(self.slab(octets), octets.len());
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        assert!(self.wires[0].try_send(0, header, Outgoing::Payload(&payload)));
+        assert!(self.transports[0].try_send(0, header, Outgoing::Payload(&payload)));
     }
 
     fn slab(&self, octets: &[u8]) -> Slab {
@@ -159,7 +171,7 @@ impl Bench {
     }
 
     /// A blocking receive that is not allowed to block for long.
-    fn recv(&self, from: mpjdev_engine::From, capacity: usize) -> Result<Message, DeviceError> {
+    fn recv(&self, from: mpjdev_engine::RecvFrom, capacity: usize) -> Result<Message, DeviceError> {
         let id = self.comm.irecv(from, capacity, None)?;
         let done = self.comm.wait(id, Some(soon()), &mut Patient)?;
         Ok(done.message.expect("a receive gives a message"))
@@ -174,7 +186,7 @@ impl Bench {
     #[track_caller]
     fn finish_clean(self) {
         assert_eq!(self.comm.leftovers(), (0, 0));
-        drop((self.comm, self.wires, self.inboxes));
+        drop((self.comm, self.transports, self.packet_sources));
         assert_eq!(self.pool.used(), 0);
     }
 }

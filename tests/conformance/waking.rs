@@ -13,7 +13,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
 use mpjdev_transport::tcp::Terms;
-use mpjdev_transport::{Inbox, Wire, local};
+use mpjdev_transport::{PacketSource, Transport, local};
 
 use crate::harness::{Party, amount, from, run};
 use crate::letter::Letter;
@@ -117,10 +117,18 @@ static ALL: [&World; 10] = [
 fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     let source: Arc<dyn SlabSource> = pool.clone();
     let ends = local::connect(ranks, &config);
-    let endpoint = |(rank, (wire, inbox)): (usize, (local::LocalWire, local::LocalInbox))| {
-        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
-        Comm::world(Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone())))
-    };
+    let endpoint =
+        |(rank, (transport, packet_source)): (usize, (local::LocalTransport, local::LocalSource))| {
+            let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
+                (Arc::new(transport), Box::new(packet_source));
+            Comm::world(Arc::new(Endpoint::new(
+                rank as u32,
+                ranks as u32,
+                config.clone(),
+                ends,
+                source.clone(),
+            )))
+        };
     ends.into_iter().enumerate().map(endpoint).collect()
 }
 

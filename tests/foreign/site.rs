@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Clients, Comm, Config, DeviceError, Done, From, RequestId};
+use mpjdev_engine::{Clients, Comm, Config, DeviceError, Done, RecvFrom, RequestId};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_transport::tcp::{self, Member, Terms};
 
@@ -156,7 +156,7 @@ impl Site {
     }
 
     /// Receives a message, within a time.
-    pub(crate) fn recv(&self, from: From, capacity: usize) -> Result<Done, DeviceError> {
+    pub(crate) fn recv(&self, from: RecvFrom, capacity: usize) -> Result<Done, DeviceError> {
         let id = self.comm().irecv(from, capacity, None)?;
         self.wait(id)
     }
@@ -194,7 +194,7 @@ impl Site {
 pub(crate) fn until(comm: &Comm, what: &str, holds: &mut dyn FnMut(&Comm) -> bool) {
     let deadline = soon();
     loop {
-        let _ = comm.iprobe(From { source: None, tag: Some(32_000) });
+        let _ = comm.iprobe(RecvFrom { source: None, tag: Some(32_000) });
         if holds(comm) {
             return;
         }
@@ -213,10 +213,10 @@ pub(crate) fn soon() -> Instant {
     Instant::now() + SOON
 }
 
-pub(crate) const ANY: From = From { source: None, tag: None };
+pub(crate) const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
-pub(crate) fn from(source: impl Into<Option<i32>>, tag: impl Into<Option<i32>>) -> From {
-    From { source: source.into(), tag: tag.into() }
+pub(crate) fn from(source: impl Into<Option<i32>>, tag: impl Into<Option<i32>>) -> RecvFrom {
+    RecvFrom { source: source.into(), tag: tag.into() }
 }
 
 /// The octets of a message in this byte order that has one section of bytes, and octets of a secondary payload behind them or, to

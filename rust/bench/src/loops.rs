@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
-use mpjdev_engine::{Comm, From, Mode, Patient};
+use mpjdev_engine::{Comm, Mode, Patient, RecvFrom};
 
 use super::order::{Case, Order, window};
 use super::rank::RankError;
@@ -169,7 +169,7 @@ impl Party {
     fn recv(&mut self, from: i32) -> Done {
         let input = self.pair()?.1;
         let (capacity, spare) = (input.capacity(), input.take_spare());
-        let from = From { source: Some(from), tag: Some(TAG) };
+        let from = RecvFrom { source: Some(from), tag: Some(TAG) };
         let (_, message) = self.world.recv(from, capacity, spare, &mut Patient)?;
         self.pair()?.1.adopt(message);
         Ok(())

@@ -11,10 +11,10 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, From, Mode, Patient};
+use mpjdev_engine::{Comm, Config, Mode, Patient, RecvFrom};
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
-use mpjdev_transport::udp::{self, Member, Terms, UdpWire};
+use mpjdev_transport::udp::{self, Member, Terms, UdpTransport};
 
 use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;
@@ -65,7 +65,7 @@ pub(super) fn run<I: BufRead, O: Write>(
 /// A rank with a message of its own.
 struct End {
     world: Comm,
-    wire: Arc<UdpWire>,
+    wire: Arc<UdpTransport>,
     message: Message,
     capacity: usize,
     peer: i32,
@@ -140,7 +140,7 @@ impl End {
 
     /// Receives until the end; what has come behind the first message counts.
     fn take(&mut self) -> Result<(u64, u64), RankError> {
-        let from = From { source: Some(self.peer), tag: None };
+        let from = RecvFrom { source: Some(self.peer), tag: None };
         let post = |spare| self.world.irecv(from, self.capacity, spare);
         let mut pending = VecDeque::new();
         for _ in 0..self.depth {
@@ -164,7 +164,7 @@ impl End {
 
     fn ping_pong(&mut self, times: u64, rank: u32) -> Result<(u64, u64), RankError> {
         let begin = Instant::now();
-        let from = From { source: Some(self.peer), tag: Some(TAG) };
+        let from = RecvFrom { source: Some(self.peer), tag: Some(TAG) };
         let mut spare = None;
         for _ in 0..times {
             if rank == 0 {

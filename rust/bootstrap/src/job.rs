@@ -41,9 +41,9 @@ pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<
     let endpoints: Vec<Arc<Endpoint>> = ends
         .into_iter()
         .enumerate()
-        .map(|(rank, (wire, inbox))| {
-            let ends: (Arc<dyn mpjdev_transport::Wire>, Box<dyn mpjdev_transport::Inbox>) =
-                (Arc::new(wire), Box::new(inbox));
+        .map(|(rank, (transport, packet_source))| {
+            let ends: (Arc<dyn mpjdev_transport::Transport>, Box<dyn mpjdev_transport::PacketSource>) =
+                (Arc::new(transport), Box::new(packet_source));
             Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
         })
         .collect();

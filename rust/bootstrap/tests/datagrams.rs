@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, From, Mode, Patience};
+use mpjdev_engine::{Comm, Config, Mode, Patience, RecvFrom};
 use mpjdev_proto::datagram::modern::rtt::Timing;
 use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::modern::time::MILLISECOND;
@@ -56,7 +56,7 @@ impl Rank {
 
     /// Receives such a message, and looks whether it is whole.
     fn receive(&self, source: i32, tag: i32, count: usize, seed: usize) {
-        let from = From { source: Some(source), tag: Some(tag) };
+        let from = RecvFrom { source: Some(source), tag: Some(tag) };
         let received = self.comm.recv(from, 8 + 8 * count, None, &mut patience());
         let (_, message) = received.expect("a message");
         let mut buffer = ReadBuffer::new(self.source.clone(), 8 + 8 * count as i64).expect("a buffer");

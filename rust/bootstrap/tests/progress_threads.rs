@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Endpoint, From, Mode, Patience};
+use mpjdev_engine::{Comm, Config, Endpoint, Mode, Patience, RecvFrom};
 use mpjdev_transport::net::progress_thread::{self, Pumped, Ticks, Watch};
-use mpjdev_transport::{Inbox, Progress, Wire, hybrid, tcp, udp};
+use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ fn message(len: usize) -> Message {
 /// A rank of so many with its transport; the first one has a progress thread.
 fn rank(
     (number, size): (u32, usize),
-    ends: (Arc<dyn Wire>, Box<dyn Inbox>),
+    ends: (Arc<dyn Transport>, Box<dyn PacketSource>),
     pumped: &Arc<impl Pumped>,
     source: Arc<dyn SlabSource>,
 ) -> Rank {
@@ -62,8 +62,8 @@ fn over_tcp() -> Vec<Rank> {
     let jobs = tcp::in_process::jobs(2, tcp::Terms::default()).expect("connections");
     let ranks = jobs.into_iter().map(|job| {
         let number = job.rank;
-        let (wire, inbox) = tcp::connect(job, &config(2), source.clone()).expect("a wire");
-        rank((number, 2), (wire.clone(), Box::new(inbox)), &wire, source.clone())
+        let (transport, packet_source) = tcp::connect(job, &config(2), source.clone()).expect("a wire");
+        rank((number, 2), (transport.clone(), Box::new(packet_source)), &transport, source.clone())
     });
     ranks.collect()
 }
@@ -73,8 +73,8 @@ fn over_udp() -> Vec<Rank> {
     let jobs = job::udp_jobs(2, udp::Terms::default()).expect("sockets");
     let ranks = jobs.into_iter().map(|job| {
         let number = job.rank;
-        let (wire, inbox) = udp::connect(job, &config(2), source.clone()).expect("a wire");
-        rank((number, 2), (wire.clone(), Box::new(inbox)), &wire, source.clone())
+        let (transport, packet_source) = udp::connect(job, &config(2), source.clone()).expect("a wire");
+        rank((number, 2), (transport.clone(), Box::new(packet_source)), &transport, source.clone())
     });
     ranks.collect()
 }
@@ -85,8 +85,8 @@ fn between_sites() -> Vec<Rank> {
     let jobs = hybrid::in_process::jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
     let ranks = jobs.expect("shared memory and connections").into_iter().map(|(job, pool)| {
         let number = job.far.rank;
-        let (wire, inbox, far) = hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
-        rank((number, 4), (wire, Box::new(inbox)), &far, pool)
+        let (transport, packet_source, far) = hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
+        rank((number, 4), (transport, Box::new(packet_source)), &far, pool)
     });
     ranks.collect()
 }
@@ -103,7 +103,7 @@ impl Rank {
     }
 
     fn look(&self) {
-        self.comm.iprobe(From { source: None, tag: Some(NOTE) }).expect("no failure");
+        self.comm.iprobe(RecvFrom { source: None, tag: Some(NOTE) }).expect("no failure");
     }
 
     fn look_until(&self, is_over: impl Fn() -> bool) {
@@ -115,12 +115,12 @@ impl Rank {
     }
 
     fn receive_note(&self) {
-        let from = From { source: None, tag: Some(NOTE) };
+        let from = RecvFrom { source: None, tag: Some(NOTE) };
         self.comm.recv(from, 16, None, &mut patience()).expect("a note");
     }
 
     fn receive(&self, source: &Rank, len: usize) {
-        let from = From { source: Some(source.number()), tag: Some(TAG) };
+        let from = RecvFrom { source: Some(source.number()), tag: Some(TAG) };
         self.comm.recv(from, len, None, &mut patience()).expect("the message in time");
     }
 
@@ -159,7 +159,7 @@ fn isend_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
 fn receive_is_matched_without_the_receiver(receiver: &Rank, sender: &Rank) {
     const LEN: usize = 1000;
     receiver.rest(sender);
-    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     sender
         .comm
@@ -172,7 +172,7 @@ fn receive_is_matched_without_the_receiver(receiver: &Rank, sender: &Rank) {
 fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank) {
     const LEN: usize = 3 << 20;
     let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Standard).expect("begun");
-    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
     receiver.comm.probe(from, &mut patience()).expect("an announcement");
     let taken = receiver.comm.improbe(from).expect("no failure");
     receiver.rest(sender);
@@ -189,7 +189,7 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
 fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
     const LEN: usize = 1000;
     receiver.rest(sender);
-    let from = From { source: Some(sender.number()), tag: Some(TAG) };
+    let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     scope(|threads| {
         threads.spawn(|| receiver.receive_note());

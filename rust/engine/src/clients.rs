@@ -49,7 +49,7 @@ impl Comm {
         let endpoint = self.endpoint()?;
         match endpoint.remote.is_empty() {
             true => None,
-            false => self.members().iter().copied().find(|member| endpoint.wire.is_foreign(*member)),
+            false => self.members().iter().copied().find(|member| endpoint.transport.is_foreign(*member)),
         }
     }
 }
@@ -110,10 +110,10 @@ impl Endpoint {
 
     /// A failed rank of the world, with the reason.
     pub(crate) fn first_failed(&self) -> Option<DeviceError> {
-        if self.wire.epoch() == 0 {
+        if self.transport.epoch() == 0 {
             return None;
         }
-        (0..self.size).find_map(|rank| match self.wire.peer(rank) {
+        (0..self.size).find_map(|rank| match self.transport.peer(rank) {
             PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
             PeerState::Alive | PeerState::Finished => None,
         })
@@ -121,9 +121,9 @@ impl Endpoint {
 
     /// The error of a rank that another rank has reported as ended.
     pub(crate) fn lost(&self, rank: u32) -> DeviceError {
-        match self.wire.peer(rank) {
+        match self.transport.peer(rank) {
             PeerState::Failed(why) => DeviceError::PeerFailed { rank, why },
-            PeerState::Alive if self.wire.is_foreign(rank) => {
+            PeerState::Alive if self.transport.is_foreign(rank) => {
                 let why = "another rank of this site has given it up in a barrier".to_owned();
                 DeviceError::PeerFailed { rank, why }
             }

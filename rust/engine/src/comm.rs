@@ -66,7 +66,7 @@ pub struct Status {
 
 /// The source and tag that a caller asks for in a receive or a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct From {
+pub struct RecvFrom {
     /// Rank in the communicator; `None` for any.
     pub source: Option<i32>,
     /// Tag; `None` for any.
@@ -249,7 +249,7 @@ impl Comm {
     #[inline]
     pub fn recv(
         &self,
-        from: From,
+        from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
         patience: &mut dyn Patience,
@@ -274,7 +274,7 @@ impl Comm {
     #[inline(always)]
     pub fn recv_directly(
         &self,
-        from: From,
+        from: RecvFrom,
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Result<Status, Direct> {
@@ -297,7 +297,7 @@ impl Comm {
     pub fn recv_after(
         &self,
         direct: Direct,
-        from: From,
+        from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
         patience: &mut dyn Patience,
@@ -321,7 +321,12 @@ impl Comm {
     ///
     /// # Errors
     /// A bad rank or tag; this rank has finished.
-    pub fn irecv(&self, from: From, capacity: usize, spare: Option<Slab>) -> Result<RequestId, DeviceError> {
+    pub fn irecv(
+        &self,
+        from: RecvFrom,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<RequestId, DeviceError> {
         match &self.engine {
             Engine::Packets(endpoint) => endpoint.start_receive(self.receive_args(from, capacity, spare)?),
             #[cfg(not(loom))]
@@ -333,7 +338,7 @@ impl Comm {
     ///
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it; interrupted.
-    pub fn probe(&self, from: From, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
+    pub fn probe(&self, from: RecvFrom, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
         let (envelope, size) = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
             #[cfg(not(loom))]
@@ -346,7 +351,7 @@ impl Comm {
     ///
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it.
-    pub fn iprobe(&self, from: From) -> Result<Option<Status>, DeviceError> {
+    pub fn iprobe(&self, from: RecvFrom) -> Result<Option<Status>, DeviceError> {
         let found = match &self.engine {
             Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
             #[cfg(not(loom))]
@@ -359,7 +364,7 @@ impl Comm {
     ///
     /// # Errors
     /// As for [`iprobe`](Self::iprobe).
-    pub fn improbe(&self, from: From) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
+    pub fn improbe(&self, from: RecvFrom) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
         let taken = match &self.engine {
             Engine::Packets(endpoint) => {
                 let taken = endpoint.take_matched(&self.selector(from)?, &self.members)?;
@@ -462,7 +467,7 @@ impl Comm {
     }
 
     #[inline]
-    fn selector(&self, from: From) -> Result<Selector, DeviceError> {
+    fn selector(&self, from: RecvFrom) -> Result<Selector, DeviceError> {
         let source = from.source.map(|s| self.member(s)).transpose()?;
         if let Some(tag) = from.tag {
             self.check_tag(tag)?;
@@ -473,7 +478,7 @@ impl Comm {
     /// The checked arguments of a receive, its source numbered in this communicator.
     #[cfg(not(loom))]
     #[inline]
-    fn wanted(&self, from: From) -> Result<Wanted, DeviceError> {
+    fn wanted(&self, from: RecvFrom) -> Result<Wanted, DeviceError> {
         let Selector { tag, .. } = self.selector(from)?;
         Ok(Wanted { source: from.source.map(|source| source as u32), tag })
     }
@@ -481,7 +486,7 @@ impl Comm {
     #[inline]
     fn receive_args(
         &self,
-        from: From,
+        from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<ReceiveArgs, DeviceError> {

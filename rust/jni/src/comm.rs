@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{
-    Comm, Config, DeviceError, Direct, Done, From, Mode, RequestId, Status, deadline_after, mpi,
+    Comm, Config, DeviceError, Direct, Done, Mode, RecvFrom, RequestId, Status, deadline_after, mpi,
 };
 
 use crate::array::{Array, IntArray};
@@ -44,13 +44,13 @@ pub(crate) const CONSTANTS: [(&str, i64); 6] = [
 
 type Answer<T = i64> = Result<T, Failure>;
 
-fn from(source: i32, tag: i32) -> From {
-    From { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
+fn from(source: i32, tag: i32) -> RecvFrom {
+    RecvFrom { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
 }
 
 /// The source and tag of a receive, checked before its buffer is emptied: a refused call changes nothing.
 #[inline(always)]
-fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<From> {
+fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<RecvFrom> {
     comm.check_unfinished()?;
     let from = from(source, tag);
     if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
@@ -268,7 +268,7 @@ fn receive(
 
 /// Receives a message that arrives at once directly into its buffer, which is held meanwhile.
 #[inline(always)]
-fn recv_in_place(comm: &Comm, buffer: i64, from: From) -> Answer<Result<Status, Direct>> {
+fn recv_in_place(comm: &Comm, buffer: i64, from: RecvFrom) -> Answer<Result<Status, Direct>> {
     handle::with_idle_buffer(buffer, |b| {
         let Kind::Read(reader) = &mut b.kind else { return Err(Direct::Closed) };
         let capacity = reader.capacity();

@@ -495,7 +495,7 @@ pub(crate) fn source() -> Arc<dyn SlabSource> {
 #[cfg(test)]
 mod tests {
     use mpjdev_bootstrap::job;
-    use mpjdev_engine::{Config, DeviceError, From, Mode, Patient};
+    use mpjdev_engine::{Config, DeviceError, Mode, Patient, RecvFrom};
 
     use super::*;
     use mpjdev_buffer::Encoding;
@@ -517,7 +517,7 @@ mod tests {
         let gone = Arc::downgrade(&rank);
         let handle = keep_comm(world).expect("room");
         let comm = super::comm(handle).expect("a communicator");
-        let from = From { source: Some(0), tag: Some(1) };
+        let from = RecvFrom { source: Some(0), tag: Some(1) };
         comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Patient).expect("sent");
         let (status, message) = comm.improbe(from).expect("this rank is here").expect("a message");
         let matched = keep_matched(comm.clone(), status, message).expect("room");

@@ -81,7 +81,7 @@ pub enum Mode {
 
 /// Selection of a receive or a probe; `None` accepts any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct From {
+pub struct RecvFrom {
     /// The sender, numbered in the communicator.
     pub source: Option<u32>,
     /// The tag.

@@ -48,21 +48,21 @@ pub enum Kind {
     Synchronous,
     /// A synchronous message of which next to nothing leaves before the match. Only for ranks whose messages
     /// are copied.
-    Announced,
+    Rts,
     /// The answer to a matched synchronous message. `token` is the sender's request. If the message has only
     /// begun to arrive, `context` is the number of octets wanted.
-    Matched,
+    MatchAck,
     /// Received only: the whole of a message that had begun to arrive when it was matched, by its `token`.
-    Rest,
+    RendezvousData,
     /// Received only: the sender has cancelled a message, by its `token`.
-    Withdrawn,
+    Cancelled,
 }
 
 impl Kind {
     /// Whether the receiver answers the packet when it is matched.
     #[inline]
     pub fn is_answered(self) -> bool {
-        matches!(self, Kind::Synchronous | Kind::Announced)
+        matches!(self, Kind::Synchronous | Kind::Rts)
     }
 }
 
@@ -83,23 +83,23 @@ pub struct Header {
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// A logical message with both its payloads.
-    Whole(Message),
+    Logical(Message),
     /// One physical message: the first octets of a slab, and their number.
     Physical(Slab, usize),
     /// One physical message, and its headers beside it.
-    Headed(Slab, usize, [[u8; 8]; 3]),
+    WithHeaders(Slab, usize, [[u8; 8]; 3]),
     /// A logical message as the slabs of its two physical messages.
-    Parts((Slab, usize), (Slab, usize)),
+    Split((Slab, usize), (Slab, usize)),
     /// One physical message of which only the first octets have arrived, `here` of them in this rank's
     /// memory. The rest arrives after the match.
-    Begun {
+    Partial {
         /// Octets of the message.
         len: usize,
         /// Octets of this rank's memory that it holds.
         here: usize,
     },
     /// One physical message that is longer than wanted: its primary and its secondary header, if present.
-    Cut {
+    Truncated {
         /// Octets of the message.
         len: usize,
         /// Both headers.
@@ -111,21 +111,21 @@ impl Payload {
     /// Octets of the packet.
     pub fn len(&self) -> usize {
         match self {
-            Payload::Whole(message) => message.logical_len(),
-            Payload::Physical(_, len) | Payload::Headed(_, len, _) => *len,
-            Payload::Parts(first, second) => first.1 + second.1,
-            Payload::Begun { len, .. } | Payload::Cut { len, .. } => *len,
+            Payload::Logical(message) => message.logical_len(),
+            Payload::Physical(_, len) | Payload::WithHeaders(_, len, _) => *len,
+            Payload::Split(first, second) => first.1 + second.1,
+            Payload::Partial { len, .. } | Payload::Truncated { len, .. } => *len,
         }
     }
 
     /// Octets of memory that the packet keeps from other uses.
     pub fn held_len(&self) -> usize {
         match self {
-            Payload::Whole(message) => message.held_len(),
-            Payload::Physical(slab, _) | Payload::Headed(slab, ..) => slab.len(),
-            Payload::Parts(first, second) => first.0.len() + second.0.len(),
-            Payload::Begun { here, .. } => *here,
-            Payload::Cut { .. } => 0,
+            Payload::Logical(message) => message.held_len(),
+            Payload::Physical(slab, _) | Payload::WithHeaders(slab, ..) => slab.len(),
+            Payload::Split(first, second) => first.0.len() + second.0.len(),
+            Payload::Partial { here, .. } => *here,
+            Payload::Truncated { .. } => 0,
         }
     }
 
@@ -133,11 +133,11 @@ impl Payload {
     /// while it has not arrived.
     pub fn into_physical(self) -> Option<(Slab, usize)> {
         match self {
-            Payload::Whole(message) => Some((message.first_slab().clone(), message.first_len())),
-            Payload::Physical(slab, len) | Payload::Headed(slab, len, _) | Payload::Parts((slab, len), _) => {
-                Some((slab, len))
-            }
-            Payload::Begun { .. } | Payload::Cut { .. } => None,
+            Payload::Logical(message) => Some((message.first_slab().clone(), message.first_len())),
+            Payload::Physical(slab, len)
+            | Payload::WithHeaders(slab, len, _)
+            | Payload::Split((slab, len), _) => Some((slab, len)),
+            Payload::Partial { .. } | Payload::Truncated { .. } => None,
         }
     }
 
@@ -201,14 +201,14 @@ pub enum PeerState {
 }
 
 /// The sending side of a rank's transport, and its sleep.
-pub trait Wire: Debug + Send + Sync {
+pub trait Transport: Debug + Send + Sync {
     /// Sends a packet to a rank of the world, without blocking. Returns false if its queue is full; this rank
     /// is then woken when there is room. A message whose sender waits for its match goes by reference,
     /// whatever its length.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
 
     /// Withdraws the request for room at a rank: no packet waits for it any more.
-    fn forget_room(&self, dest: u32) {
+    fn cancel_room_request(&self, dest: u32) {
         let _ = dest;
     }
 
@@ -234,12 +234,12 @@ pub trait Wire: Debug + Send + Sync {
     }
 
     /// Sets backpressure on a foreign rank, whose messages fill more memory than allowed if `full`.
-    fn hold_back(&self, source: u32, full: bool) {
+    fn set_backpressure(&self, source: u32, full: bool) {
         let _ = (source, full);
     }
 
     /// Whether messages in this memory go by reference. Otherwise they are copied first.
-    fn carries(&self, slab: &Slab) -> bool {
+    fn can_send_by_reference(&self, slab: &Slab) -> bool {
         let _ = slab;
         true
     }
@@ -249,20 +249,20 @@ pub trait Wire: Debug + Send + Sync {
 
     /// Sleeps until a packet arrives, a thread wakes this one, or `most` has passed. Returns at once if
     /// `ready`.
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
 
     /// Whether ranks have progress threads, which drive progress when they are woken.
-    fn has_helpers(&self) -> bool {
+    fn has_progress_threads(&self) -> bool {
         false
     }
 
     /// Wakes the progress thread of a rank, which then drives progress once more, asleep or not.
-    fn call(&self, rank: u32) {
+    fn kick_progress_thread(&self, rank: u32) {
         let _ = rank;
     }
 
     /// Wakes the thread of this rank that sleeps here.
-    fn ring(&self);
+    fn wake(&self);
 
     /// A number that changes whenever the state of a rank does.
     fn epoch(&self) -> u32;
@@ -275,7 +275,7 @@ pub trait Wire: Debug + Send + Sync {
 
     /// `None` when all data of this rank have left; else a number that changes while they leave. A send may
     /// complete earlier.
-    fn leaving(&self) -> Option<u64> {
+    fn tx_pending(&self) -> Option<u64> {
         None
     }
 
@@ -288,21 +288,21 @@ pub trait Wire: Debug + Send + Sync {
 
     /// Reports to the launcher a failed rank that another rank has named, if the launcher cannot know it by
     /// itself.
-    fn blame(&self, rank: u32) {
+    fn report_failed_peer(&self, rank: u32) {
         let _ = rank;
     }
 
     /// Octets from this rank that `dest` has matched: a running number that may lag behind.
-    fn matched_by(&self, dest: u32) -> u64;
+    fn credits_returned_by(&self, dest: u32) -> u64;
 
     /// Reports to `source` the octets from it that this rank has matched: a running number.
-    fn tell_matched(&self, source: u32, octets: u64);
+    fn return_credit(&self, source: u32, octets: u64);
 
     /// Records a heartbeat: this rank is alive and may still receive.
-    fn show_life(&self);
+    fn heartbeat(&self);
 
     /// The heartbeat of a rank: a number that changes while the rank makes progress.
-    fn life(&self, rank: u32) -> u64;
+    fn heartbeat_of(&self, rank: u32) -> u64;
 
     /// Name of this transport for users.
     fn name(&self) -> &'static str;
@@ -315,16 +315,16 @@ pub trait Wire: Debug + Send + Sync {
 
 /// Error of a packet that its sender must not send, with the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAllowed(pub &'static str);
+pub struct ProtocolViolation(pub &'static str);
 
 /// Handler of a packet: its source, its header, its octets.
-pub type Each<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), NotAllowed> + 'a;
+pub type PacketHandler<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), ProtocolViolation> + 'a;
 
 /// The receiving side of a rank's transport.
-pub trait Inbox: Debug + Send {
+pub trait PacketSource: Debug + Send {
     /// Passes at most `most` arrived packets to `each`, in order per source. Returns their number. A source
     /// that violates the protocol is ignored from then on, if sources are not trusted.
-    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize;
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize;
 
     /// From now on also polls ranks that have finished or died, without a hint of theirs. Hints may be lost,
     /// and a rank that has ended repeats none.

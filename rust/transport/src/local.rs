@@ -12,7 +12,10 @@ use mpjdev_sys::bell::Bell;
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::sync::AtomicU32;
 
-use super::{Each, Header, Inbox, Incoming, Outgoing, Payload, PeerState, Unacked, Wire, goes_inline};
+use super::{
+    Header, Incoming, Outgoing, PacketHandler, PacketSource, Payload, PeerState, Transport, Unacked,
+    goes_inline,
+};
 use crate::config::{Config, INLINE_MAX};
 
 /// One packet in a queue. The fields that a small message needs are first: together with the queue's stamp
@@ -83,7 +86,7 @@ impl Shared {
 
 /// The sending side of one rank.
 #[derive(Debug)]
-pub struct LocalWire {
+pub struct LocalTransport {
     shared: Arc<Shared>,
     rank: u32,
     inline_max: usize,
@@ -91,12 +94,12 @@ pub struct LocalWire {
 
 /// The receiving side of one rank.
 #[derive(Debug)]
-pub struct LocalInbox {
+pub struct LocalSource {
     consumer: Consumer<Cell>,
 }
 
 /// The wires and inboxes of a job of `ranks` ranks.
-pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalWire, LocalInbox)> {
+pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalTransport, LocalSource)> {
     let (queues, consumers): (Vec<_>, Vec<_>) = (0..ranks).map(|_| Queue::new(config.queue_cells)).unzip();
     let shared = Arc::new(Shared {
         queues,
@@ -109,13 +112,13 @@ pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalWire, LocalInbox)> {
     });
     let end = |(rank, consumer)| {
         let rank = rank as u32;
-        let wire = LocalWire { shared: shared.clone(), rank, inline_max: config.inline_max };
-        (wire, LocalInbox { consumer })
+        let transport = LocalTransport { shared: shared.clone(), rank, inline_max: config.inline_max };
+        (transport, LocalSource { consumer })
     };
     consumers.into_iter().enumerate().map(end).collect()
 }
 
-impl LocalWire {
+impl LocalTransport {
     #[inline(always)]
     fn put_inline(&self, cell: &mut Cell, message: &Message) {
         let len = message.first_len();
@@ -124,7 +127,7 @@ impl LocalWire {
     }
 }
 
-impl Wire for LocalWire {
+impl Transport for LocalTransport {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         let sent = self.shared.queues[dest as usize].push(|cell| {
@@ -143,7 +146,7 @@ impl Wire for LocalWire {
                     self.put_inline(cell, message);
                 }
                 Outgoing::Message(message) => {
-                    cell.payload = Some(Payload::Whole(message.clone()));
+                    cell.payload = Some(Payload::Logical(message.clone()));
                     cell.len = BY_REFERENCE;
                 }
                 Outgoing::Payload(payload) => {
@@ -163,11 +166,11 @@ impl Wire for LocalWire {
         self.shared.queues[self.rank as usize].is_ready()
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.shared.bells[self.rank as usize].sleep(most, ready);
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.shared.bells[self.rank as usize].ring();
     }
 
@@ -200,22 +203,22 @@ impl Wire for LocalWire {
         }
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
+    fn credits_returned_by(&self, dest: u32) -> u64 {
         self.shared.matched(self.rank, dest).load(Ordering::Acquire)
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
+    fn return_credit(&self, source: u32, octets: u64) {
         self.shared.matched(source, self.rank).store(octets, Ordering::Release);
     }
 
     #[inline]
-    fn show_life(&self) {
+    fn heartbeat(&self) {
         // Every caller holds the rank's lock, so no read-modify-write is needed.
         let life = &self.shared.lives[self.rank as usize];
         life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    fn life(&self, rank: u32) -> u64 {
+    fn heartbeat_of(&self, rank: u32) -> u64 {
         self.shared.lives[rank as usize].load(Ordering::Relaxed)
     }
 
@@ -224,9 +227,9 @@ impl Wire for LocalWire {
     }
 }
 
-impl Inbox for LocalInbox {
+impl PacketSource for LocalSource {
     #[inline]
-    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let mut n = 0;
         while n < most {
             let taken = self.consumer.pop(|cell| {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, From, Mode};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, RecvFrom};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_transport::tcp::{self, Member, Terms};
 
@@ -71,7 +71,7 @@ impl Rank {
     }
 
     fn receive(&self, letter: &Letter, source: u32) -> Result<(), DeviceError> {
-        let from = From { source: Some(source as i32), tag: Some(1) };
+        let from = RecvFrom { source: Some(source as i32), tag: Some(1) };
         let id = self.comm.irecv(from, letter.needs(), None)?;
         let message = self.wait(id)?.message.expect("a message");
         letter.check(&message);

@@ -8,8 +8,8 @@ use crate::harness::{ANY, from};
 fn a_forged_answer_completes_no_request() {
     for token in [0, 1, u64::MAX, 1 << 32, 1 << 63] {
         let bench = Bench::new(2, false);
-        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
-        assert!(bench.wires[0].try_send(0, header, Outgoing::Nothing));
+        let header = Header { kind: Kind::MatchAck, context: 0, tag: 0, token };
+        assert!(bench.transports[0].try_send(0, header, Outgoing::Nothing));
         assert_eq!(bench.comm.iprobe(ANY), Ok(None));
         let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
         let (whole, _) = halves(&Letter::plain(1, 40));
@@ -25,9 +25,9 @@ fn a_forged_answer_completes_no_request() {
 fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
     for probes in [false, true] {
         let mut bench = Bench::new(2, false);
-        let wire = Arc::new(bench.wires.remove(0));
+        let transport = Arc::new(bench.transports.remove(0));
         let message = bench.message(&Letter::plain(1, 40));
-        let late = wire.clone();
+        let late = transport.clone();
         *bench.after_receive.lock().expect("no panic") = Some(Box::new(move || {
             let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
             assert!(late.try_send(0, header, Outgoing::Message(&message)));
@@ -38,7 +38,7 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
         }
         Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
         assert_eq!(bench.recv(from(1, 7), 40).unwrap_err(), DeviceError::PeerFinished { rank: 1 });
-        drop(wire);
+        drop(transport);
         bench.finish_clean();
     }
 }
@@ -51,20 +51,20 @@ fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() 
     let id = bench.comm.isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending");
     drop(message);
     let mut token = 0;
-    bench.inboxes[0].receive(1, &mut |_, header, _| {
+    bench.packet_sources[0].receive(1, &mut |_, header, _| {
         token = header.token;
         Ok(())
     });
-    let wire = Arc::new(bench.wires.remove(0));
-    let late = wire.clone();
+    let transport = Arc::new(bench.transports.remove(0));
+    let late = transport.clone();
     *bench.after_receive.lock().expect("no panic") = Some(Box::new(move || {
-        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
+        let header = Header { kind: Kind::MatchAck, context: 0, tag: 0, token };
         assert!(late.try_send(0, header, Outgoing::Nothing));
         late.finish();
     }));
-    bench.wires[0].finish();
+    bench.transports[0].finish();
     assert!(bench.comm.wait(id, Some(soon()), &mut Patient).is_ok());
-    drop(wire);
+    drop(transport);
     bench.finish_clean();
 }
 
@@ -78,9 +78,9 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
             endpoint.set(Arc::downgrade(bench.comm.endpoint().expect("packets"))).expect("set once");
             let form = if split { letter(1) } else { Letter::plain(1, 40) };
             let message = bench.message(&form);
-            let Bench { comm, wires, inboxes, pool, after_epoch, .. } = bench;
-            let wire = Arc::new(wires);
-            let late = wire.clone();
+            let Bench { comm, transports, packet_sources, pool, after_epoch, .. } = bench;
+            let transport = Arc::new(transports);
+            let late = transport.clone();
             *after_epoch.lock().expect("no panic") = Some(Box::new(move || {
                 late[0].finish();
                 let other_thread = endpoint.get().and_then(Weak::upgrade).expect("alive");
@@ -91,7 +91,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
                 assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
             }
             assert_eq!(comm.leftovers(), (0, 0));
-            drop((comm, wire, inboxes, message));
+            drop((comm, transport, packet_sources, message));
             assert_eq!(pool.used(), 0);
         }
     }
@@ -104,16 +104,16 @@ fn a_damaged_request_is_told_to_all_ranks() {
     let mut split = bench.comm.start_split(0, 0);
     assert!(split.advance().expect("nothing has come").is_none());
     let source: Arc<dyn SlabSource> = bench.pool.clone();
-    for (wire, len) in bench.wires.iter().zip([3, 8]) {
+    for (transport, len) in bench.transports.iter().zip([3, 8]) {
         let mut buffer = mpjdev_buffer::WriteBuffer::new(source.clone(), 16, mpjdev_buffer::Encoding::NATIVE)
             .expect("a capacity");
         buffer.write(&vec![0i8; len]).expect("room");
         let header = Header { kind: Kind::Eager, context: 1, tag: 67, token: 0 };
-        assert!(wire.try_send(0, header, Outgoing::Message(buffer.finish().expect("memory"))));
+        assert!(transport.try_send(0, header, Outgoing::Message(buffer.finish().expect("memory"))));
     }
     assert!(split.advance().is_err());
-    for inbox in &mut bench.inboxes {
-        let received = inbox.receive(9, &mut |_, header, _| {
+    for packet_source in &mut bench.packet_sources {
+        let received = packet_source.receive(9, &mut |_, header, _| {
             assert_eq!(header.tag, 68);
             Ok(())
         });
@@ -130,8 +130,8 @@ fn a_forged_answer_completes_no_pending_request() {
     let send = bench.comm.isend(&message, 2, 7, Mode::Synchronous).expect("isend").expect("pending");
     drop(message);
     for token in 0..3 {
-        let header = Header { kind: Kind::Matched, context: 0, tag: 0, token };
-        assert!(bench.wires[0].try_send(0, header, Outgoing::Nothing));
+        let header = Header { kind: Kind::MatchAck, context: 0, tag: 0, token };
+        assert!(bench.transports[0].try_send(0, header, Outgoing::Nothing));
     }
     assert!(bench.comm.test(send).expect("still there").is_none(), "rank 1 has answered for rank 2");
     let (whole, _) = halves(&Letter::plain(1, 40));
@@ -148,7 +148,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
     let bench = Bench::new(2, false);
     let message = bench.message(&Letter::plain(1, 40));
     let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
-    assert!(bench.wires[0].try_send(0, header, Outgoing::Message(&message)));
+    assert!(bench.transports[0].try_send(0, header, Outgoing::Message(&message)));
     *RANK.lock().expect("no panic") = Some(bench.comm.clone());
     bench.pool.set_reclaim(|| {
         let (done, over) = std::sync::mpsc::channel();
@@ -171,12 +171,12 @@ fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
     let message = bench.message(&Letter::plain(1, 40));
     for token in 0..100 {
         let header = Header { kind: Kind::Synchronous, context: 0, tag: 7, token };
-        while !bench.wires[0].try_send(0, header, Outgoing::Message(&message)) {
+        while !bench.transports[0].try_send(0, header, Outgoing::Message(&message)) {
             assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
         }
     }
     drop(message);
-    bench.wires[0].finish();
+    bench.transports[0].finish();
     assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
     for _ in 0..100 {
         Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));

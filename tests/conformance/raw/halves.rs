@@ -84,7 +84,7 @@ fn a_second_half_that_comes_inline_is_joined() {
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     bench.put(0, 7, &first);
     let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
-    assert!(bench.wires[0].try_send(0, header, Outgoing::Message(&inline)));
+    assert!(bench.transports[0].try_send(0, header, Outgoing::Message(&inline)));
     let message = bench.comm.wait(id, Some(soon()), &mut Patient).expect("both halves").message;
     let mut secondary = [0xff; 16];
     assert_eq!(message.expect("a message").copy_secondary(0, &mut secondary), 16);
@@ -166,7 +166,7 @@ fn a_header_with_any_bit_turned_does_no_harm() {
         assert!(bench.pool.used() <= before + 4096, "bit {bit}: {} octets in use", bench.pool.used());
         // A receive that still waits for a second half ends with its sender.
         let id = bench.comm.irecv(ANY, 1000, None).expect("irecv");
-        bench.wires[0].finish();
+        bench.transports[0].finish();
         assert!(bench.comm.wait(id, Some(soon()), &mut Patient).is_err());
     }
 }
@@ -180,7 +180,7 @@ fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     assert!(bench.comm.test(id).expect("test").is_none());
     assert_eq!(bench.comm.cancel(id), Ok(false), "it is matched");
-    bench.wires[0].finish();
+    bench.transports[0].finish();
     let error = bench.comm.wait(id, Some(soon()), &mut Patient).unwrap_err();
     assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
     bench.finish_clean();
@@ -237,7 +237,7 @@ fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
         let bench = Bench::new(3, true);
         let (first, _) = numbered_halves(&letter(1), 5);
         bench.put(0, 7, &first);
-        bench.wires[0].finish();
+        bench.transports[0].finish();
         // Rank 0 takes note of both, before anything is posted.
         assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
         let id = if taken {

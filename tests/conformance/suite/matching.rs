@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_engine::{From, Mode};
+use mpjdev_engine::{Mode, RecvFrom};
 
 use crate::harness::{ANY, Party, amount, from, run};
 use crate::letter::Letter;
@@ -186,7 +186,7 @@ fn bad_ranks_and_tags_are_refused_with_their_numbers(world: &World) {
         let look = |from| party.comm.iprobe(from).map(drop);
         for rank in [-1, 2, i32::MIN, i32::MAX] {
             let refused = Err(BadRank { rank, size: 2 });
-            let asked = From { source: Some(rank), tag: None };
+            let asked = RecvFrom { source: Some(rank), tag: None };
             assert_eq!(
                 [send(rank, 0), post(asked), look(asked)],
                 [refused.clone(), refused.clone(), refused]

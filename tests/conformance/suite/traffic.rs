@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_engine::{From, Mode, RequestId};
+use mpjdev_engine::{Mode, RecvFrom, RequestId};
 
 use crate::harness::{Party, amount, from, run, soaks};
 use crate::letter::Letter;
@@ -99,7 +99,7 @@ struct Player<'a> {
     pending: Vec<RequestId>,
     expected: Expected,
     /// Receives in the order they were posted in.
-    posted: VecDeque<(RequestId, From)>,
+    posted: VecDeque<(RequestId, RecvFrom)>,
 }
 
 impl Player<'_> {

@@ -10,8 +10,8 @@ use mpjdev_engine::Comm;
 use mpjdev_engine::Endpoint;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::net::progress_thread;
-use mpjdev_transport::udp::{self, Member, Terms, UdpWire, ids};
-use mpjdev_transport::{Inbox, Wire};
+use mpjdev_transport::udp::{self, Member, Terms, UdpTransport, ids};
+use mpjdev_transport::{PacketSource, Transport};
 
 /// [`local`](super::local()) over UDP sockets of this machine, as if each rank were a process of its own.
 ///
@@ -98,11 +98,11 @@ pub fn udp_rank_and_wire(
     job: udp::Job,
     config: Config,
     source: &Arc<dyn SlabSource>,
-) -> io::Result<(Comm, Arc<UdpWire>)> {
+) -> io::Result<(Comm, Arc<UdpTransport>)> {
     let (rank, size) = (job.rank, job.members.len() as u32);
-    let (wire, inbox) = udp::connect(job, &config, source.clone())?;
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let (transport, packet_source) = udp::connect(job, &config, source.clone())?;
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
-    progress_thread::start("udp", &endpoint, &wire)?;
-    Ok((Comm::world(endpoint), wire))
+    progress_thread::start("udp", &endpoint, &transport)?;
+    Ok((Comm::world(endpoint), transport))
 }

@@ -14,7 +14,7 @@ use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::room;
 use mpjdev_transport::shm::{Board, SegmentPool};
 use mpjdev_transport::waiting::Patience;
-use mpjdev_transport::{Inbox, Wire, shm};
+use mpjdev_transport::{PacketSource, Transport, shm};
 
 use crate::control;
 use crate::meeting::MeetingError;
@@ -54,9 +54,9 @@ pub fn shm(
 /// A rank over shared memory, with its progress thread.
 fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
     let ranks = job.ranks() as u32;
-    let (wire, inbox) = shm::connect(rank, config, pool.clone(), Arc::new(job));
-    let bell = wire.helper_bell();
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
+    let (transport, packet_source) = shm::connect(rank, config, pool.clone(), Arc::new(job));
+    let bell = transport.helper_bell();
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, ranks, config.clone(), ends, pool.clone()));
     shm::helper::start(&endpoint, bell)?;
     Ok(Comm::world(endpoint))

@@ -12,7 +12,7 @@ use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, SegmentPool};
 use mpjdev_transport::tcp::{self, Terms};
-use mpjdev_transport::{Inbox, Wire, hybrid};
+use mpjdev_transport::{PacketSource, Transport, hybrid};
 
 /// [`local`](super::local()) over TCP connections of this machine, as if each rank were a process of its own.
 ///
@@ -64,9 +64,9 @@ pub(super) fn sites_rank(
     pool: &Arc<SegmentPool>,
 ) -> io::Result<Comm> {
     let (rank, size) = (job.far.rank, job.far.members.len() as u32);
-    let (wire, inbox, far) = hybrid::connect(job, &config, pool.clone())?;
-    let bell = wire.helper_bell();
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(inbox));
+    let (transport, packet_source, far) = hybrid::connect(job, &config, pool.clone())?;
+    let bell = transport.helper_bell();
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     shm::helper::start(&endpoint, bell)?;
@@ -94,10 +94,10 @@ pub fn tcp_rank_of(
     source: &Arc<dyn SlabSource>,
 ) -> io::Result<Comm> {
     let (rank, size) = (job.rank, job.members.len() as u32);
-    let (wire, inbox) = tcp::connect(job, &config, source.clone())?;
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let (transport, packet_source) = tcp::connect(job, &config, source.clone())?;
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
-    progress_thread::start("tcp", &endpoint, &wire)?;
+    progress_thread::start("tcp", &endpoint, &transport)?;
     Ok(Comm::world(endpoint))
 }

@@ -17,7 +17,7 @@ use mpjdev_transport::shm::{self, SegmentPool, blame};
 use mpjdev_transport::tcp;
 use mpjdev_transport::udp;
 use mpjdev_transport::waiting::Patient;
-use mpjdev_transport::{Inbox, Wire};
+use mpjdev_transport::{PacketSource, Transport};
 
 use super::processes::{JoinError, Joined, system};
 use super::remote::sites_rank;
@@ -71,13 +71,14 @@ pub(super) fn connect(
     }
     // No other rank sees this memory, so private memory serves as well.
     let source: Arc<dyn SlabSource> = private.clone();
-    let (wire, inbox) = tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
-    wire.tell_finish(pool.clone());
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let (transport, packet_source) =
+        tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
+    transport.tell_finish(pool.clone());
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
-    progress_thread::start("tcp", &endpoint, &wire).map_err(system("a thread"))?;
+    progress_thread::start("tcp", &endpoint, &transport).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 
@@ -115,11 +116,12 @@ fn connect_by_datagrams(
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
     let job = udp::Job { lines: sockets, ..job };
-    let (wire, inbox) = udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
-    wire.tell_finish(memory.pool.clone());
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+    let (transport, packet_source) =
+        udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
+    transport.tell_finish(memory.pool.clone());
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
-    progress_thread::start("udp", &endpoint, &wire).map_err(system("a thread"))?;
+    progress_thread::start("udp", &endpoint, &transport).map_err(system("a thread"))?;
     Ok(Joined { world: Comm::world(endpoint), source })
 }
 

@@ -14,7 +14,7 @@ use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
 use mpjdev_engine::ReceiveArgs;
 use mpjdev_engine::{Config, DeviceError, Endpoint, Mode, Patient, RequestId};
 use mpjdev_proto::envelope::Selector;
-use mpjdev_transport::{Header, Inbox, Outgoing, PeerState, Unacked, Wire, local};
+use mpjdev_transport::{Header, Outgoing, PacketSource, PeerState, Transport, Unacked, local};
 
 use crate::explore;
 
@@ -23,67 +23,67 @@ use crate::explore;
 /// The local transport, with an eye on who sleeps on it.
 #[derive(Debug)]
 struct Watched {
-    wire: local::LocalWire,
+    transport: local::LocalTransport,
     sleepers: AtomicUsize,
 }
 
-impl Wire for Watched {
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+impl Transport for Watched {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         assert_eq!(self.sleepers.fetch_add(1, SeqCst), 0, "two threads of a rank drive");
-        self.wire.sleep(most, ready);
+        self.transport.park(most, ready);
         self.sleepers.fetch_sub(1, SeqCst);
     }
 
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
-        self.wire.try_send(dest, header, body)
+        self.transport.try_send(dest, header, body)
     }
 
     fn is_ready(&self) -> bool {
-        self.wire.is_ready()
+        self.transport.is_ready()
     }
 
-    fn ring(&self) {
-        self.wire.ring();
+    fn wake(&self) {
+        self.transport.wake();
     }
 
     fn epoch(&self) -> u32 {
-        self.wire.epoch()
+        self.transport.epoch()
     }
 
     fn peer(&self, rank: u32) -> PeerState {
-        self.wire.peer(rank)
+        self.transport.peer(rank)
     }
 
     fn abort(&self) -> Option<(u32, String)> {
-        self.wire.abort()
+        self.transport.abort()
     }
 
     fn finish(&self) -> Vec<Unacked> {
-        self.wire.finish()
+        self.transport.finish()
     }
 
     fn fail(&self, why: &str) {
-        self.wire.fail(why);
+        self.transport.fail(why);
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
-        self.wire.matched_by(dest)
+    fn credits_returned_by(&self, dest: u32) -> u64 {
+        self.transport.credits_returned_by(dest)
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
-        self.wire.tell_matched(source, octets);
+    fn return_credit(&self, source: u32, octets: u64) {
+        self.transport.return_credit(source, octets);
     }
 
-    fn show_life(&self) {
-        self.wire.show_life();
+    fn heartbeat(&self) {
+        self.transport.heartbeat();
     }
 
-    fn life(&self, rank: u32) -> u64 {
-        self.wire.life(rank)
+    fn heartbeat_of(&self, rank: u32) -> u64 {
+        self.transport.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {
-        self.wire.name()
+        self.transport.name()
     }
 }
 
@@ -95,9 +95,10 @@ fn config() -> Config {
 fn ranks_apart() -> [Arc<Endpoint>; 2] {
     let mut ends = local::connect(2, &config()).into_iter();
     [0, 1].map(|rank| {
-        let (wire, inbox) = ends.next().expect("an end for each");
-        let wire = Watched { wire, sleepers: AtomicUsize::new(0) };
-        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (Arc::new(wire), Box::new(inbox));
+        let (transport, packet_source) = ends.next().expect("an end for each");
+        let transport = Watched { transport, sleepers: AtomicUsize::new(0) };
+        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
+            (Arc::new(transport), Box::new(packet_source));
         Arc::new(Endpoint::new(rank, 2, config(), ends, Arc::new(PlainSource)))
     })
 }

@@ -73,7 +73,7 @@ fn a_sleeper_is_woken_by_the_end_of_a_line() {
     scope(|threads| {
         let waits = threads.spawn(|| ranks[0].receive(1).expect_err("nobody sends"));
         let begun = Instant::now();
-        while !ranks[0].wire.is_asleep() {
+        while !ranks[0].transport.is_asleep() {
             assert!(begun.elapsed() < Duration::from_secs(20), "it sleeps");
             std::thread::yield_now();
         }
@@ -92,10 +92,10 @@ fn the_thread_beside_a_rank_sees_lines_end() {
     die(dying);
     let failed = PeerState::Failed(ENDED.to_owned());
     let begun = Instant::now();
-    while ranks[0].wire.peer(2) != failed || ranks[1].wire.peer(2) != failed {
+    while ranks[0].transport.peer(2) != failed || ranks[1].transport.peer(2) != failed {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is seen");
         // One of them computes, the other looks all the time.
-        ranks[1].wire.show_life();
+        ranks[1].transport.heartbeat();
         assert!(ranks[1].comm.leftovers() == (0, 0));
     }
 }
@@ -121,7 +121,7 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
                         }
                         assert_eq!(rank.comm.finish(&mut Patient), Ok(()), "round {round}");
                         for other in others {
-                            let state = rank.wire.peer(other as u32);
+                            let state = rank.transport.peer(other as u32);
                             assert!(!matches!(state, PeerState::Failed(_)), "round {round}: {state:?}");
                         }
                     });
@@ -137,8 +137,8 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
 #[test]
 fn a_forged_reset_ends_nothing_while_the_line_lives() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
-    let settings = ranks[0].wire.settings(1).expect("a peer");
-    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
+    let settings = ranks[0].transport.settings(1).expect("a peer");
+    let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
     let forge = |connection: u64, has_seq: bool| {
         let extension = Extension { rst: !has_seq, ..Extension::new(connection, 9) };
         let mut packet = Packet { extension, ..Packet::default() };
@@ -146,7 +146,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
         let mut octets = [0; HEAD_LEN_MAX];
         let len = packet.emit(&[], &mut octets).expect("a packet");
         // From the port of rank 1, as only somebody within the network can.
-        ranks[1].wire.udp_socket().send_to(&octets[..len], to).expect("sent");
+        ranks[1].transport.udp_socket().send_to(&octets[..len], to).expect("sent");
     };
     for bit in [0, 12, 31, 32, 63] {
         forge(settings.theirs ^ 1 << bit, false);
@@ -158,7 +158,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", ranks[0].counted());
         std::thread::yield_now();
     }
-    let counters = ranks[0].wire.counters(1).expect("a peer");
+    let counters = ranks[0].transport.counters(1).expect("a peer");
     assert_eq!((counters.ignored_resets, counters.received, counters.violations), (1, 0, 0), "{counters:?}");
     ranks[1].send(&message(3, 3.0), 0);
     let received = ranks[0].receive(1).expect("a message");
@@ -169,7 +169,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
 #[test]
 fn a_peer_that_is_given_up_sees_its_line_end() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
-    ranks[0].wire.give_up(1, "a test gives it up");
+    ranks[0].transport.give_up(1, "a test gives it up");
     let error = ranks[1].receive(0).expect_err("nobody is there");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }

@@ -12,7 +12,7 @@ const DATAGRAM_LEN: usize = 1472;
 /// Rank 0 of three, which gets this as the first packet of rank 1, with `len` octets of user data.
 fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
     let ranks = ranks(3, Terms { datagram_len_max: DATAGRAM_LEN, ..Terms::default() }, Pump::Runs);
-    let settings = ranks[0].wire.settings(1).expect("a peer");
+    let settings = ranks[0].transport.settings(1).expect("a peer");
     let mut packet =
         Packet { header: Fixed { len: len as u32, tag: 1, ..Fixed::default() }, ..Packet::default() };
     packet.number(Some(settings.first_theirs), None);
@@ -20,8 +20,8 @@ fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
     fill(&mut packet);
     let mut octets = vec![0; HEAD_LEN_MAX + len];
     let len = packet.emit(&vec![0; len], &mut octets).expect("a packet");
-    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
-    ranks[1].wire.udp_socket().send_to(&octets[..len], to).expect("sent");
+    let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
+    ranks[1].transport.udp_socket().send_to(&octets[..len], to).expect("sent");
     ranks
 }
 

@@ -12,7 +12,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
-use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, From, Mode, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient, RecvFrom};
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
 use mpjdev_proto::datagram::modern::rtt::Timing;
@@ -23,8 +23,8 @@ use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::net::progress_thread;
-use mpjdev_transport::udp::{Job, Terms, UdpWire, connect, prepare};
-use mpjdev_transport::{Inbox, Wire};
+use mpjdev_transport::udp::{Job, Terms, UdpTransport, connect, prepare};
+use mpjdev_transport::{PacketSource, Transport};
 
 mod deaths;
 mod hostile;
@@ -34,7 +34,7 @@ mod tampering;
 /// A rank, and what is behind it.
 struct Rank {
     comm: Comm,
-    wire: Arc<UdpWire>,
+    transport: Arc<UdpTransport>,
 }
 
 /// Whether ranks have a thread that goes on for them.
@@ -64,13 +64,13 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
         let rank = job.rank;
         // A finish that waits until then is told from one on a busy machine.
         job.terms.linger = LINGER;
-        let (wire, inbox) = connect(job, &config, source.clone()).expect("a wire");
-        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire.clone(), Box::new(inbox));
+        let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
+        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
         let endpoint = Arc::new(Endpoint::new(rank, count as u32, config.clone(), ends, source.clone()));
         if pump == Pump::Runs {
-            progress_thread::start("udp", &endpoint, &wire).expect("a thread");
+            progress_thread::start("udp", &endpoint, &transport).expect("a thread");
         }
-        Rank { comm: Comm::world(endpoint), wire }
+        Rank { comm: Comm::world(endpoint), transport }
     };
     jobs.into_iter().map(rank).collect()
 }
@@ -96,7 +96,7 @@ impl Rank {
     }
 
     fn receive_up_to(&self, source: i32, capacity: usize) -> Result<Message, DeviceError> {
-        let from = From { source: Some(source), tag: Some(1) };
+        let from = RecvFrom { source: Some(source), tag: Some(1) };
         let deadline = Instant::now() + Duration::from_secs(40);
         let mut patience = || Instant::now() < deadline;
         self.comm.recv(from, capacity, None, &mut patience).map(|(_, message)| message)
@@ -136,7 +136,7 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
         }
     });
     for (rank, peer) in [(&ranks[0], 1), (&ranks[1], 0)] {
-        let counters = rank.wire.counters(peer).expect("a peer");
+        let counters = rank.transport.counters(peer).expect("a peer");
         assert_eq!((counters.sent, counters.received), (ROUNDS, ROUNDS), "{counters:?}");
         assert_eq!((counters.pure_acks, counters.retransmitted), (0, 0), "{counters:?}");
         let counted = rank.counted();
@@ -179,7 +179,7 @@ fn what_the_network_loses_leaves_again() {
             assert_eq!(octets(&received), octets(&message(1 + i % 4000, i as f64)), "message {i}");
         }
     });
-    let counters = sender.wire.counters(1).expect("a peer");
+    let counters = sender.transport.counters(1).expect("a peer");
     assert!(counters.retransmitted > 0, "{counters:?}");
 }
 
@@ -202,7 +202,7 @@ fn many_senders_never_fill_a_small_socket() {
         }
     });
     for rank in &ranks {
-        assert_eq!(rank.wire.drops().expect("the system tells"), 0);
+        assert_eq!(rank.transport.drops().expect("the system tells"), 0);
     }
 }
 
@@ -213,8 +213,8 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     let ranks = ranks(3, Terms::default(), Pump::Runs);
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let begun = Instant::now();
-    let to = ranks[0].wire.udp_socket().local_addr().expect("an address");
-    let settings = ranks[0].wire.settings(1).expect("a peer");
+    let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
+    let settings = ranks[0].transport.settings(1).expect("a peer");
     // What only rank 1 can know, and a message in its name.
     let mut packet = Packet { header: Fixed { len: 8, tag: 1, ..Fixed::default() }, ..Packet::default() };
     packet.number(Some(settings.first_theirs), None);
@@ -241,7 +241,7 @@ fn strangers_change_nothing_and_are_answered_rarely() {
     assert!(more <= begun.elapsed().as_millis() / 100, "{more} more after {:?}", begun.elapsed());
     let (answer, _) = Packet::parse(&answer[..len]).expect("a packet");
     assert!(answer.extension.rst && answer.extension.connection == settings.ours, "{answer:?}");
-    let counters = ranks[0].wire.counters(1).expect("a peer");
+    let counters = ranks[0].transport.counters(1).expect("a peer");
     assert_eq!((counters.stale, counters.violations), (0, 0), "{counters:?}");
     let counted = ranks[0].counted();
     assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
@@ -306,7 +306,7 @@ fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
     const RANKS: usize = 24;
     let terms = Terms { datagram_len_max: 1472, receive_buffer_len: RANKS * 2048, ..Terms::default() };
     let ranks = ranks(RANKS, terms, Pump::Runs);
-    let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.wire.settings(peer)).collect();
+    let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.transport.settings(peer)).collect();
     let all: Vec<Vec<Settings>> = ranks.iter().map(settings).collect();
     let windows = all.iter().flatten().map(|settings| settings.receive_window);
     assert!(windows.max() == Some(1), "a packet of each");

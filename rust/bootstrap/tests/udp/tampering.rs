@@ -54,13 +54,13 @@ fn what_changes_on_its_way_is_dropped_counted_and_sent_again() {
     let (ranks, relay) = pair(Terms { is_checked: true, ..Terms::default() }, tamper);
     exchange(&ranks, 200);
     for (at, rank) in ranks.iter().enumerate() {
-        let (counted, counters) = (rank.counted(), rank.wire.counters(1 - at as u32).expect("a peer"));
+        let (counted, counters) = (rank.counted(), rank.transport.counters(1 - at as u32).expect("a peer"));
         assert!(counted.bad_checksums > 0, "{counted:?}");
         assert!(counters.retransmitted > 0, "{counters:?}");
         assert_eq!((counters.violations, counters.stale), (0, 0), "{counters:?}");
     }
     relay.tamper(unchanged());
-    ranks.iter().for_each(|rank| assert_eq!(rank.wire.peer(0), PeerState::Alive));
+    ranks.iter().for_each(|rank| assert_eq!(rank.transport.peer(0), PeerState::Alive));
 }
 
 /// Every datagram comes as it was sent, and beside it what a bad network or somebody bad could make of it.
@@ -116,7 +116,7 @@ fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
     let (ranks, _relay) = pair(Terms::default(), tamper);
     exchange(&ranks, 300);
     for (at, rank) in ranks.iter().enumerate() {
-        let (counted, counters) = (rank.counted(), rank.wire.counters(1 - at as u32).expect("a peer"));
+        let (counted, counters) = (rank.counted(), rank.transport.counters(1 - at as u32).expect("a peer"));
         assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
         assert!(counters.duplicates > 0 && counters.beyond_window > 0, "{counters:?}");
         assert!(counters.bad_acks > 0, "{counters:?}");
@@ -154,7 +154,7 @@ fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
         exchange(&ranks, 100);
     });
     for (at, rank) in ranks.iter().enumerate() {
-        assert_eq!(rank.wire.peer(1 - at as u32), PeerState::Alive);
+        assert_eq!(rank.transport.peer(1 - at as u32), PeerState::Alive);
         let sent = recorded.iter().filter(|(from, _)| *from != at).count() as u64;
         let begun = Instant::now();
         // Those that are still in the socket are taken by the thread beside the rank.
@@ -216,8 +216,8 @@ fn the_last_acknowledgment_may_be_lost() {
         let begun = Instant::now();
         assert_eq!(ranks[1].comm.finish(&mut Patient), Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
-        assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
-        let counters = ranks[1].wire.counters(0).expect("a peer");
+        assert_eq!(ranks[0].transport.peer(1), PeerState::Finished);
+        let counters = ranks[1].transport.counters(0).expect("a peer");
         assert!(counters.retransmitted > 0, "{counters:?}");
         assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
     }
@@ -244,7 +244,7 @@ fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
         assert_eq!(last.comm.finish(&mut Patient), Ok(()));
     });
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
-    assert!(!matches!(last.wire.peer(0), PeerState::Failed(_)), "{:?}", last.wire.peer(0));
+    assert!(!matches!(last.transport.peer(0), PeerState::Failed(_)), "{:?}", last.transport.peer(0));
 }
 
 /// From the last messages on nothing arrives: the sender's finish names what is not acknowledged.
@@ -257,7 +257,7 @@ fn finish_names_messages_that_are_not_acknowledged() {
     ranks[0].send(&message(1, 1.0), 1);
     assert!(ranks[1].receive(0).is_ok());
     let begun = Instant::now();
-    while ranks[0].wire.leaving().is_some() {
+    while ranks[0].transport.tx_pending().is_some() {
         assert!(begun.elapsed() < Duration::from_secs(40), "the first message is not acknowledged");
         for rank in &ranks {
             rank.comm.leftovers();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, From, Mode, Patient};
+use mpjdev_engine::{Comm, Config, Mode, Patient, RecvFrom};
 
 use kills::until;
 
@@ -115,7 +115,7 @@ fn rounds() -> ExitCode {
         let (me, all) = (party.world.rank(), party.world.size() as u32);
         let kept = party.write(100_000, round as u64);
         let sent = party.world.isend(&kept, ((me + 1) % all) as i32, 5, Mode::Standard).expect("isend");
-        let from = From { source: Some(((me + all - 1) % all) as i32), tag: Some(5) };
+        let from = RecvFrom { source: Some(((me + all - 1) % all) as i32), tag: Some(5) };
         let (_, message) = party.world.recv(from, 100_000, None, &mut Patient).expect("recv");
         sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Patient).expect("wait")));
         party.finish();
@@ -165,7 +165,7 @@ impl SpawnInheriting for Command {
 
 /// Octets of the messages that go round.
 const SIZES: [usize; 9] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 64 << 20];
-const ANY: From = From { source: None, tag: None };
+const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl Party {
     fn finish(&self) {
@@ -195,7 +195,7 @@ impl Party {
     /// Rank 1 is killed before it finishes, while the others wait for it to join again.
     fn fails_meanwhile(self) -> ExitCode {
         if self.world.rank() == 1 {
-            let from = From { source: Some(0), tag: None };
+            let from = RecvFrom { source: Some(0), tag: None };
             self.world.recv(from, 8, None, &mut Patient).expect_err("rank 0 finishes");
             kill_myself();
         }
@@ -241,7 +241,7 @@ impl Party {
                 .world
                 .isend(&self.write(octets, seed(me)), next as i32, 5, Mode::Standard)
                 .expect("isend");
-            let from = From { source: Some(before as i32), tag: Some(5) };
+            let from = RecvFrom { source: Some(before as i32), tag: Some(5) };
             let (_, message) = self.world.recv(from, octets, None, &mut Patient).expect("recv");
             Self::check(&message, octets, seed(before));
             sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
@@ -303,7 +303,7 @@ impl Party {
         } else if self.world.rank() as i32 != peer {
             self.world.barrier(&mut Patient).expect("barrier");
         } else {
-            let from = |tag| From { source: Some(0), tag: Some(tag) };
+            let from = |tag| RecvFrom { source: Some(0), tag: Some(tag) };
             let id = self.world.irecv(from(1), 4096, None).expect("irecv");
             self.world.barrier(&mut Patient).expect("barrier");
             // Without a call of ours: longer than the other rank's first looks, shorter than its deadline.
@@ -323,7 +323,7 @@ impl Party {
         self.world.barrier(&mut Patient).expect("barrier");
         match self.world.rank() {
             0 => {
-                let from = From { source: Some(1), tag: None };
+                let from = RecvFrom { source: Some(1), tag: None };
                 let id = self.world.irecv(from, 8, None).expect("irecv");
                 let mut has_said = false;
                 // Asked right before each sleep.
@@ -339,7 +339,7 @@ impl Party {
                 println!("0: {error}");
             }
             1 => {
-                let from = From { source: Some(0), tag: Some(1) };
+                let from = RecvFrom { source: Some(0), tag: Some(1) };
                 self.world.recv(from, 8, None, &mut Patient).expect("rank 0 waits");
                 kill_myself();
             }

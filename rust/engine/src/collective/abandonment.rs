@@ -94,7 +94,7 @@ impl Comm {
                 // This rank may end because of it, and the launcher selects the rank that has not reported a
                 // failed peer.
                 if let Some(endpoint) = self.endpoint() {
-                    endpoint.wire.blame(rank);
+                    endpoint.transport.report_failed_peer(rank);
                 }
                 let why = format!("rank {sender} has noticed it in a collective operation");
                 DeviceError::PeerFailed { rank, why }
@@ -155,7 +155,7 @@ impl Comm {
         let spare = || pack(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), &octets);
         let Ok(message) = pack(self.source(), &octets).or_else(|_| spare()) else { return };
         for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
-            if self.endpoint().is_some_and(|e| e.wire.is_foreign(self.members()[dest as usize])) {
+            if self.endpoint().is_some_and(|e| e.transport.is_foreign(self.members()[dest as usize])) {
                 continue;
             }
             // A member without a path has finished or failed, which the others notice themselves.
@@ -166,7 +166,7 @@ impl Comm {
     /// The error of a world rank that has finished or failed.
     fn gone(&self, rank: u32) -> Option<DeviceError> {
         match self.engine() {
-            Engine::Packets(endpoint) => match endpoint.wire.peer(rank) {
+            Engine::Packets(endpoint) => match endpoint.transport.peer(rank) {
                 PeerState::Alive => None,
                 PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
                 PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),

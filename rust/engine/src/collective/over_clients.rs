@@ -148,7 +148,7 @@ impl OverClients {
         let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
         match taken {
             // A foreign master that has announced its end waits for no rank.
-            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.wire.is_foreign(source) => {
+            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.transport.is_foreign(source) => {
                 Ok(Some(0))
             }
             // Other ranks wait for a failed rank, and this rank waits for them.
@@ -175,8 +175,8 @@ impl OverClients {
 
     /// The heartbeat of a rank that can be given up; `None` for others.
     fn life(&self, source: u32) -> Option<u64> {
-        let wire = &self.endpoint.wire;
-        (self.is_end && wire.is_foreign(source)).then(|| wire.life(source))
+        let transport = &self.endpoint.transport;
+        (self.is_end && transport.is_foreign(source)).then(|| transport.heartbeat_of(source))
     }
 
     /// Waits for a master, for a slice of time; `None` in the other stages.

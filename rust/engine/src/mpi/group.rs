@@ -85,7 +85,7 @@ impl Group {
     /// taken. The library's messages count as one or none.
     pub(crate) fn leftovers(&self) -> (usize, usize) {
         self.rank.progress();
-        let any = mpi::From { source: None, tag: None };
+        let any = mpi::RecvFrom { source: None, tag: None };
         let here = matches!(self.rank.mpi.iprobe(any, self.comms[0]), Ok(Some(_)));
         let spilled = self.spilled_len.load(Ordering::Relaxed);
         (spilled + usize::from(here), self.rank.state().requests.len())

@@ -67,8 +67,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn from(self) -> mpi::From {
-        mpi::From { source: self.source, tag: self.tag }
+    fn from(self) -> mpi::RecvFrom {
+        mpi::RecvFrom { source: self.source, tag: self.tag }
     }
 }
 

@@ -94,7 +94,7 @@ impl Rank {
 
     /// Handles the notices of other ranks.
     pub(super) fn hear(&self, peers: &mut Peers) {
-        let any = mpi::From { source: None, tag: None };
+        let any = mpi::RecvFrom { source: None, tag: None };
         // A notice that cannot be received is skipped: the library returns the error where it matters.
         while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
             let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };

@@ -134,7 +134,7 @@ impl Group {
     ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
         let rank = self.owner();
         rank.check_unfinished()?;
-        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let notices = mpi::RecvFrom { source: None, tag: Some(ABANDONED_TAG) };
         let taken = rank.mpi.improbe(notices, self.comm(Channel::Collective))?;
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
         let world = self.members()[source as usize];
@@ -159,7 +159,7 @@ impl Group {
         patience: &mut dyn Patience,
     ) -> Result<(), DeviceError> {
         let rank = self.owner();
-        let notices = mpi::From { source: None, tag: Some(ABANDONED_TAG) };
+        let notices = mpi::RecvFrom { source: None, tag: Some(ABANDONED_TAG) };
         let mut looks = 0_u32;
         rank.block_for(pending.len(), None, Backoff::new(&rank.config), patience, || {
             let mut state = rank.state();

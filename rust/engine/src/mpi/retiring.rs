@@ -180,7 +180,7 @@ impl Retiring {
 
     /// Takes the messages that have arrived and are not matched by a receive.
     fn drain(&mut self, rank: &Rank, channel: Channel) {
-        let any = mpi::From { source: None, tag: None };
+        let any = mpi::RecvFrom { source: None, tag: None };
         for _ in 0..TAKEN {
             let taken = rank.mpi.improbe(any, self.comms[channel as usize]);
             let Ok(Some((matched, mpi::Envelope { source, tag, len }))) = taken else { return };
@@ -313,7 +313,7 @@ impl Rank {
 
 /// Drops unreceived messages where no more can arrive, before a communicator of an earlier session is freed.
 pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
-    let any = mpi::From { source: None, tag: None };
+    let any = mpi::RecvFrom { source: None, tag: None };
     while let Ok(Some((matched, envelope))) = mpi.improbe(any, comm) {
         let Some(memory) = words(envelope.len) else { return };
         let received = Operation::receive_matched(mpi, Box::new(memory), envelope.len, matched);

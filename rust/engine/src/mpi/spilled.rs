@@ -235,7 +235,7 @@ impl Rank {
     }
 
     fn spill_firsts(&self, firsts: &mut Spills) {
-        let any = mpi::From { source: None, tag: None };
+        let any = mpi::RecvFrom { source: None, tag: None };
         for _ in 0..BATCH {
             let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.firsts) else {
                 return;

@@ -1,7 +1,7 @@
 //! Credit: the memory that unmatched messages hold, by sender, and what each of them is charged.
 
 use mpjdev_transport::config::{CREDIT_OVERHEAD, Config, INLINE_MAX};
-use mpjdev_transport::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
+use mpjdev_transport::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::outbox::Queued;
@@ -35,9 +35,9 @@ impl Charge {
     /// charges the same octets, and nothing for an RTS.
     fn of_copy(body: &Incoming<'_>, kind: Kind, token: Option<u64>) -> Charge {
         let here = match body {
-            _ if kind == Kind::Announced => return Charge { credit: 0, here: 0, token },
+            _ if kind == Kind::Rts => return Charge { credit: 0, here: 0, token },
             Incoming::Inline(_, len) => *len,
-            Incoming::Reference(Payload::Begun { here, .. }) => *here,
+            Incoming::Reference(Payload::Partial { here, .. }) => *here,
             Incoming::Reference(payload) => payload.len(),
             Incoming::Nothing | Incoming::Lost(_) => 0,
         };
@@ -66,15 +66,15 @@ impl Account {
     /// # Errors
     /// The sender has exceeded its credit.
     #[inline]
-    fn check(&self, charge: &Charge, config: &Config) -> Result<(), NotAllowed> {
+    fn check(&self, charge: &Charge, config: &Config) -> Result<(), ProtocolViolation> {
         // One message may exceed the credit.
         let here_max = config.credit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD);
         if charge.here > 0 && self.here > here_max {
-            return Err(NotAllowed("more messages than its credit allows"));
+            return Err(ProtocolViolation("more messages than its credit allows"));
         }
         // An honest sender refuses this send.
         if charge.token.is_some() && self.waiting >= config.unmatched_limit() {
-            return Err(NotAllowed("more unmatched messages than may wait past its credit"));
+            return Err(ProtocolViolation("more unmatched messages than may wait past its credit"));
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Endpoint {
         body: &Incoming<'_>,
         kind: Kind,
         token: Option<u64>,
-    ) -> Result<Charge, NotAllowed> {
+    ) -> Result<Charge, ProtocolViolation> {
         let account = &mut state.accounts[source as usize];
         if !self.is_remote(source) {
             let charge = Charge::of(body, token, &self.config);
@@ -124,7 +124,7 @@ impl Endpoint {
             return Ok(charge);
         }
         let charge = Charge::of_copy(body, kind, token);
-        if !self.wire.is_foreign(source) {
+        if !self.transport.is_foreign(source) {
             account.check(&charge, &self.config)?;
             account.enter(&charge);
             return Ok(charge);
@@ -134,7 +134,7 @@ impl Endpoint {
         account.enter(&charge);
         if account.here > self.config.credit && !account.held_back {
             account.held_back = true;
-            self.wire.hold_back(source, true);
+            self.transport.set_backpressure(source, true);
         }
         Ok(charge)
     }
@@ -145,11 +145,11 @@ impl Endpoint {
     pub(crate) fn settle(&self, state: &mut State, source: u32, charge: &Charge) {
         let account = &mut state.accounts[source as usize];
         if let Some(octets) = account.settle(charge, self.config.credit) {
-            self.wire.tell_matched(source, octets);
+            self.transport.return_credit(source, octets);
         }
         if account.held_back && account.here <= self.config.credit {
             account.held_back = false;
-            self.wire.hold_back(source, false);
+            self.transport.set_backpressure(source, false);
         }
     }
 
@@ -159,9 +159,9 @@ impl Endpoint {
     pub(crate) fn matched(&self, state: &mut State, source: u32, charge: &Charge, wanted: u64) {
         // The queue of a finished rank is never emptied: a packet for it would stay in the outbox for ever.
         if let Some(token) = charge.token
-            && (self.wire.epoch() == 0 || self.wire.peer(source) == PeerState::Alive)
+            && (self.transport.epoch() == 0 || self.transport.peer(source) == PeerState::Alive)
         {
-            let header = Header { kind: Kind::Matched, context: wanted, tag: 0, token };
+            let header = Header { kind: Kind::MatchAck, context: wanted, tag: 0, token };
             self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
         }
         self.settle(state, source, charge);

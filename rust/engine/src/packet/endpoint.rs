@@ -21,7 +21,7 @@ use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
 use mpjdev_transport::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
-use mpjdev_transport::{Inbox, Wire};
+use mpjdev_transport::{PacketSource, Transport};
 
 use crate::clients::Clients;
 use crate::collective::Abandonment;
@@ -65,7 +65,7 @@ pub struct ReceiveArgs {
 /// All state under the lock.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) inbox: Box<dyn Inbox>,
+    pub(crate) packet_source: Box<dyn PacketSource>,
     pub(crate) state: State,
 }
 
@@ -114,7 +114,7 @@ pub struct Endpoint {
     pub(crate) rank: u32,
     pub(crate) size: u32,
     pub(crate) config: Config,
-    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) transport: Arc<dyn Transport>,
     pub(crate) source: Arc<dyn SlabSource>,
     pub(crate) core: Mutex<Core>,
     /// Count of completed requests and unexpected messages. A polling thread reads it without the lock.
@@ -157,7 +157,7 @@ impl Endpoint {
         rank: u32,
         size: u32,
         config: Config,
-        (wire, inbox): (Arc<dyn Wire>, Box<dyn Inbox>),
+        (transport, packet_source): (Arc<dyn Transport>, Box<dyn PacketSource>),
         source: Arc<dyn SlabSource>,
     ) -> Self {
         let state = State {
@@ -174,7 +174,7 @@ impl Endpoint {
             driver: None,
             parked: Vec::new(),
             observers: Vec::new(),
-            seen_epoch: wire.epoch(),
+            seen_epoch: transport.epoch(),
             finished: false,
             lost: Lost::default(),
             unreceived: Unreceived::of(rank),
@@ -182,13 +182,13 @@ impl Endpoint {
         Endpoint {
             rank,
             size,
-            remote: match (0..size).any(|peer| wire.is_remote(peer)) {
-                true => (0..size).map(|peer| wire.is_remote(peer)).collect(),
+            remote: match (0..size).any(|peer| transport.is_remote(peer)) {
+                true => (0..size).map(|peer| transport.is_remote(peer)).collect(),
                 false => Box::default(),
             },
-            wire,
+            transport,
             source,
-            core: Mutex::new(Core { inbox, state }),
+            core: Mutex::new(Core { packet_source, state }),
             changes: AtomicU64::new(0),
             queued_count: AtomicUsize::new(0),
             sent: (0..size).map(|_| CachePadded::default()).collect(),
@@ -271,7 +271,7 @@ impl Endpoint {
             && source.is_none_or(|source| self.is_remote(source))
             && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
         {
-            self.wire.call(self.rank);
+            self.transport.kick_progress_thread(self.rank);
         }
     }
 
@@ -305,7 +305,7 @@ impl Endpoint {
     /// Fails a receive whose source had ended before the receive was posted: the source of its message or,
     /// after its first half, that of the second.
     pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
-        if self.wire.epoch() == 0 {
+        if self.transport.epoch() == 0 {
             return;
         }
         let halves = core.state.halves.iter().map(|half| half.waits_for());
@@ -532,7 +532,7 @@ impl Endpoint {
     fn wake(&self, state: &State, waiter: &Arc<Waiter>) {
         waiter.signal();
         if state.driver.as_ref().is_some_and(|d| Arc::ptr_eq(d, waiter)) {
-            self.wire.ring();
+            self.transport.wake();
         }
     }
 

@@ -56,7 +56,7 @@ impl Endpoint {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Direct {
-        if self.config.message_oriented || self.wire.epoch() != 0 || self.crowd.is_here() {
+        if self.config.message_oriented || self.transport.epoch() != 0 || self.crowd.is_here() {
             return Direct::Closed;
         }
         let mut taker = Taker { selector, capacity, place, taken: None, is_passed: Cell::new(false) };
@@ -73,7 +73,7 @@ impl Endpoint {
                     return Direct::Nothing;
                 }
                 pauses -= 1;
-                if self.wire.is_ready() {
+                if self.transport.is_ready() {
                     break;
                 }
                 std::hint::spin_loop();
@@ -92,11 +92,11 @@ impl Endpoint {
     #[inline(always)]
     fn take_next(&self, taker: &mut Taker<'_>) -> Direct {
         let mut core = self.lock();
-        let Core { inbox, state } = &mut *core;
+        let Core { packet_source, state } = &mut *core;
         if state.finished {
             return Direct::Closed;
         }
-        self.wire.show_life();
+        self.transport.heartbeat();
         if !state.outbox.is_empty() {
             self.flush(state);
         }
@@ -112,7 +112,7 @@ impl Endpoint {
             if let Some(taken) = taker.taken.take() {
                 return taken;
             }
-            let received = inbox.receive(1, &mut |source, header, body| {
+            let received = packet_source.receive(1, &mut |source, header, body| {
                 self.arrive(state, source, header, body, Some(&mut *taker))
             });
             if taker.is_passed.get() {

@@ -49,9 +49,12 @@ impl Endpoint {
         if state.finished {
             return Err(DeviceError::Finished { rank: self.rank });
         }
-        match self.wire.epoch() {
+        match self.transport.epoch() {
             0 => Ok(()),
-            _ => self.wire.abort().map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why })),
+            _ => self
+                .transport
+                .abort()
+                .map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why })),
         }
     }
 
@@ -70,9 +73,10 @@ impl Endpoint {
     /// Checks that this rank may communicate or, with `is_end`, that it has a job to end.
     pub(crate) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
         match is_end {
-            true => {
-                self.wire.abort().map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why }))
-            }
+            true => self
+                .transport
+                .abort()
+                .map_or(Ok(()), |(rank, why)| Err(DeviceError::PeerFailed { rank, why })),
             false => self.check_running(),
         }
     }
@@ -85,7 +89,7 @@ impl Endpoint {
     #[cold]
     pub(crate) fn check_peer(&self, dest: u32) -> Result<(), DeviceError> {
         self.check_self(&self.lock().state)?;
-        match self.wire.peer(dest) {
+        match self.transport.peer(dest) {
             PeerState::Alive => Ok(()),
             PeerState::Finished => Err(DeviceError::PeerFinished { rank: dest }),
             PeerState::Failed(why) => Err(DeviceError::PeerFailed { rank: dest, why }),
@@ -94,11 +98,11 @@ impl Endpoint {
 
     /// The reason why no matching message can arrive any more; `None` as long as one can.
     pub(crate) fn hopeless(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
-        if let Some((rank, why)) = self.wire.abort() {
+        if let Some((rank, why)) = self.transport.abort() {
             return Some(DeviceError::PeerFailed { rank, why });
         }
         match selector.source {
-            Some(rank) => match self.wire.peer(rank) {
+            Some(rank) => match self.transport.peer(rank) {
                 PeerState::Alive => None,
                 PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
                 PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
@@ -106,7 +110,7 @@ impl Endpoint {
             None => {
                 let mut others = members.iter().filter(|m| **m != self.rank).peekable();
                 others.peek()?;
-                let all_gone = others.all(|m| self.wire.peer(*m) != PeerState::Alive);
+                let all_gone = others.all(|m| self.transport.peer(*m) != PeerState::Alive);
                 all_gone.then_some(DeviceError::NobodyLeft)
             }
         }
@@ -129,7 +133,7 @@ impl Endpoint {
             Work::Receive(_) => None,
         }));
         self.give_up(core, hopeless);
-        self.drop_queued(&mut core.state, |dest| self.wire.peer(dest) != PeerState::Alive);
+        self.drop_queued(&mut core.state, |dest| self.transport.peer(dest) != PeerState::Alive);
     }
 
     /// The reason why a posted receive is hopeless while no thread waits for it. This rank itself may still
@@ -141,7 +145,7 @@ impl Endpoint {
     /// Fails those receives with these ids that only this rank itself could complete. A thread asks for them
     /// now.
     pub(crate) fn lapse(&self, core: &mut Core, ids: &[RequestId]) {
-        if self.wire.epoch() == 0 {
+        if self.transport.epoch() == 0 {
             return;
         }
         let any = Selector { context: 0, source: None, tag: None };
@@ -211,11 +215,11 @@ impl Endpoint {
         };
         self.end_receives();
         self.drop_outbox();
-        let unacked = self.wire.finish();
+        let unacked = self.transport.finish();
         self.note_unreceived();
         self.tell_stats();
         self.end_beside();
-        match self.wire.abort() {
+        match self.transport.abort() {
             None => result.and(acknowledged(&unacked)),
             Some(_) => result,
         }
@@ -225,7 +229,7 @@ impl Endpoint {
     fn note_unreceived(&self) {
         let mut core = self.lock();
         self.take_in(&mut core);
-        core.state.unreceived = match self.wire.abort() {
+        core.state.unreceived = match self.transport.abort() {
             None => core.state.unreceived(),
             Some(_) => Unreceived::of(self.rank),
         };
@@ -243,7 +247,7 @@ impl Endpoint {
 
     /// Ends a job with foreign ranks by a barrier of all ranks (IMPI 14), unless the job has failed.
     fn end_with_foreign(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        if self.clients().is_none() || self.wire.abort().is_some() {
+        if self.clients().is_none() || self.transport.abort().is_some() {
             return Ok(());
         }
         match self.end_together(patience) {
@@ -269,14 +273,14 @@ impl Endpoint {
                     |request: &Request| matches!(request.work, Work::Send { dest, .. } if is_other(dest));
                 let sends = core.state.requests.pending().any(|(_, request)| waits(request))
                     || core.state.outbox.dests().any(is_other);
-                let has_left = !sends && self.wire.leaving().is_none();
+                let has_left = !sends && self.transport.tx_pending().is_none();
                 Ok(has_left.then_some(()))
             });
             match left {
                 Err(DeviceError::TimedOut { .. }) => {}
                 left => return left,
             }
-            let now = (self.needed_lives(), self.wire.leaving());
+            let now = (self.needed_lives(), self.transport.tx_pending());
             if now != signs {
                 signs = now;
                 since = Instant::now();
@@ -312,16 +316,16 @@ impl Endpoint {
 
         peers.sort_unstable();
         peers.dedup();
-        peers.into_iter().map(|peer| (peer, self.wire.life(peer))).collect()
+        peers.into_iter().map(|peer| (peer, self.transport.heartbeat_of(peer))).collect()
     }
 
     /// The error of undelivered messages; `Ok` if all are delivered.
     fn undelivered(&self) -> Result<(), DeviceError> {
         let core = self.lock();
         let mut lost = core.state.lost;
-        let has_finished = |dest| dest == self.rank || self.wire.peer(dest) == PeerState::Finished;
+        let has_finished = |dest| dest == self.rank || self.transport.peer(dest) == PeerState::Finished;
         core.state.requests.unfinished_sends(has_finished).for_each(|send| lost.add(send));
-        match (self.wire.abort(), lost.first) {
+        match (self.transport.abort(), lost.first) {
             (_, None) => Ok(()),
             (Some((rank, why)), _) => Err(DeviceError::PeerFailed { rank, why }),
             (None, Some((rank, tag, len))) => {
@@ -332,7 +336,7 @@ impl Endpoint {
 
     /// Ends the whole job because this rank has failed: every operation of every rank throws from now on.
     pub fn fail(&self, why: &str) {
-        self.wire.fail(why);
+        self.transport.fail(why);
         self.tell_stats();
     }
 
@@ -340,9 +344,9 @@ impl Endpoint {
     pub fn stats(&self) -> Stats {
         Stats {
             rank: self.rank,
-            transport: self.wire.name(),
+            transport: self.transport.name(),
             completions: self.changes.load(Ordering::Relaxed),
-            datagrams: self.wire.datagrams(),
+            datagrams: self.transport.datagrams(),
         }
     }
 

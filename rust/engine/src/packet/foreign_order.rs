@@ -158,7 +158,7 @@ impl Endpoint {
             }
         }
         for (source, context) in changed {
-            if self.wire.peer(source) != PeerState::Alive {
+            if self.transport.peer(source) != PeerState::Alive {
                 let lanes = state.lanes.iter_mut().filter(|lane| lane.source == source);
                 let held: Vec<_> = lanes.flat_map(|lane| lane.held.drain(..)).collect();
                 held.iter().for_each(|(_, message)| self.settle(state, source, message.charge()));

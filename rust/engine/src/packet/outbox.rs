@@ -62,7 +62,7 @@ impl Outbox {
         self.answered[packet.dest as usize] += u32::from(packet.header.kind.is_answered());
         match packet.header.kind {
             // A match ack does not wait behind messages that wait for match acks themselves.
-            Kind::Matched => queue.push_front(packet),
+            Kind::MatchAck => queue.push_front(packet),
             _ => queue.push_back(packet),
         }
     }

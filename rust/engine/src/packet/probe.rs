@@ -135,7 +135,7 @@ impl Endpoint {
         match core.state.matcher.take(selector) {
             Some((envelope, message)) => {
                 let needs_capacity = message.needs_capacity();
-                let begins = self.wire.is_foreign(envelope.source) || message.is_unnumbered_half();
+                let begins = self.transport.is_foreign(envelope.source) || message.is_unnumbered_half();
                 let taken = match begins {
                     true => Taken::Receive(self.receive_now(&mut core, envelope, *message, needs_capacity)),
                     false => {

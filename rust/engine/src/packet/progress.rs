@@ -25,14 +25,14 @@ impl Endpoint {
         // A finishing rank receives nothing more: other ranks must not wait for it because its process still
         // runs.
         if !core.state.finished {
-            self.wire.show_life();
+            self.transport.heartbeat();
         }
         self.go_on(core);
     }
 
     /// Handles received packets, sends queued ones, and fails operations on ranks that have ended.
     fn go_on(&self, core: &mut Core) {
-        let epoch = self.wire.epoch();
+        let epoch = self.transport.epoch();
         self.take_in(core);
         if !core.state.outbox.is_empty() {
             self.flush(&mut core.state);
@@ -47,12 +47,12 @@ impl Endpoint {
     /// Handles the received packets.
     #[inline]
     pub(crate) fn take_in(&self, core: &mut Core) {
-        let Core { inbox, state } = core;
+        let Core { packet_source, state } = core;
         // The bound is more than all queues hold: a rank that sends without end must not keep the lock taken.
         for _ in 0..self.batches {
             let mut each =
                 |source, header, body: Incoming<'_>| self.arrive(state, source, header, body, None);
-            if inbox.receive(BATCH, &mut each) < BATCH {
+            if packet_source.receive(BATCH, &mut each) < BATCH {
                 break;
             }
         }
@@ -62,13 +62,13 @@ impl Endpoint {
     /// have sent just before it finished.
     #[cold]
     pub(crate) fn take_in_last(&self, core: &mut Core) {
-        core.inbox.poll_gone();
+        core.packet_source.poll_gone();
         self.take_in(core);
     }
 
     /// Drives this rank's progress on behalf of a waiting rank, unless a thread of this rank does.
     pub(crate) fn help(&self) {
-        if !self.wire.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
+        if !self.transport.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
             return;
         }
         match self.core.try_lock() {
@@ -76,7 +76,7 @@ impl Endpoint {
             Ok(mut core) => self.go_on(&mut core),
             Err(_) if self.missed_help.swap(true, Ordering::SeqCst) => {}
             // The thread with the lock may have polled before there was room, and may be about to park.
-            Err(_) => self.wire.ring(),
+            Err(_) => self.transport.wake(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Endpoint {
                     return result.map(|r| r.expect("not none"));
                 }
             }
-            while !self.wire.is_ready() && self.changes.load(Ordering::Acquire) == seen {
+            while !self.transport.is_ready() && self.changes.load(Ordering::Acquire) == seen {
                 match backoff.step() {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
@@ -157,7 +157,7 @@ impl Endpoint {
     pub(crate) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
             self.help_neighbours();
-            if self.wire.has_helpers() {
+            if self.transport.has_progress_threads() {
                 self.call_for_answers(&self.lock().state);
             }
         }
@@ -186,8 +186,8 @@ impl Endpoint {
         }
         self.call_for_answers(&core.state);
         let seen_epoch = core.state.seen_epoch;
-        let ended = || self.wire.epoch() != seen_epoch;
-        if self.changes.load(Ordering::Acquire) != seen || self.wire.is_ready() {
+        let ended = || self.transport.epoch() != seen_epoch;
+        if self.changes.load(Ordering::Acquire) != seen || self.transport.is_ready() {
             return;
         }
         for id in ids {
@@ -203,12 +203,12 @@ impl Endpoint {
             core.state.driver = Some(waiter.clone());
             drop(core);
             let mut ready = || {
-                self.wire.is_ready()
+                self.transport.is_ready()
                     || waiter.is_signalled()
                     || ended()
                     || self.missed_help.swap(false, Ordering::SeqCst)
             };
-            self.wire.sleep(most, &mut ready);
+            self.transport.park(most, &mut ready);
         } else {
             core.state.parked.push(waiter.clone());
             drop(core);
@@ -231,7 +231,7 @@ impl Endpoint {
     /// Wakes the progress threads of the ranks that this rank's sends wait for: their programs may be
     /// computing.
     fn call_for_answers(&self, state: &State) {
-        if !self.wire.has_helpers() {
+        if !self.transport.has_progress_threads() {
             return;
         }
         // An incomplete send is queued or waits for its match ack. There may be very many: the counts are by
@@ -241,7 +241,7 @@ impl Endpoint {
             unanswered.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
         dests.sort_unstable();
         dests.dedup();
-        dests.into_iter().for_each(|dest| self.wire.call(dest));
+        dests.into_iter().for_each(|dest| self.transport.kick_progress_thread(dest));
     }
 
     /// Wakes all threads after a rank has ended, since that changes the conditions that they wait for. The

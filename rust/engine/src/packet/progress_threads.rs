@@ -86,7 +86,7 @@ mod remains {
 
     use super::*;
     use crate::comm::Comm;
-    use mpjdev_transport::{Each, Header, Inbox, Outgoing, PeerState, Unacked, Wire};
+    use mpjdev_transport::{Header, Outgoing, PacketHandler, PacketSource, PeerState, Transport, Unacked};
 
     /// The transport of a rank that has ended. It answers the queries that are still possible.
     #[derive(Debug)]
@@ -94,7 +94,7 @@ mod remains {
         abort: Option<(u32, String)>,
     }
 
-    impl Wire for Gone {
+    impl Transport for Gone {
         fn try_send(&self, _: u32, _: Header, _: Outgoing<'_>) -> bool {
             true
         }
@@ -103,13 +103,13 @@ mod remains {
             false
         }
 
-        fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
             if !ready() {
                 std::thread::sleep(most);
             }
         }
 
-        fn ring(&self) {}
+        fn wake(&self) {}
 
         fn epoch(&self) -> u32 {
             1
@@ -129,15 +129,15 @@ mod remains {
 
         fn fail(&self, _: &str) {}
 
-        fn matched_by(&self, _: u32) -> u64 {
+        fn credits_returned_by(&self, _: u32) -> u64 {
             0
         }
 
-        fn tell_matched(&self, _: u32, _: u64) {}
+        fn return_credit(&self, _: u32, _: u64) {}
 
-        fn show_life(&self) {}
+        fn heartbeat(&self) {}
 
-        fn life(&self, _: u32) -> u64 {
+        fn heartbeat_of(&self, _: u32) -> u64 {
             0
         }
 
@@ -149,8 +149,8 @@ mod remains {
     #[derive(Debug)]
     struct Nothing;
 
-    impl Inbox for Nothing {
-        fn receive(&mut self, _: usize, _: &mut Each<'_>) -> usize {
+    impl PacketSource for Nothing {
+        fn receive(&mut self, _: usize, _: &mut PacketHandler<'_>) -> usize {
             0
         }
     }
@@ -159,11 +159,11 @@ mod remains {
         /// The remains of a rank that is no longer used for communication. They have no transport and no
         /// threads, answer as the rank itself would, and keep the outcomes of its requests.
         pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<Endpoint> {
-            let wire = Arc::new(Gone { abort: self.wire.abort() });
-            let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (wire, Box::new(Nothing));
+            let transport = Arc::new(Gone { abort: self.transport.abort() });
+            let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(Nothing));
             let remains = Endpoint::new(self.rank, self.size, self.config.clone(), ends, source.clone());
             let outcomes = self.lock().state.requests.outcomes(self.rank);
-            let has_finished = self.wire.abort().is_none() || self.lock().state.finished;
+            let has_finished = self.transport.abort().is_none() || self.lock().state.finished;
             {
                 let state = &mut remains.lock().state;
                 state.requests = outcomes;

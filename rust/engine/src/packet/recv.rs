@@ -9,7 +9,7 @@ use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{BufferError, Message, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
-use mpjdev_transport::{Header, Incoming, Kind, NotAllowed, Payload};
+use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
 
 use crate::error::DeviceError;
 use crate::packet::credit::Charge;
@@ -29,8 +29,8 @@ impl Unexpected {
     /// Capacity that a receiver needs: octets of the first physical message without the headers.
     pub(crate) fn needs_capacity(&self) -> usize {
         let first_len = match &self.payload {
-            Ok(Payload::Whole(message)) => message.first_len(),
-            Ok(Payload::Parts((_, len), _)) => *len,
+            Ok(Payload::Logical(message)) => message.first_len(),
+            Ok(Payload::Split((_, len), _)) => *len,
             Ok(physical) => physical.len(),
             Err(_) => 0,
         };
@@ -40,8 +40,8 @@ impl Unexpected {
     /// Octets of both payloads, as far as the headers have arrived.
     pub(crate) fn payload_len(&self) -> usize {
         let second_len = match &self.payload {
-            Ok(Payload::Whole(message)) if message.is_split() => message.secondary_len(),
-            Ok(Payload::Parts(_, (_, len))) => *len,
+            Ok(Payload::Logical(message)) if message.is_split() => message.secondary_len(),
+            Ok(Payload::Split(_, (_, len))) => *len,
             Ok(Payload::Physical(slab, len)) if !is_all(slab.words(), *len) => {
                 parse_first(slab.words(), *len).map_or(0, |(_, secondary)| secondary.secondary_len)
             }
@@ -75,8 +75,8 @@ impl Unexpected {
     pub(crate) fn is_all(&self) -> bool {
         match &self.payload {
             Ok(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
-            Ok(Payload::Begun { .. } | Payload::Cut { .. }) => false,
-            Ok(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..)) | Err(_) => true,
+            Ok(Payload::Partial { .. } | Payload::Truncated { .. }) => false,
+            Ok(Payload::Logical(_) | Payload::WithHeaders(..) | Payload::Split(..)) | Err(_) => true,
         }
     }
 }
@@ -147,19 +147,19 @@ impl Endpoint {
         header: Header,
         body: Incoming<'_>,
         taker: Option<&mut Taker<'_>>,
-    ) -> Result<(), NotAllowed> {
+    ) -> Result<(), ProtocolViolation> {
         let envelope = Envelope { context: header.context, source, tag: header.tag };
         let token = match header.kind {
-            Kind::Matched => {
+            Kind::MatchAck => {
                 self.arrive_answer(state, source, header.token.into());
                 return Ok(());
             }
-            Kind::Rest => return self.arrive_rest(state, source, header.token, body),
-            Kind::Withdrawn => {
+            Kind::RendezvousData => return self.arrive_rest(state, source, header.token, body),
+            Kind::Cancelled => {
                 self.arrive_withdrawal(state, source, header.token);
                 return Ok(());
             }
-            Kind::Synchronous | Kind::Announced => Some(header.token),
+            Kind::Synchronous | Kind::Rts => Some(header.token),
             Kind::Eager => None,
         };
         let charge = self.enter(state, source, &body, header.kind, token)?;
@@ -298,14 +298,14 @@ impl Endpoint {
         let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
         let capacity = receive.capacity;
         let outcome = match payload {
-            Ok(Payload::Begun { .. }) => {
-                if self.wire.is_foreign(envelope.source) {
+            Ok(Payload::Partial { .. }) => {
+                if self.transport.is_foreign(envelope.source) {
                     state.note_undecided(envelope, token);
                 }
                 let then = Then::Receive(id, envelope);
                 return state.begun.push(Begun { source: envelope.source, token, then });
             }
-            Ok(first @ (Payload::Physical(..) | Payload::Cut { .. }))
+            Ok(first @ (Payload::Physical(..) | Payload::Truncated { .. }))
                 if self.is_physical(envelope.source) =>
             {
                 return self.deliver_first(state, id, envelope, first, capacity);
@@ -324,14 +324,14 @@ pub(crate) fn arrived_whole(
     envelope: &Envelope,
 ) -> Result<Message, DeviceError> {
     match payload? {
-        Payload::Whole(message) => whole(message, capacity, envelope),
+        Payload::Logical(message) => whole(message, capacity, envelope),
         Payload::Physical(slab, len) => physical(slab, len, None, capacity, envelope),
-        Payload::Headed(slab, len, headers) => {
+        Payload::WithHeaders(slab, len, headers) => {
             check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
             Message::from_headed(slab, len, headers, capacity).map_err(damaged(envelope))
         }
-        Payload::Parts((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
-        Payload::Begun { len, .. } | Payload::Cut { len, .. } => {
+        Payload::Split((slab, len), second) => physical(slab, len, Some(second), capacity, envelope),
+        Payload::Partial { len, .. } | Payload::Truncated { len, .. } => {
             check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
             Err(DeviceError::NoSuchRequest)
         }
@@ -355,8 +355,8 @@ fn is_whole(body: &Incoming<'_>) -> bool {
     match body {
         Incoming::Inline(words, len) => is_all(words, *len),
         Incoming::Reference(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
-        Incoming::Reference(Payload::Begun { .. } | Payload::Cut { .. }) => false,
-        Incoming::Reference(Payload::Whole(_) | Payload::Headed(..) | Payload::Parts(..))
+        Incoming::Reference(Payload::Partial { .. } | Payload::Truncated { .. }) => false,
+        Incoming::Reference(Payload::Logical(_) | Payload::WithHeaders(..) | Payload::Split(..))
         | Incoming::Nothing
         | Incoming::Lost(_) => true,
     }

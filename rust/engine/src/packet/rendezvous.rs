@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::SlabError;
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_transport::{Incoming, NotAllowed, Payload};
+use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
 
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::requests::RequestId;
@@ -54,7 +54,7 @@ impl Endpoint {
         source: u32,
         token: u64,
         body: Incoming<'_>,
-    ) -> Result<(), NotAllowed> {
+    ) -> Result<(), ProtocolViolation> {
         let at = state.begun.iter().position(|begun| begun.source == source && begun.token == token);
         // The receive may have been given up meanwhile.
         let Some(at) = at else { return Ok(()) };

@@ -52,7 +52,7 @@ impl Endpoint {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        if self.wire.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
+        if self.transport.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
             self.check_peer(dest)?;
         }
         self.begin_send(dest, context, tag, message, mode)
@@ -74,7 +74,7 @@ impl Endpoint {
         }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if mode == Mode::Standard
-            && (goes_inline(message, self.config.inline_max) || self.carries(message))
+            && (goes_inline(message, self.config.inline_max) || self.can_send_by_reference(message))
             && self.take_credit(dest, self.charge(message))
         {
             return Ok(self.send_eager(dest, header, message));
@@ -82,16 +82,16 @@ impl Endpoint {
         self.send_past_credit(dest, header, message, mode)
     }
 
-    fn carries(&self, message: &Message) -> bool {
-        self.wire.carries(message.first_slab())
-            && message.second_slab().is_none_or(|slab| self.wire.carries(slab))
+    fn can_send_by_reference(&self, message: &Message) -> bool {
+        self.transport.can_send_by_reference(message.first_slab())
+            && message.second_slab().is_none_or(|slab| self.transport.can_send_by_reference(slab))
     }
 
     /// Sends directly through the transport, unless queued packets must not be overtaken.
     #[inline]
     fn send_eager(&self, dest: u32, header: Header, message: &Message) -> Option<RequestId> {
         if self.queued_count.load(Ordering::Acquire) == 0
-            && self.wire.try_send(dest, header, Outgoing::Message(message))
+            && self.transport.try_send(dest, header, Outgoing::Message(message))
         {
             return None;
         }
@@ -102,7 +102,7 @@ impl Endpoint {
             false => message.clone(),
         };
         let work = send(dest, header.tag, Some(message.logical_len()), 0, Mode::Standard);
-        self.queue(dest, header, Payload::Whole(waits), work)
+        self.queue(dest, header, Payload::Logical(waits), work)
     }
 
     /// Sends a message that cannot go eagerly: it is lent to the receiver until it is matched. Memory that
@@ -117,7 +117,7 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let copy = match self.slim(message) {
             Ok(copy) => copy,
-            Err(_) if self.carries(message) => message.clone(),
+            Err(_) if self.can_send_by_reference(message) => message.clone(),
             Err(error) => return Err(error.into()),
         };
         // The copy may hold few enough octets for the credit.
@@ -128,7 +128,7 @@ impl Endpoint {
         let header = Header { kind: Kind::Synchronous, ..header };
         let mut core = self.lock();
         self.check_unmatched(&mut core, dest, header.context, 1)?;
-        Ok(self.queue_locked(&mut core, dest, header, Payload::Whole(copy), work))
+        Ok(self.queue_locked(&mut core, dest, header, Payload::Logical(copy), work))
     }
 
     /// The message in a form that may wait: a copy if the others cannot map its memory, or if it holds much
@@ -136,11 +136,15 @@ impl Endpoint {
     pub(crate) fn slim(&self, message: &Message) -> Result<Message, SlabError> {
         let is_sparse = message.held_len() / SPARSE > message.logical_len()
             && message.logical_len() as u64 <= self.config.credit / 4;
-        if self.carries(message) && !is_sparse {
+        if self.can_send_by_reference(message) && !is_sparse {
             return Ok(message.clone());
         }
         let copy = message.compact(&*self.source)?;
-        if self.carries(&copy) { Ok(copy) } else { Err(SlabError::Shared { asked: copy.held_len() as u64 }) }
+        if self.can_send_by_reference(&copy) {
+            Ok(copy)
+        } else {
+            Err(SlabError::Shared { asked: copy.held_len() as u64 })
+        }
     }
 
     /// The credit charge of a message: the octets that it holds at the receiver until it is matched.
@@ -169,7 +173,7 @@ impl Endpoint {
             return true;
         }
         // A peer cannot have matched more than was sent, whatever it reports.
-        let matched = self.wire.matched_by(dest).min(before);
+        let matched = self.transport.credits_returned_by(dest).min(before);
         account.matched.store(matched, Ordering::Relaxed);
         let under_way = before.saturating_sub(matched);
         // A copied message takes the receiver's memory, whatever its length.
@@ -183,7 +187,7 @@ impl Endpoint {
     /// Returns the charge of a message that was never sent.
     fn give_credit_back(&self, dest: u32, payload: &Payload) {
         let len = match payload {
-            Payload::Whole(message) => self.charge(message),
+            Payload::Logical(message) => self.charge(message),
             physical => self.config.counted(physical.held_len(), physical.len()),
         };
         self.sent[dest as usize].sent.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
@@ -250,7 +254,7 @@ impl Endpoint {
 
     /// Fails a send whose destination has ended since it was checked: no other code would fail it.
     pub(crate) fn give_up_send(&self, core: &mut Core, id: RequestId, dest: u32) {
-        if self.wire.epoch() != 0
+        if self.transport.epoch() != 0
             && let Some(error) = self.hopeless_send(dest)
         {
             self.give_up(core, vec![(id, error)]);
@@ -263,7 +267,7 @@ impl Endpoint {
         let dropped = state.outbox.drop_to(|dest| {
             let is_gone = gone(dest);
             if is_gone {
-                self.wire.forget_room(dest);
+                self.transport.cancel_room_request(dest);
             }
             is_gone
         });
@@ -276,8 +280,8 @@ impl Endpoint {
         self.queued_count.fetch_add(1, Ordering::Release);
         self.flush(state);
         // A progress thread must send the packet if the program computes from now on.
-        if self.wire.has_helpers() && self.queued_count.load(Ordering::Acquire) == 1 {
-            self.wire.call(self.rank);
+        if self.transport.has_progress_threads() && self.queued_count.load(Ordering::Acquire) == 1 {
+            self.transport.kick_progress_thread(self.rank);
         }
     }
 
@@ -288,10 +292,10 @@ impl Endpoint {
         let mut try_send = |packet: &Queued| {
             let body = match &packet.payload {
                 None => Outgoing::Nothing,
-                Some(Payload::Whole(message)) => Outgoing::Message(message),
+                Some(Payload::Logical(message)) => Outgoing::Message(message),
                 Some(physical) => Outgoing::Payload(physical),
             };
-            let sent = self.wire.try_send(packet.dest, packet.header, body);
+            let sent = self.transport.try_send(packet.dest, packet.header, body);
             unanswered[packet.dest as usize] += u32::from(sent && packet.header.kind.is_answered());
             sent
         };
@@ -317,7 +321,7 @@ impl Endpoint {
         let Some(packet) = state.outbox.remove(dest, is_its) else { return false };
         self.queued_count.fetch_sub(1, Ordering::Release);
         if state.outbox.is_empty_to(dest) {
-            self.wire.forget_room(dest);
+            self.transport.cancel_room_request(dest);
         }
         if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
             self.give_credit_back(packet.dest, payload);

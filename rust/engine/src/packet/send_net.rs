@@ -24,11 +24,11 @@ impl Endpoint {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        if message.logical_len() > self.wire.eager_max(dest) {
+        if message.logical_len() > self.transport.eager_max(dest) {
             // Earlier long messages make progress meanwhile, however many are started before the first wait.
             self.progress(&mut self.lock());
         }
-        match (message.second_slab(), self.wire.is_foreign(dest)) {
+        match (message.second_slab(), self.transport.is_foreign(dest)) {
             (None, _) => self.start_single(dest, header, message, mode),
             (Some(second), false) => self.start_paired(dest, header, message, second, mode),
             (Some(second), true) => self.start_for_foreign(dest, header, message, second, mode),
@@ -48,8 +48,8 @@ impl Endpoint {
         // lock.
         if leave.kind == Kind::Eager
             && self.queued_count.load(Ordering::Acquire) == 0
-            && !self.wire.is_foreign(dest)
-            && self.wire.try_send(dest, header, Outgoing::Message(message))
+            && !self.transport.is_foreign(dest)
+            && self.transport.try_send(dest, header, Outgoing::Message(message))
         {
             return Ok(None);
         }
@@ -94,9 +94,9 @@ impl Endpoint {
         let work = send(dest, header.tag, None, leave.charged, mode);
         let first = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
         // The second half is always acked: its pairing number is free only then.
-        let kind = match leave.has_credit && second_len <= self.wire.eager_max(dest) {
+        let kind = match leave.has_credit && second_len <= self.transport.eager_max(dest) {
             true => Kind::Synchronous,
-            false => Kind::Announced,
+            false => Kind::Rts,
         };
         let charged = if leave.has_credit { self.counted_remote(dest, second_len) } else { 0 };
         let logical_len = message.logical_len();
@@ -141,7 +141,7 @@ impl Endpoint {
 
     /// The send plan of a message of `len` octets; the credit covers its second half too.
     pub(crate) fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
-        if self.wire.is_foreign(dest) {
+        if self.transport.is_foreign(dest) {
             return Leave {
                 kind: self.foreign_kind(dest, len, mode),
                 has_credit: false,
@@ -152,10 +152,10 @@ impl Endpoint {
         let charged = self.counted_remote(dest, len);
         let all = charged + if second_len > 0 { self.counted_remote(dest, second_len) } else { 0 };
         let has_credit = self.take_remote_credit(dest, all);
-        let kind = match (has_credit && len <= self.wire.eager_max(dest), mode) {
+        let kind = match (has_credit && len <= self.transport.eager_max(dest), mode) {
             (true, Mode::Standard) => Kind::Eager,
             (true, Mode::Synchronous) => Kind::Synchronous,
-            (false, _) => Kind::Announced,
+            (false, _) => Kind::Rts,
         };
         Leave {
             kind,
@@ -170,7 +170,7 @@ impl Endpoint {
     /// A long one stays in the sender's memory until it is matched, and is charged a part of the credit at
     /// most.
     fn counted_remote(&self, dest: u32, len: usize) -> u64 {
-        let counted = match len <= self.wire.eager_max(dest) {
+        let counted = match len <= self.transport.eager_max(dest) {
             true => len as u64,
             false => (len as u64).min(self.config.credit / LARGE_PART),
         };
@@ -194,7 +194,7 @@ impl Endpoint {
 
     /// A foreign rank acks long and synchronous messages.
     fn foreign_kind(&self, dest: u32, len: usize, mode: Mode) -> Kind {
-        match mode == Mode::Standard && len <= self.wire.eager_max(dest) {
+        match mode == Mode::Standard && len <= self.transport.eager_max(dest) {
             true => Kind::Eager,
             false => Kind::Synchronous,
         }

@@ -79,7 +79,7 @@ impl Endpoint {
             ));
         };
         let (number, second_tag, first) = self.open_numbered(message)?;
-        if !self.wire.carries(&first) {
+        if !self.transport.can_send_by_reference(&first) {
             self.lock().state.pairs.close(number);
             return Err(SlabError::Shared { asked: first.len() as u64 }.into());
         }
@@ -194,7 +194,7 @@ impl Endpoint {
         };
         let second = match pair {
             // A foreign rank numbers nothing: those octets are unused in its format and may have any value.
-            Pair::Numbered(number) if !self.wire.is_foreign(envelope.source) => Envelope {
+            Pair::Numbered(number) if !self.transport.is_foreign(envelope.source) => Envelope {
                 context: shadow(envelope.context),
                 source: envelope.source,
                 tag: state.pairs.tag(number),
@@ -220,7 +220,7 @@ impl Endpoint {
 
     /// Joins both halves when the second one has arrived in full. `token` identifies the second half.
     pub(crate) fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>, token: u64) {
-        if let Ok(Payload::Begun { .. }) = second {
+        if let Ok(Payload::Partial { .. }) = second {
             let source = half.first_envelope.source;
             return state.begun.push(Begun { source, token, then: Then::Half(Box::new(half)) });
         }
@@ -239,7 +239,7 @@ impl Endpoint {
 fn headers(first: &Payload) -> Option<Headers> {
     let (primary, secondary) = match first {
         Payload::Physical(slab, len) => parse_first(slab.words(), *len).ok()?,
-        Payload::Cut { headers: Some([primary, secondary]), .. } => {
+        Payload::Truncated { headers: Some([primary, secondary]), .. } => {
             let primary = PrimaryHeader::parse(*primary).ok()?;
             (primary, SecondaryHeader::parse(*secondary, primary.encoding).ok()?)
         }

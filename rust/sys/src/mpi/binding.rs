@@ -8,7 +8,9 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use super::abi::{Family, Mpich, OpenMpi, Standard};
 use super::functions::{self, Calls, Functions, Seen};
 use super::signals::{self, Kept};
-use super::{Candidates, Class, Comm, Envelope, From, Matched, Mpi, MpiError, OpenError, ThreadLevel, Tried};
+use super::{
+    Candidates, Class, Comm, Envelope, Matched, Mpi, MpiError, OpenError, RecvFrom, ThreadLevel, Tried,
+};
 
 /// A function that only libraries with the standard ABI have (MPI 5.0, 20.2).
 const ONLY_STANDARD: &[u8] = b"MPI_Abi_get_version\0";
@@ -197,7 +199,7 @@ impl Mpi {
     ///
     /// # Errors
     /// The library's.
-    pub fn iprobe(&self, from: From, comm: Comm) -> Result<Option<Envelope>, MpiError> {
+    pub fn iprobe(&self, from: RecvFrom, comm: Comm) -> Result<Option<Envelope>, MpiError> {
         Ok(self.functions.iprobe(wanted(from), comm.0)?.map(envelope))
     }
 
@@ -205,7 +207,7 @@ impl Mpi {
     ///
     /// # Errors
     /// The library's.
-    pub fn improbe(&self, from: From, comm: Comm) -> Result<Option<(Matched, Envelope)>, MpiError> {
+    pub fn improbe(&self, from: RecvFrom, comm: Comm) -> Result<Option<(Matched, Envelope)>, MpiError> {
         let taken = self.functions.improbe(wanted(from), comm.0)?;
         Ok(taken.map(|(message, seen)| (Matched(message), envelope(seen))))
     }
@@ -264,7 +266,7 @@ fn said(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-pub(super) fn wanted(from: From) -> (Option<c_int>, Option<c_int>) {
+pub(super) fn wanted(from: RecvFrom) -> (Option<c_int>, Option<c_int>) {
     (from.source.map(int), from.tag)
 }
 

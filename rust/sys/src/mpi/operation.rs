@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 use super::binding::{envelope, int, wanted};
-use super::{Comm, Envelope, From, Matched, Mode, Mpi, MpiError, Request};
+use super::{Comm, Envelope, Matched, Mode, Mpi, MpiError, RecvFrom, Request};
 
 /// A pending send or receive. Its owner is kept until the library has completed the operation; the owner of a
 /// forgotten operation is leaked.
@@ -163,7 +163,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         mpi: &'static Mpi,
         owner: Box<T>,
         len: usize,
-        from: From,
+        from: RecvFrom,
         comm: Comm,
     ) -> Result<Self, MpiError> {
         Operation::begin(mpi, owner, len, true, |memory, len| {

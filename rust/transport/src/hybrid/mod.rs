@@ -10,11 +10,11 @@
 //! any source is no special case.
 
 pub mod in_process;
-mod inbox;
+mod packet_source;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod turns;
-mod wire;
 
 use std::io;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use std::sync::Arc;
 use mpjdev_buffer::SlabSource;
 
 use super::shm::{self, SegmentPool};
-use super::tcp::{self, TcpWire};
+use super::tcp::{self, TcpTransport};
 use crate::config::Config;
-pub use inbox::SitesInbox;
-pub use wire::SitesWire;
+pub use packet_source::HybridSource;
+pub use transport::HybridTransport;
 
 /// Resources of a rank before the first packet.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub fn connect(
     job: Job,
     config: &Config,
     pool: Arc<SegmentPool>,
-) -> io::Result<(Arc<SitesWire>, SitesInbox, Arc<TcpWire>)> {
+) -> io::Result<(Arc<HybridTransport>, HybridSource, Arc<TcpTransport>)> {
     let Job { near, base, far } = job;
     let (rank, count) = (far.rank, near.ranks() as u32);
     let source: Arc<dyn SlabSource> = pool.clone();
@@ -56,6 +56,6 @@ pub fn connect(
     far.tell_failures(pool.clone());
     let (near, near_inbox) = shm::connect(rank - base, config, pool, near);
     far.sleep_on(near.clone())?;
-    let wire = Arc::new(SitesWire::new(rank, near, far.clone(), (base, count)));
-    Ok((wire.clone(), SitesInbox::new(wire, near_inbox, far_inbox), far))
+    let transport = Arc::new(HybridTransport::new(rank, near, far.clone(), (base, count)));
+    Ok((transport.clone(), HybridSource::new(transport, near_inbox, far_inbox), far))
 }

@@ -7,14 +7,14 @@ use mpjdev_buffer::{Encoding, Message, WriteBuffer};
 use super::*;
 use crate::pool::HeapPool;
 use crate::tcp::Terms;
-use crate::{Header, Inbox, Kind, Outgoing, PeerState, Wire};
+use crate::{Header, Kind, Outgoing, PacketSource, PeerState, Transport};
 
 /// Longer than any step of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
 struct Rank {
-    wire: Arc<SitesWire>,
-    inbox: SitesInbox,
+    transport: Arc<HybridTransport>,
+    packet_source: HybridSource,
     pool: Arc<SegmentPool>,
 }
 
@@ -23,8 +23,8 @@ fn ranks() -> Vec<Rank> {
     let config = Config::default();
     let jobs = in_process::jobs(4, 2, &config, Terms::default(), 4 << 20, &HeapPool::new(1 << 30));
     let rank = |(job, pool): (Job, Arc<SegmentPool>)| {
-        let (wire, inbox, _) = connect(job, &config, pool.clone()).expect("connections");
-        Rank { wire, inbox, pool }
+        let (transport, packet_source, _) = connect(job, &config, pool.clone()).expect("connections");
+        Rank { transport, packet_source, pool }
     };
     jobs.expect("shared memory and connections").into_iter().map(rank).collect()
 }
@@ -34,8 +34,8 @@ impl Rank {
         let mut buffer = WriteBuffer::new(self.pool.clone(), 0, Encoding::NATIVE).expect("a capacity");
         let message: Message = buffer.finish().expect("memory").clone();
         let header = Header { kind, tag: 1, token, ..Header::default() };
-        let body = if kind == Kind::Matched { Outgoing::Nothing } else { Outgoing::Message(&message) };
-        assert!(self.wire.try_send(dest, header, body));
+        let body = if kind == Kind::MatchAck { Outgoing::Nothing } else { Outgoing::Message(&message) };
+        assert!(self.transport.try_send(dest, header, body));
     }
 
     /// Source, kind and token of the next packet.
@@ -44,7 +44,7 @@ impl Rank {
         let mut found = None;
         while found.is_none() {
             assert!(begun.elapsed() < LONG, "nothing comes");
-            self.inbox.receive(1, &mut |source, header, _| {
+            self.packet_source.receive(1, &mut |source, header, _| {
                 found = Some((source, header.kind, header.token));
                 Ok(())
             });
@@ -56,7 +56,7 @@ impl Rank {
         let begun = Instant::now();
         while !what(self) {
             assert!(begun.elapsed() < LONG, "it does not hear of it");
-            self.inbox.receive(1, &mut |source, _, _| panic!("rank {source} has sent nothing"));
+            self.packet_source.receive(1, &mut |source, _, _| panic!("rank {source} has sent nothing"));
         }
     }
 }
@@ -67,8 +67,8 @@ fn ranks_have_their_numbers_in_the_world_whichever_way_they_are_reached() {
     for dest in 0..4 {
         let site = dest / 2;
         for source in 0..4 {
-            let wire = &ranks[source as usize].wire;
-            assert_eq!((wire.is_remote(dest), wire.is_foreign(dest)), (source / 2 != site, false));
+            let transport = &ranks[source as usize].transport;
+            assert_eq!((transport.is_remote(dest), transport.is_foreign(dest)), (source / 2 != site, false));
             ranks[source as usize].send(dest, Kind::Eager, 0);
             assert_eq!(ranks[dest as usize].next(), (source, Kind::Eager, 0));
         }
@@ -83,43 +83,44 @@ fn an_answer_goes_back_the_way_that_the_message_has_come() {
         ranks[source].send(3, Kind::Synchronous, 7);
         let (from, kind, token) = ranks[3].next();
         assert_eq!((from, kind), (source as u32, Kind::Synchronous));
-        ranks[3].send(from, Kind::Matched, token);
-        assert_eq!(ranks[source].next(), (3, Kind::Matched, 7));
+        ranks[3].send(from, Kind::MatchAck, token);
+        assert_eq!(ranks[source].next(), (3, Kind::MatchAck, 7));
     }
 }
 
 #[test]
 fn who_has_finished_is_known_on_both_sides() {
     let mut ranks = ranks();
-    let epochs: Vec<u32> = ranks.iter().map(|rank| rank.wire.epoch()).collect();
+    let epochs: Vec<u32> = ranks.iter().map(|rank| rank.transport.epoch()).collect();
     assert_eq!(epochs, [0; 4]);
-    ranks[1].wire.finish();
+    ranks[1].transport.finish();
     for rank in [0, 2] {
-        ranks[rank].hears(|rank| rank.wire.peer(1) == PeerState::Finished);
-        assert_ne!(ranks[rank].wire.epoch(), 0);
-        assert_eq!(ranks[rank].wire.peer(3), PeerState::Alive);
-        assert_eq!(ranks[rank].wire.abort(), None);
+        ranks[rank].hears(|rank| rank.transport.peer(1) == PeerState::Finished);
+        assert_ne!(ranks[rank].transport.epoch(), 0);
+        assert_eq!(ranks[rank].transport.peer(3), PeerState::Alive);
+        assert_eq!(ranks[rank].transport.abort(), None);
     }
 }
 
 #[test]
 fn a_failure_is_told_to_both_sides_and_what_comes_of_it_to_none() {
     let mut ranks = ranks();
-    ranks[1].wire.fail("the disk is full");
+    ranks[1].transport.fail("the disk is full");
     let told = Some((1, "the disk is full".to_owned()));
     for rank in [0, 2, 3] {
-        ranks[rank].hears(|rank| rank.wire.abort() == told);
-        ranks[rank].wire.fail("what comes of it");
+        ranks[rank].hears(|rank| rank.transport.abort() == told);
+        ranks[rank].transport.fail("what comes of it");
     }
-    assert!(ranks.iter().all(|rank| rank.wire.abort() == told));
-    assert!(ranks.iter().all(|rank| rank.wire.peer(3) == PeerState::Alive));
+    assert!(ranks.iter().all(|rank| rank.transport.abort() == told));
+    assert!(ranks.iter().all(|rank| rank.transport.peer(3) == PeerState::Alive));
 }
 
 /// A rank may find the segment of an intra-node rank damaged while its program makes no call.
 #[test]
 fn far_ranks_hear_that_a_rank_has_failed_because_of_a_near_one() {
     let mut ranks = ranks();
-    ranks[0].wire.near.fail("the shared memory of rank 1 is damaged");
-    assert!(!ranks[0].wire.is_ready());
-    ranks[3].hears(|rank| rank.wire.abort().is_some_and(|(rank, why)| rank == 0 && why.contains("damaged")));
+    ranks[0].transport.near.fail("the shared memory of rank 1 is damaged");
+    assert!(!ranks[0].transport.is_ready());
+    ranks[3]
+        .hears(|rank| rank.transport.abort().is_some_and(|(rank, why)| rank == 0 && why.contains("damaged")));
 }

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use super::poller::Poller;
-use crate::Wire;
+use crate::Transport;
 
 /// Event data: a wake, an event for a sleeping thread, an event for the progress thread itself.
 const CALLED: u64 = 0;
@@ -28,13 +28,17 @@ pub(in super::super) struct Sentry {
     /// The channels are armed to report once for a sleeping thread.
     is_armed: AtomicBool,
     /// The wire that the program's threads sleep on.
-    pub(in super::super) near: Arc<dyn Wire>,
+    pub(in super::super) near: Arc<dyn Transport>,
 }
 
 impl Sentry {
     /// Waiter for threads that sleep on `near` and need the channels of `sleeper`. The thread itself waits
     /// for the same channels through `own`.
-    pub(in super::super) fn new(near: Arc<dyn Wire>, sleeper: &Poller, own: &Poller) -> io::Result<Sentry> {
+    pub(in super::super) fn new(
+        near: Arc<dyn Transport>,
+        sleeper: &Poller,
+        own: &Poller,
+    ) -> io::Result<Sentry> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(CALLED), EventFlags::IN)?;
@@ -68,7 +72,7 @@ impl Sentry {
 
     /// Wakes the thread that sleeps on the other wire.
     pub(in super::super) fn wake(&self) {
-        self.near.ring();
+        self.near.wake();
     }
 
     /// Waits until a wake or an event of the channels, at most for `most`. Returns whether an event was for a

@@ -96,9 +96,9 @@ impl<I> Arriving<I> {
             Rest::Lost(error) => Incoming::Lost(error),
             Rest::Cut { primary, secondary, secondary_at } => {
                 let headers = secondary_at.map(|_| [primary, secondary]);
-                Incoming::Reference(Payload::Cut { len: self.len, headers })
+                Incoming::Reference(Payload::Truncated { len: self.len, headers })
             }
-            Rest::Unmatched => Incoming::Reference(Payload::Cut { len: self.len, headers: None }),
+            Rest::Unmatched => Incoming::Reference(Payload::Truncated { len: self.len, headers: None }),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Each, Header, Incoming, Kind, Outgoing, Payload, goes_inline};
+use crate::{Header, Incoming, Kind, Outgoing, PacketHandler, Payload, goes_inline};
 
 /// Most messages that may wait.
 const OWN_MAX: usize = 1024;
@@ -30,13 +30,13 @@ impl Own {
     /// Queues a message. Returns false when there is no room.
     pub(in super::super) fn send(&self, header: Header, body: Outgoing<'_>) -> bool {
         let mut waiting = self.waiting();
-        if waiting.len() >= OWN_MAX && header.kind != Kind::Matched {
+        if waiting.len() >= OWN_MAX && header.kind != Kind::MatchAck {
             return false;
         }
         let payload = match body {
             Outgoing::Nothing => None,
             Outgoing::Payload(payload) => Some(payload.clone()),
-            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
+            Outgoing::Message(message) => Some(Payload::Logical(message.clone())),
         };
         waiting.push_back((header, payload));
         self.count.store(waiting.len(), Release);
@@ -49,7 +49,7 @@ impl Own {
         rank: u32,
         inline_max: usize,
         most: usize,
-        each: &mut Each<'_>,
+        each: &mut PacketHandler<'_>,
     ) -> usize {
         let mut n = 0;
         while n < most && self.count.load(Relaxed) > 0 {
@@ -59,7 +59,7 @@ impl Own {
             drop(waiting);
             // As over any other transport, a small message is charged for its octets, not for its buffer.
             let body = match &payload {
-                Some(Payload::Whole(message))
+                Some(Payload::Logical(message))
                     if header.kind == Kind::Eager && goes_inline(message, inline_max) =>
                 {
                     Incoming::Inline(message.first_words(), message.first_len())

@@ -60,7 +60,7 @@ impl Known {
     /// this rank acts on it, because this rank may end as a consequence.
     pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
         if self.states[rank as usize].get().is_none() {
-            self.teller.blame(rank);
+            self.teller.report_failed_peer(rank);
         }
         self.set(rank, PeerState::Failed(why.to_owned()));
     }
@@ -83,7 +83,7 @@ impl Known {
             Some(Extra::AreYouAlive) => return Ok(Wanted::Life),
             Some(Extra::Alive(calls)) => self.set_life(rank, calls),
             Some(Extra::Failed(why)) => {
-                self.teller.blame(rank);
+                self.teller.report_failed_peer(rank);
                 if self.set_abort(rank, why) {
                     return Ok(Wanted::Look);
                 }
@@ -129,7 +129,7 @@ impl Known {
     }
 
     /// Records a heartbeat of a rank. Every caller holds the rank's lock.
-    pub(in super::super) fn note_life(&self, rank: u32) {
+    pub(in super::super) fn record_heartbeat(&self, rank: u32) {
         let life = &self.lives[rank as usize];
         life.store(life.load(Relaxed) + 1, Relaxed);
     }
@@ -139,7 +139,7 @@ impl Known {
         self.lives[rank as usize].store(calls, Relaxed);
     }
 
-    pub(in super::super) fn life(&self, rank: u32) -> u64 {
+    pub(in super::super) fn heartbeat_of(&self, rank: u32) -> u64 {
         self.lives[rank as usize].load(Relaxed)
     }
 

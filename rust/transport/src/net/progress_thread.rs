@@ -115,7 +115,7 @@ impl Watch {
     }
 
     /// Counts a call of the program. Every caller holds the rank's lock, so no read-modify-write is needed.
-    pub(in super::super) fn show_life(&self) {
+    pub(in super::super) fn heartbeat(&self) {
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
     }
 
@@ -219,8 +219,8 @@ impl Watch {
 ///
 /// # Errors
 /// The system has no thread left.
-pub fn start(name: &str, rank: &Arc<impl Progress>, wire: &Arc<impl Pumped>) -> io::Result<()> {
-    start_with(Ticks::USUAL, name, rank, wire)
+pub fn start(name: &str, rank: &Arc<impl Progress>, transport: &Arc<impl Pumped>) -> io::Result<()> {
+    start_with(Ticks::USUAL, name, rank, transport)
 }
 
 /// As [`start`], with other ticks than the usual ones.
@@ -231,22 +231,22 @@ pub fn start_with(
     ticks: Ticks,
     name: &str,
     rank: &Arc<impl Progress>,
-    wire: &Arc<impl Pumped>,
+    transport: &Arc<impl Pumped>,
 ) -> io::Result<()> {
     let name = format!("mpjdev-{name}-{}", rank.rank());
     let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    let (wire, watch) = (Arc::downgrade(wire), wire.watch().clone());
+    let (transport, watch) = (Arc::downgrade(transport), transport.watch().clone());
     let called = watch.clone();
-    let run = move || run(ticks, &weak, &wire, &watch);
+    let run = move || run(ticks, &weak, &transport, &watch);
     rank.start_beside(name, Box::new(run), Box::new(move || called.call()))
 }
 
-fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch: &Watch) {
+fn run(ticks: Ticks, rank: &Weak<dyn Progress>, transport: &Weak<impl Pumped>, watch: &Watch) {
     let mut tick = TICK_MIN;
     let mut seen = watch.calls.load(Relaxed);
     let for_sleeper = || {
-        if let Some(wire) = wire.upgrade() {
-            wire.go_on_for_sleeper(&|| help(rank));
+        if let Some(transport) = transport.upgrade() {
+            transport.go_on_for_sleeper(&|| help(rank));
         }
     };
     while goes_on(rank) {
@@ -255,8 +255,8 @@ fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch:
         let is_called = watch.take_call();
         let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
         seen = watch.calls.load(Relaxed);
-        if is_busy && let Some(wire) = wire.upgrade() {
-            wire.tick();
+        if is_busy && let Some(transport) = transport.upgrade() {
+            transport.tick();
         }
         match (is_busy, is_called) {
             (true, false) => {}
@@ -264,22 +264,22 @@ fn run(ticks: Ticks, rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch:
                 help(rank);
                 // The program's last call came before the work was left. It computes now unless it calls
                 // again.
-                go_on(ticks, rank, wire, watch, seen, &for_sleeper);
+                go_on(ticks, rank, transport, watch, seen, &for_sleeper);
             }
-            (false, _) => go_on(ticks, rank, wire, watch, seen, &for_sleeper),
+            (false, _) => go_on(ticks, rank, transport, watch, seen, &for_sleeper),
         }
-        let is_idle = is_busy && !is_called && !is_still_open(rank, wire, watch);
+        let is_idle = is_busy && !is_called && !is_still_open(rank, transport, watch);
         tick = if is_idle { tick.saturating_mul(ticks.growth).min(ticks.max) } else { TICK_MIN };
     }
 }
 
 /// Whether work is still pending. A thread that leaves work from now on wakes this one.
-fn is_still_open(rank: &Weak<dyn Progress>, wire: &Weak<impl Pumped>, watch: &Watch) -> bool {
+fn is_still_open(rank: &Weak<dyn Progress>, transport: &Weak<impl Pumped>, watch: &Watch) -> bool {
     if !watch.is_open.load(Relaxed) {
         return false;
     }
-    let (Some(rank), Some(wire)) = (rank.upgrade(), wire.upgrade()) else { return false };
-    let is_open = wire.has_open() || rank.has_pending();
+    let (Some(rank), Some(transport)) = (rank.upgrade(), transport.upgrade()) else { return false };
+    let is_open = transport.has_open() || rank.has_pending();
     watch.is_open.store(is_open, SeqCst);
     is_open
 }
@@ -294,7 +294,7 @@ fn help(rank: &Weak<dyn Progress>) {
 fn go_on(
     ticks: Ticks,
     rank: &Weak<dyn Progress>,
-    wire: &Weak<impl Pumped>,
+    transport: &Weak<impl Pumped>,
     watch: &Watch,
     seen: u64,
     for_sleeper: &dyn Fn(),
@@ -309,8 +309,8 @@ fn go_on(
         help(rank);
         // The kernel does not report data that was read but not taken, neither to this thread nor to a thread
         // of the program that sleeps by now.
-        let idle = match wire.upgrade() {
-            Some(wire) if wire.begin_watch() => wire.idle(),
+        let idle = match transport.upgrade() {
+            Some(transport) if transport.begin_watch() => transport.idle(),
             Some(_) => {
                 help(rank);
                 continue;
@@ -318,8 +318,8 @@ fn go_on(
             None => return,
         };
         watch.wait(idle.min(ticks.idle), for_sleeper);
-        if let Some(wire) = wire.upgrade() {
-            wire.end_watch();
+        if let Some(transport) = transport.upgrade() {
+            transport.end_watch();
         }
     }
 }

@@ -27,7 +27,7 @@ impl Teller {
 
     /// Reports a failed peer. The launcher must know before this rank does, because this rank may end as a
     /// consequence.
-    pub(in super::super) fn blame(&self, rank: u32) {
+    pub(in super::super) fn report_failed_peer(&self, rank: u32) {
         if let Some(own_segment) = self.own_segment.get() {
             blame(own_segment, rank);
         }

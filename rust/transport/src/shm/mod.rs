@@ -9,9 +9,9 @@
 //! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
 
 pub mod helper;
-mod inbox;
 mod layout;
 mod loans;
+mod packet_source;
 mod peer;
 mod pool;
 mod ring;
@@ -19,8 +19,8 @@ mod send_queue;
 mod status_page;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod wakeup;
-mod wire;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -32,14 +32,14 @@ use mpjdev_sys::segment::{Segment, Writers};
 use super::Kind;
 use crate::config::Config;
 use crate::pool::HeapPool;
-pub use inbox::ShmInbox;
 use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
+pub use packet_source::ShmSource;
 use pool::Reclaim;
 pub use pool::SegmentPool;
 use status_page::Pages;
 pub use status_page::{Board, Death, blame, blamed, fail_joining, has_finished, resign};
+pub use transport::ShmTransport;
 pub use wakeup::{HelperBell, HelperCaller};
-pub use wire::ShmWire;
 
 /// The shared files that the ranks of a job hold before the first packet.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ fn form(kind: Kind, body: u8) -> ring::Form {
     let kind = match kind {
         Kind::Eager => 0,
         Kind::Synchronous => 1,
-        Kind::Matched => 2,
-        Kind::Announced | Kind::Rest | Kind::Withdrawn => unreachable!("for messages that are copied"),
+        Kind::MatchAck => 2,
+        Kind::Rts | Kind::RendezvousData | Kind::Cancelled => unreachable!("for messages that are copied"),
     };
     kind << 4 | body
 }
@@ -94,7 +94,7 @@ fn parse_form(form: ring::Form) -> Option<(Kind, u8)> {
     let kind = match form >> 4 {
         0 => Kind::Eager,
         1 => Kind::Synchronous,
-        2 => Kind::Matched,
+        2 => Kind::MatchAck,
         _ => return None,
     };
     (form & 15 <= HEADED).then_some((kind, form & 15))
@@ -132,11 +132,11 @@ pub fn connect(
     config: &Config,
     pool: Arc<SegmentPool>,
     job: Arc<Job>,
-) -> (Arc<ShmWire>, ShmInbox) {
+) -> (Arc<ShmTransport>, ShmSource) {
     let ranks = job.ranks();
-    let wire = Arc::new(ShmWire::new(rank, config, pool, job));
-    let as_reclaim: std::sync::Weak<dyn Reclaim> = Arc::downgrade(&wire) as _;
-    wire.pool.set_reclaim(as_reclaim);
-    let inbox = ShmInbox::new(wire.clone(), ranks);
-    (wire, inbox)
+    let transport = Arc::new(ShmTransport::new(rank, config, pool, job));
+    let as_reclaim: std::sync::Weak<dyn Reclaim> = Arc::downgrade(&transport) as _;
+    transport.pool.set_reclaim(as_reclaim);
+    let packet_source = ShmSource::new(transport.clone(), ranks);
+    (transport, packet_source)
 }

@@ -20,7 +20,7 @@ use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
-use crate::{Header, Incoming, Kind, NotAllowed, Payload, PeerState};
+use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 
 /// Largest physical message in octets: lengths and capacities fit 31 bits.
 const LEN_MAX: usize = i32::MAX as usize;
@@ -350,7 +350,7 @@ impl Source {
     #[inline]
     pub(super) fn next(
         &mut self,
-        each: impl FnOnce(Header, Incoming<'_>) -> Result<(), NotAllowed>,
+        each: impl FnOnce(Header, Incoming<'_>) -> Result<(), ProtocolViolation>,
     ) -> Result<bool, Damaged> {
         let Source { peer, consumer, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
@@ -361,7 +361,7 @@ impl Source {
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
         // A packet whose sender waits goes by reference: it holds the sender's memory, not this rank's.
         if kind == Kind::Eager && body == INLINE {
-            each(header, Incoming::Inline(words, head.len)).map_err(|NotAllowed(why)| Damaged(why))?;
+            each(header, Incoming::Inline(words, head.len)).map_err(|ProtocolViolation(why)| Damaged(why))?;
             consumer.pass(&head);
             return Ok(true);
         }
@@ -383,15 +383,19 @@ impl Source {
             }
             (HEADED, 40) => {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
-                Incoming::Reference(Payload::Headed(slab, len, [2, 3, 4].map(|i| octets[i].to_ne_bytes())))
+                Incoming::Reference(Payload::WithHeaders(
+                    slab,
+                    len,
+                    [2, 3, 4].map(|i| octets[i].to_ne_bytes()),
+                ))
             }
             (IN_TWO, 32) => {
                 let first = peer.slab(octets[0], octets[1])?;
-                Incoming::Reference(Payload::Parts(first, peer.slab(octets[2], octets[3])?))
+                Incoming::Reference(Payload::Split(first, peer.slab(octets[2], octets[3])?))
             }
             _ => return Err(Damaged("the length of a packet")),
         };
-        each(header, incoming).map_err(|NotAllowed(why)| Damaged(why))?;
+        each(header, incoming).map_err(|ProtocolViolation(why)| Damaged(why))?;
         Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use super::layout::{QUEUE_LINES, queue_at};
 use super::loans::{Lending, Part};
 use super::pool::place;
 use super::ring::{Damaged, Head, LINE, Producer};
-use super::wire::ShmWire;
+use super::transport::ShmTransport;
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, form};
 use crate::{Header, Kind, Outgoing, Payload, goes_inline};
 
@@ -45,7 +45,7 @@ impl From<Damaged> for Unsent {
     }
 }
 
-impl ShmWire {
+impl ShmTransport {
     pub(super) fn sending_to(&self, dest: u32) -> Result<MutexGuard<'_, Sending>, Unsent> {
         let place = &self.sending[dest as usize];
         if place.get().is_none() {
@@ -83,7 +83,7 @@ impl ShmWire {
     fn parcel<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<Parcel<'a>> {
         Some(match body {
             Outgoing::Nothing => Parcel::Nothing,
-            Outgoing::Message(message) | Outgoing::Payload(Payload::Whole(message)) => {
+            Outgoing::Message(message) | Outgoing::Payload(Payload::Logical(message)) => {
                 if kind == Kind::Eager && goes_inline(message, self.inline_max) {
                     return Some(Parcel::Inline(message.first_words(), message.first_len()));
                 }
@@ -93,13 +93,13 @@ impl ShmWire {
                     None => Parcel::Lent(first, Some(message.header_words())),
                 }
             }
-            Outgoing::Payload(Payload::Physical(slab, len) | Payload::Headed(slab, len, _)) => {
+            Outgoing::Payload(Payload::Physical(slab, len) | Payload::WithHeaders(slab, len, _)) => {
                 Parcel::Lent(self.part(slab, *len)?, None)
             }
-            Outgoing::Payload(Payload::Parts(first, second)) => {
+            Outgoing::Payload(Payload::Split(first, second)) => {
                 Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
             }
-            Outgoing::Payload(Payload::Begun { .. } | Payload::Cut { .. }) => {
+            Outgoing::Payload(Payload::Partial { .. } | Payload::Truncated { .. }) => {
                 unreachable!("only ever comes in")
             }
         })

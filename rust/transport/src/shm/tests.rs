@@ -11,11 +11,11 @@ use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use super::layout::queue_at;
 use super::ring::LINE;
 use super::*;
-use crate::{Header, Inbox, Incoming, Outgoing, PeerState, Wire};
+use crate::{Header, Incoming, Outgoing, PacketSource, PeerState, Transport};
 
 struct Rank {
-    wire: Arc<ShmWire>,
-    inbox: ShmInbox,
+    transport: Arc<ShmTransport>,
+    packet_source: ShmSource,
     pool: Arc<SegmentPool>,
 }
 
@@ -31,8 +31,8 @@ fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
     let connect = |(rank, pool): (usize, &Arc<SegmentPool>)| {
         let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
         let job = Job::open(board.files(), files).expect("the pages");
-        let (wire, inbox) = connect(rank as u32, &config, pool.clone(), Arc::new(job));
-        Rank { wire, inbox, pool: pool.clone() }
+        let (transport, packet_source) = connect(rank as u32, &config, pool.clone(), Arc::new(job));
+        Rank { transport, packet_source, pool: pool.clone() }
     };
     (pools.iter().enumerate().map(connect).collect(), board)
 }
@@ -55,13 +55,13 @@ impl Rank {
 
     fn send_as(&self, kind: Kind, dest: u32, octets: usize) -> bool {
         let header = Header { kind, ..Header::default() };
-        self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
+        self.transport.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
     }
 
     /// Lengths of the received packets.
     fn receive(&mut self) -> Vec<usize> {
         let mut lens = Vec::new();
-        self.inbox.receive(100, &mut |_, _, body| {
+        self.packet_source.receive(100, &mut |_, _, body| {
             lens.push(match body {
                 Incoming::Inline(_, len) => len,
                 Incoming::Reference(payload) => payload.len(),
@@ -78,16 +78,16 @@ fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
     let mut ranks = ranks(3);
     // All bits are set: its own, those of ranks that do not exist, and those of ranks that have sent nothing
     // yet.
-    ranks[0].wire.doorbells(0, 0).store(u64::MAX, SeqCst);
-    assert!(ranks[0].wire.is_ready());
+    ranks[0].transport.doorbells(0, 0).store(u64::MAX, SeqCst);
+    assert!(ranks[0].transport.is_ready());
     assert_eq!(ranks[0].receive(), []);
-    assert!(!ranks[0].wire.is_ready(), "it would look for ever");
+    assert!(!ranks[0].transport.is_ready(), "it would look for ever");
     for octets in [64, 5000] {
         assert!(ranks[1].send(0, octets));
-        assert!(ranks[0].wire.is_ready());
+        assert!(ranks[0].transport.is_ready());
         assert_eq!(ranks[0].receive(), [octets + 16]);
     }
-    assert_eq!(ranks[0].wire.abort(), None);
+    assert_eq!(ranks[0].transport.abort(), None);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_rank_that_scribbles_over_its_own_segment_ends_the_job_and_nothing_else() {
             assert_eq!(ranks[0].receive(), [80, 5016]);
             assert!(ranks[1].send(0, 64) && ranks[0].send(1, 5000));
         }
-        let words = ranks[1].wire.words();
+        let words = ranks[1].transport.words();
         for _ in 0..1 + round {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             // The targets are the tables and the queue, the values small and large numbers.
@@ -128,20 +128,20 @@ fn a_stamp_that_is_none_is_named() {
     assert!(ranks[1].send(0, 64));
     let queue = queue_at(2, 0) / 8;
     // The second record follows the two lines of the first.
-    ranks[1].wire.words()[queue + 2 * LINE].store(12, SeqCst);
+    ranks[1].transport.words()[queue + 2 * LINE].store(12, SeqCst);
     assert_eq!(ranks[0].receive(), []);
     let why = "the shared memory of rank 1 is damaged: the stamp of a record".to_owned();
-    assert_eq!(ranks[0].wire.abort(), Some((0, why)));
-    assert!(!ranks[0].wire.is_ready(), "it would look for ever");
+    assert_eq!(ranks[0].transport.abort(), Some((0, why)));
+    assert!(!ranks[0].transport.is_ready(), "it would look for ever");
 }
 
 #[test]
 fn a_doorbell_that_another_rank_wipes_out_is_rung_again_by_the_sender_that_waits() {
     let mut ranks = ranks(3);
     assert!(ranks[1].send(0, 64));
-    ranks[2].wire.doorbells(0, 0).store(0, SeqCst);
+    ranks[2].transport.doorbells(0, 0).store(0, SeqCst);
     assert_eq!(ranks[0].receive(), [], "nobody has rung");
-    ranks[1].wire.sleep(Duration::from_millis(1), &mut || false);
+    ranks[1].transport.park(Duration::from_millis(1), &mut || false);
     assert_eq!(ranks[0].receive(), [80]);
 }
 
@@ -150,21 +150,21 @@ fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
     let mut ranks = ranks(3);
     assert!(ranks[1].send(0, 64));
     assert_eq!(ranks[0].receive(), [80]);
-    let before = ranks[0].wire.epoch();
-    ranks[1].wire.finish();
-    ranks[2].wire.job.pages.common.words()[layout::EPOCH].store(0, SeqCst);
-    assert_eq!(ranks[0].wire.epoch(), before, "it is hidden");
-    ranks[0].wire.sleep(Duration::from_millis(1), &mut || false);
-    assert_ne!(ranks[0].wire.epoch(), before);
-    assert_eq!(ranks[0].wire.peer(1), PeerState::Finished);
+    let before = ranks[0].transport.epoch();
+    ranks[1].transport.finish();
+    ranks[2].transport.job.pages.common.words()[layout::EPOCH].store(0, SeqCst);
+    assert_eq!(ranks[0].transport.epoch(), before, "it is hidden");
+    ranks[0].transport.park(Duration::from_millis(1), &mut || false);
+    assert_ne!(ranks[0].transport.epoch(), before);
+    assert_eq!(ranks[0].transport.peer(1), PeerState::Finished);
 }
 
 #[test]
 fn a_helper_is_called_also_while_it_is_awake() {
     let ranks = ranks(2);
-    let mut helper = ranks[0].wire.helper_bell();
+    let mut helper = ranks[0].transport.helper_bell();
     assert!(!helper.sleep(Duration::from_millis(1)));
-    ranks[1].wire.call(0);
+    ranks[1].transport.kick_progress_thread(0);
     assert!(helper.sleep(Duration::from_secs(30)), "at once");
     assert!(!helper.sleep(Duration::from_millis(1)), "once");
 }
@@ -174,7 +174,7 @@ fn a_message_whose_sender_waits_stays_in_the_senders_memory_however_small() {
     let mut ranks = ranks(2);
     assert!(ranks[1].send_as(Kind::Synchronous, 0, 64) && ranks[1].send(0, 64));
     let mut kinds = Vec::new();
-    ranks[0].inbox.receive(9, &mut |_, header, body| {
+    ranks[0].packet_source.receive(9, &mut |_, header, body| {
         kinds.push((header.kind, matches!(body, Incoming::Reference(_))));
         Ok(())
     });
@@ -188,7 +188,7 @@ fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
     let mut octets = Vec::new();
     for _ in 0..4 {
         assert!(ranks[1].send(0, 64));
-        ranks[0].inbox.receive(1, &mut |_, _, body| {
+        ranks[0].packet_source.receive(1, &mut |_, _, body| {
             let Incoming::Inline(_, len) = body else { panic!("it is small") };
             octets.push(len);
             Ok(())
@@ -202,10 +202,10 @@ fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
     let mut ranks = ranks(2);
     let header = Header { tag: -1, ..Header::default() };
     let letter = message(ranks[1].pool.clone(), 64);
-    assert!(ranks[1].wire.try_send(0, header, Outgoing::Message(&letter)));
+    assert!(ranks[1].transport.try_send(0, header, Outgoing::Message(&letter)));
     assert_eq!(ranks[0].receive(), []);
     let why = "the shared memory of rank 1 is damaged: the tag of a packet".to_owned();
-    assert_eq!(ranks[0].wire.abort(), Some((0, why)));
+    assert_eq!(ranks[0].transport.abort(), Some((0, why)));
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn threads_that_fail_at_once_leave_one_text_whole() {
             for text in &texts {
                 s.spawn(|| {
                     start.wait();
-                    rank.wire.fail(text);
-                    let (_, why) = rank.wire.abort().expect("it has failed");
+                    rank.transport.fail(text);
+                    let (_, why) = rank.transport.abort().expect("it has failed");
                     assert!(texts.contains(&why), "{why}");
                 });
             }

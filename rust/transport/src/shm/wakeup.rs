@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Job;
 use super::layout::{BELLS, DOORBELLS, EPOCH, HELPER, WAITS, bell_words};
-use super::wire::ShmWire;
+use super::transport::ShmTransport;
 use crate::PeerState;
 
 /// Futex that the progress thread of a rank sleeps on. It keeps nothing of the rank alive.
@@ -92,7 +92,7 @@ pub(super) fn bell_at(ranks: usize, rank: u32) -> usize {
     BELLS + rank as usize * bell_words(ranks)
 }
 
-impl ShmWire {
+impl ShmTransport {
     fn bell(&self, rank: u32) -> usize {
         bell_at(self.job.ranks(), rank)
     }

@@ -8,8 +8,8 @@ use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
 
 use super::channel::Channel;
 use super::rx_stream::{Body, Place, STAGED_MAX};
+use super::transport::TcpTransport;
 use super::tx_stream::Talk;
-use super::wire::TcpWire;
 use crate::net::control;
 use crate::net::incoming_message::Arriving;
 use crate::{Header, Kind};
@@ -31,7 +31,7 @@ pub(super) enum What {
     Fini,
 }
 
-impl TcpWire {
+impl TcpTransport {
     /// Passes a header to the state machine of its rank.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl TcpWire {
         let talk = &mut writing.talks[at];
         if talk.is_foreign {
             // A foreign rank answers no request for a heartbeat.
-            self.known.note_life(talk.rank);
+            self.known.record_heartbeat(talk.rank);
         }
         let was_open = talk.pair.flow().is_open();
         let event = talk.pair.handle_packet(&packet).map_err(|error| error.to_string())?;
@@ -84,13 +84,13 @@ impl TcpWire {
                 (what, room.map_or(Place::Skipped, |slab| Place::Slab(slab, offset as usize)))
             }
             Event::Matched { token } | Event::Cancelled { token } => {
-                let header = Header { kind: Kind::Matched, token: token - 1, ..Header::default() };
+                let header = Header { kind: Kind::MatchAck, token: token - 1, ..Header::default() };
                 (What::Packet(talk.rank, header), Place::Skipped)
             }
             Event::Withdraw { arrival } => {
                 let token = arrival.drqid();
                 talk.arrivals.remove(&token);
-                let header = Header { kind: Kind::Withdrawn, token, ..Header::default() };
+                let header = Header { kind: Kind::Cancelled, token, ..Header::default() };
                 (What::Packet(talk.rank, header), Place::Skipped)
             }
             Event::Fini => (What::Fini, Place::Skipped),
@@ -119,7 +119,7 @@ impl TcpWire {
         if let Some(id) = id {
             header.token = id.drqid();
             header.kind = match len <= ANNOUNCED_LEN as usize && !talk.is_foreign {
-                true => Kind::Announced,
+                true => Kind::Rts,
                 false => Kind::Synchronous,
             };
             let arriving = match arrival.is_long() {

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::time::Duration;
 
-use super::wire::TcpWire;
-use crate::Wire;
+use super::transport::TcpTransport;
+use crate::Transport;
 use crate::net::epoll_waiter::Sentry;
 
-impl TcpWire {
+impl TcpTransport {
     /// Makes the rank's threads sleep on the wire `near`, and wakes them there. The caller does this before
     /// any thread sleeps.
     ///
     /// # Errors
     /// The system refuses.
-    pub(crate) fn sleep_on(&self, near: Arc<dyn Wire>) -> io::Result<()> {
+    pub(crate) fn sleep_on(&self, near: Arc<dyn Transport>) -> io::Result<()> {
         let sentry = Sentry::new(near, &self.poller, &self.watch.poller)?;
         let _ = self.watch.sentry.set(sentry);
         Ok(())
@@ -31,7 +31,7 @@ impl TcpWire {
     pub(crate) fn sleep_elsewhere(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let Some(sentry) = self.watch.sentry.get() else { return };
         self.watch.begin_sleep();
-        sentry.near.sleep(most, &mut || ready() || self.arm(sentry));
+        sentry.near.park(most, &mut || ready() || self.arm(sentry));
         self.watch_room(&self.poller, false);
         self.watch.end_sleep(false);
     }

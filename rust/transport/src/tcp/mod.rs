@@ -10,15 +10,15 @@ mod channel;
 mod dispatch;
 mod external_wait;
 pub mod in_process;
-mod inbox;
+mod packet_source;
 mod poll;
 mod rx_stream;
 mod send;
 mod silence;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod tx_stream;
-mod wire;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,8 +28,8 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::config::Config;
-pub use inbox::TcpInbox;
-pub use wire::TcpWire;
+pub use packet_source::TcpSource;
+pub use transport::TcpTransport;
 
 /// A rank of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +82,8 @@ pub fn connect(
     job: Job,
     config: &Config,
     source: Arc<dyn SlabSource>,
-) -> io::Result<(Arc<TcpWire>, TcpInbox)> {
-    let wire = Arc::new(TcpWire::new(job, source)?);
-    let inbox = TcpInbox::new(wire.clone(), config.inline_max);
-    Ok((wire, inbox))
+) -> io::Result<(Arc<TcpTransport>, TcpSource)> {
+    let transport = Arc::new(TcpTransport::new(job, source)?);
+    let packet_source = TcpSource::new(transport.clone(), config.inline_max);
+    Ok((transport, packet_source))
 }

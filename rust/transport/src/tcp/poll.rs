@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::channel::Channel;
 use super::rx_stream::Look;
-use super::wire::TcpWire;
+use super::transport::TcpTransport;
 
 /// Polls of the most recently active channel for each poll of all channels.
 const LOOKS: u32 = 4;
 
-impl TcpWire {
+impl TcpTransport {
     /// Reads one channel. Returns whether there is a packet to take.
     pub(super) fn look_at(&self, at: usize) -> bool {
         let channel = &self.channels[at];

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_proto::impi::sending::{Mode, Send};
 
 use super::channel::Channel;
+use super::transport::TcpTransport;
 use super::tx_stream::Writing;
-use super::wire::TcpWire;
 use crate::net::control::{self, Extra};
-use crate::{Header, Kind, Outgoing, Payload, Wire};
+use crate::{Header, Kind, Outgoing, Payload, Transport};
 
-impl TcpWire {
+impl TcpTransport {
     /// Passes a message to the state machine and its first packet to the channel. Returns false when it would
     /// have to wait.
     pub(super) fn send_message(
@@ -37,7 +37,7 @@ impl TcpWire {
             tag: header.tag,
             msglen: len as u64,
             mode,
-            announced: header.kind == Kind::Announced,
+            announced: header.kind == Kind::Rts,
             cancellable: false,
             token: header.token + 1,
         };
@@ -74,7 +74,7 @@ impl TcpWire {
         let is_full = writing.waiting_len() > 0;
         if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
             // A sleeping thread must watch for room from now on.
-            self.ring();
+            self.wake();
         }
     }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_user_timeout, tcp_user_timeout};
 
 use super::channel::Channel;
-use super::wire::TcpWire;
+use super::transport::TcpTransport;
 
 /// Checks within one peer timeout.
 const CHECKS: u32 = 8;
@@ -56,7 +56,7 @@ impl Silence {
     }
 }
 
-impl TcpWire {
+impl TcpTransport {
     /// Checks the connections if a check is due.
     pub(super) fn check_silence(&self) {
         let now = Instant::now();

@@ -12,12 +12,12 @@ use mpjdev_proto::impi::sending::Send;
 
 use super::*;
 use crate::pool::HeapPool;
-use crate::{Header, Inbox, Kind, Outgoing, PeerState, Unacked, Wire};
+use crate::{Header, Kind, Outgoing, PacketSource, PeerState, Transport, Unacked};
 
 /// Longer than any step of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
-fn pair() -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
+fn pair() -> io::Result<[(Arc<TcpTransport>, TcpSource); 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
     let (other, _) = listener.accept()?;
@@ -32,7 +32,7 @@ fn member(rank: u32) -> Member {
     }
 }
 
-fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpWire>, TcpInbox); 2]> {
+fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpTransport>, TcpSource); 2]> {
     let connect = |rank: u32, sockets| {
         let job = Job { rank, members: vec![member(0), member(1)], terms, sockets };
         connect(job, &Config::default(), HeapPool::new(1 << 30))
@@ -57,11 +57,11 @@ fn message_of(first_len: usize) -> Message {
 }
 
 /// Whether a thread that goes to sleep now is woken at once.
-fn is_woken(wire: &TcpWire) -> bool {
+fn is_woken(transport: &TcpTransport) -> bool {
     let mut is_woken = false;
-    wire.watch_room(&wire.poller, true);
-    wire.poller.look(&mut |_| is_woken = true);
-    wire.watch_room(&wire.poller, false);
+    transport.watch_room(&transport.poller, true);
+    transport.poller.look(&mut |_| is_woken = true);
+    transport.watch_room(&transport.poller, false);
     is_woken
 }
 
@@ -70,24 +70,24 @@ fn is_woken(wire: &TcpWire) -> bool {
 #[test]
 fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
     let (one, other) = UnixStream::pair().expect("sockets");
-    let [(sender, mut answers), (receiver, mut inbox)] =
+    let [(sender, mut answers), (receiver, mut packet_source)] =
         pair_over(Terms::default(), one.into(), other.into()).expect("connections");
     let message = message(100_000);
     while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
-    let left = sender.leaving().expect("the socket is full");
+    let left = sender.tx_pending().expect("the socket is full");
     assert!(!is_woken(&sender), "nobody takes the octets that wait");
     let mut read_until = |is_over: &mut dyn FnMut() -> bool| {
         let begun = Instant::now();
         while !is_over() {
-            assert!(begun.elapsed() < LONG, "{:?} octets have left", sender.leaving());
+            assert!(begun.elapsed() < LONG, "{:?} octets have left", sender.tx_pending());
             receiver.look();
-            inbox.receive(100, &mut |_, _, _| Ok(()));
+            packet_source.receive(100, &mut |_, _, _| Ok(()));
         }
     };
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
-            while sender.leaving() == Some(left) {
-                sender.sleep(LONG, &mut || false);
+            while sender.tx_pending() == Some(left) {
+                sender.park(LONG, &mut || false);
                 sender.look();
             }
         });
@@ -100,7 +100,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
     });
     read_until(&mut || {
         answers.receive(100, &mut |_, _, _| Ok(()));
-        sender.leaving().is_none()
+        sender.tx_pending().is_none()
     });
     assert!(!is_woken(&sender), "nobody needs the room that is there");
 }
@@ -108,7 +108,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
 /// The system does not report octets that were read, and the thread that takes one packet may leave then.
 #[test]
 fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
-    let [(sender, _answers), (receiver, mut inbox)] = pair().expect("connections");
+    let [(sender, _answers), (receiver, mut packet_source)] = pair().expect("connections");
     let message = message(8);
     let sent_len = 2 * (HEADER_LEN + message.first_len()) as u64;
     (0..2).for_each(|_| assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message))));
@@ -119,7 +119,7 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     }
     assert!(receiver.look());
     receiver.watch.is_asleep.store(true, SeqCst);
-    assert_eq!(inbox.receive(1, &mut |_, _, _| Ok(())), 1);
+    assert_eq!(packet_source.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
     assert!(begun.elapsed() < LONG, "nobody has rung");
@@ -131,7 +131,7 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
 fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
     receiver.watch.is_asleep.store(true, SeqCst);
-    receiver.ring();
+    receiver.wake();
     assert!(!receiver.look_at_all(), "nothing was sent");
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
@@ -143,7 +143,7 @@ fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
 fn fini_waits_for_room_behind_a_full_stage() {
     const STAGED: usize = 31;
     let (one, other) = UnixStream::pair().expect("sockets");
-    let [(sender, _answers), (receiver, mut inbox)] =
+    let [(sender, _answers), (receiver, mut packet_source)] =
         pair_over(Terms::default(), one.into(), other.into()).expect("connections");
     let most = message_of(3960);
     let send = |message: &Message| {
@@ -151,7 +151,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
         // A sent packet does not wait for others to leave with it.
         sender.look();
     };
-    while sender.leaving().is_none() {
+    while sender.tx_pending().is_none() {
         send(&most);
     }
     (1..STAGED).for_each(|_| send(&most));
@@ -162,7 +162,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
         while receiver.peer(0) != PeerState::Finished {
             assert!(begun.elapsed() < LONG, "it does not hear of the end");
             receiver.look();
-            inbox.receive(100, &mut |_, _, _| Ok(()));
+            packet_source.receive(100, &mut |_, _, _| Ok(()));
         }
     });
 }
@@ -172,7 +172,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
 fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     let (one, other) = UnixStream::pair().expect("sockets");
     let terms = Terms { ackmark: 1, hiwater: 1, ..Terms::default() };
-    let [(ended, mut requests), (peer, mut inbox)] =
+    let [(ended, mut requests), (peer, mut packet_source)] =
         pair_over(terms, one.into(), other.into()).expect("connections");
     let message = message(8);
     let synchronous = Header { kind: Kind::Synchronous, token: 1, ..Header::default() };
@@ -188,7 +188,7 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
         });
     }
     assert!(ended.try_send(1, Header::default(), Outgoing::Message(&message)), "the flow is open");
-    let matched = Header { kind: Kind::Matched, token: token.expect("a number"), ..Header::default() };
+    let matched = Header { kind: Kind::MatchAck, token: token.expect("a number"), ..Header::default() };
     assert!(ended.try_send(1, matched, Outgoing::Nothing));
     let channel = &ended.channels[0];
     assert!(channel.writing().has_queued(), "the answer waits");
@@ -198,8 +198,8 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     while peer.peer(0) != PeerState::Finished {
         assert!(begun.elapsed() < LONG, "it does not hear of the end");
         peer.look();
-        inbox.receive(100, &mut |_, header, _| {
-            answers += u32::from(header.kind == Kind::Matched);
+        packet_source.receive(100, &mut |_, header, _| {
+            answers += u32::from(header.kind == Kind::MatchAck);
             Ok(())
         });
         requests.receive(100, &mut |_, _, _| Ok(()));
@@ -213,7 +213,7 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
 fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
     let (one, other) = UnixStream::pair().expect("sockets");
     let terms = Terms { dialect: Dialect::Draft, maxdatalen: 4096, ackmark: 1, hiwater: 1 };
-    let [(ended, _answers), (peer, mut inbox)] =
+    let [(ended, _answers), (peer, mut packet_source)] =
         pair_over(terms, one.into(), other.into()).expect("connections");
     let channel = &ended.channels[0];
     let mut packet = Packet::new(PacketType::Data, member(1).proc, member(0).proc);
@@ -224,13 +224,13 @@ fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
     let sent = peer.channels[0].writing().talks[0].pair.try_send_now(&Send::default());
     assert!(sent.is_some());
     assert!(ended.handle(channel, &header).is_ok());
-    assert!(ended.leaving().is_some(), "the answer waits");
+    assert!(ended.tx_pending().is_some(), "the answer waits");
     ended.end_stream(channel);
     let begun = Instant::now();
     while peer.peer(0) != PeerState::Finished {
         assert!(begun.elapsed() < LONG, "it does not hear of the end");
         peer.look();
-        inbox.receive(100, &mut |_, _, _| Ok(()));
+        packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
 }
 
@@ -238,14 +238,14 @@ fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
 fn abort_reason_is_cut_when_packets_are_short() {
     let (one, other) = UnixStream::pair().expect("sockets");
     let terms = Terms { maxdatalen: 16, ..Terms::default() };
-    let [(failed, _answers), (other, mut inbox)] =
+    let [(failed, _answers), (other, mut packet_source)] =
         pair_over(terms, one.into(), other.into()).expect("connections");
     failed.fail("the file system is full");
     let begun = Instant::now();
     while other.abort().is_none() {
         assert!(begun.elapsed() < LONG, "it does not hear of the failure");
         other.look();
-        inbox.receive(100, &mut |_, _, _| Ok(()));
+        packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
     assert_eq!(other.abort(), Some((0, "the file system ".to_owned())));
 }
@@ -261,7 +261,7 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
         rustix::net::sockopt::set_tcp_user_timeout(&one, LONG.as_millis() as u32)?;
         pair_over(Terms::default(), one.into(), other.into())
     };
-    let [(sender, mut answers), (receiver, mut inbox)] = limit().expect("connections");
+    let [(sender, mut answers), (receiver, mut packet_source)] = limit().expect("connections");
     let channel = &sender.channels[0];
     let limit = || Duration::from_millis(tcp_user_timeout(&channel.socket).expect("an option").into());
     let message = message(100_000);
@@ -280,7 +280,7 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
     });
     wait_for(LONG, &mut || {
         receiver.look();
-        inbox.receive(100, &mut |_, _, _| Ok(()));
+        packet_source.receive(100, &mut |_, _, _| Ok(()));
     });
     assert_eq!(sender.peer(1), PeerState::Alive);
 }

@@ -73,7 +73,7 @@ impl Talk {
     /// Holds back ProtoAcks while memory is full. The rest of matched messages in flight must arrive,
     /// although other messages leave in turn with it. Therefore two packets are acknowledged for each packet
     /// of a rest, and at first as many as may be in flight.
-    pub(super) fn hold_back(&mut self, is_full: bool) {
+    pub(super) fn set_backpressure(&mut self, is_full: bool) {
         self.is_full = is_full;
         self.granted = if self.under_way > 0 { 2 * self.hiwater() } else { 0 };
         self.hold();
@@ -198,7 +198,7 @@ impl Writing {
     }
 
     /// `None` when all octets have left; else the number of octets that have.
-    pub(super) fn leaving(&self) -> Option<u64> {
+    pub(super) fn tx_pending(&self) -> Option<u64> {
         let waits = self.waiting > 0 || self.has_queued();
         (waits && !self.is_closed && !self.is_broken).then_some(self.written)
     }

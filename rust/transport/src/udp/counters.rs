@@ -3,10 +3,10 @@
 use std::sync::PoisonError;
 
 use super::peer::{Peer, Side};
-use super::wire::UdpWire;
+use super::transport::UdpTransport;
 use crate::stats::{Datagrams, OverDatagrams};
 
-impl UdpWire {
+impl UdpTransport {
     /// The counts so far.
     pub(super) fn counted(&self) -> OverDatagrams {
         let seen = self.stage.lock().unwrap_or_else(PoisonError::into_inner).seen;

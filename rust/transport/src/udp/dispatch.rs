@@ -22,11 +22,11 @@ use super::peer::{Coming, Eager, Peer, Side};
 use super::placement::Expected;
 use super::probe::is_probe;
 use super::stage::{Stage, Staged};
-use super::wire::UdpWire;
+use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
 use crate::net::incoming_message::Arriving;
-use crate::{Each, Header, Incoming, Kind, NotAllowed, Payload};
+use crate::{Header, Incoming, Kind, PacketHandler, Payload, ProtocolViolation};
 
 /// Location of the user data of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -59,47 +59,48 @@ impl Reader {
     /// Passes a staged datagram to the state machine of its peer, and the resulting packets to `each`.
     pub(super) fn take(
         &mut self,
-        wire: &UdpWire,
+        transport: &UdpTransport,
         stage: &mut Stage,
         staged: &Staged,
         now: Nanos,
-        each: &mut Each<'_>,
+        each: &mut PacketHandler<'_>,
     ) {
         let (packet, head_len) = match parse(stage.words(), staged) {
-            Ok(parsed) if staged.len <= wire.terms.datagram_len_max => parsed,
+            Ok(parsed) if staged.len <= transport.terms.datagram_len_max => parsed,
             Err(PacketError::Checksum { .. }) => return stage.seen.bad_checksums += 1,
             _ if is_late_probe(stage.words(), staged) => return,
             _ => return stage.seen.malformed += 1,
         };
-        let Some(peer) = wire.peer_by(&packet, staged) else {
+        let Some(peer) = transport.peer_by(&packet, staged) else {
             stage.seen.unknown += 1;
-            return self.answer(wire, staged, now, &packet);
+            return self.answer(transport, staged, now, &packet);
         };
         if packet.extension.checked != peer.is_checked {
             return stage.seen.malformed += 1;
         }
         stage.touch(peer.rank as usize);
-        match take_packet(wire, peer, stage, staged, head_len, &packet, now, each) {
+        match take_packet(transport, peer, stage, staged, head_len, &packet, now, each) {
             Ok(true) => {}
-            Ok(false) => self.answer(wire, staged, now, &packet),
-            Err(why) => wire.close(peer, &format!("it sends what it must not: {why}"), false),
+            Ok(false) => self.answer(transport, staged, now, &packet),
+            Err(why) => transport.close(peer, &format!("it sends what it must not: {why}"), false),
         }
     }
 
     /// Answers a peer that uses a connection unknown to this rank.
     #[cold]
-    fn answer(&mut self, wire: &UdpWire, staged: &Staged, now: Nanos, packet: &Packet) {
+    fn answer(&mut self, transport: &UdpTransport, staged: &Staged, now: Nanos, packet: &Packet) {
         let Some(from) = staged.from else { return };
         let Some(reset) = self.resets.answer(now, from, packet) else { return };
         let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
         let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);
         // The answer may be lost without harm.
-        let _ = datagram::send(wire.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
+        let _ =
+            datagram::send(transport.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
     }
 }
 
-impl UdpWire {
+impl UdpTransport {
     /// The sender of a packet. Its connection id and its address must be the peer's.
     fn peer_by(&self, packet: &Packet, staged: &Staged) -> Option<&Peer> {
         let connection = packet.extension.connection;
@@ -182,14 +183,14 @@ const SUMMED_LEN: usize = 4 << 10;
 /// false when the connection is over.
 #[allow(clippy::too_many_arguments, reason = "what a packet is, where it is, and where it goes")]
 fn take_packet(
-    wire: &UdpWire,
+    transport: &UdpTransport,
     peer: &Peer,
     stage: &mut Stage,
     staged: &Staged,
     head_len: usize,
     packet: &Packet,
     now: Nanos,
-    each: &mut Each<'_>,
+    each: &mut PacketHandler<'_>,
 ) -> Result<bool, String> {
     let (at, len) = (staged.at + head_len, packet.header.len as usize);
     let rank = peer.rank as usize;
@@ -205,7 +206,7 @@ fn take_packet(
                 Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
                 None => Data { words: stage.words(), at, len },
             };
-            let what = side.resolve(peer, &*wire.source, delivery, data)?;
+            let what = side.resolve(peer, &*transport.source, delivery, data)?;
             // The checksum is verified before octets go to their destination.
             let expected = side.expected.take().filter(|_| !peer.is_checked);
             drop(side);
@@ -217,7 +218,7 @@ fn take_packet(
                 What::Message(_) => Data { words: stage.aligned(at, len), at: 0, len },
                 _ => Data { words: stage.words(), at, len },
             };
-            hand_over(wire, peer, what, data, each)?;
+            hand_over(transport, peer, what, data, each)?;
             side = peer.side();
         }
         Verdict::Keep { slot } => {
@@ -233,10 +234,10 @@ fn take_packet(
     {
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
-        let what = side.resolve(peer, &*wire.source, delivery, data)?;
+        let what = side.resolve(peer, &*transport.source, delivery, data)?;
         let expected = side.expected.take().filter(|_| !peer.is_checked);
         drop(side);
-        hand_over(wire, peer, what, data, each)?;
+        hand_over(transport, peer, what, data, each)?;
         stage.go_on(rank, &delivery, false, expected);
         side = peer.side();
     }
@@ -244,13 +245,13 @@ fn take_packet(
 }
 
 fn hand_over(
-    wire: &UdpWire,
+    transport: &UdpTransport,
     peer: &Peer,
     what: What,
     data: Data<'_>,
-    each: &mut Each<'_>,
+    each: &mut PacketHandler<'_>,
 ) -> Result<(), String> {
-    let not_allowed = |NotAllowed(why): NotAllowed| why.to_owned();
+    let not_allowed = |ProtocolViolation(why): ProtocolViolation| why.to_owned();
     match what {
         What::Nothing => Ok(()),
         What::Message(header) => {
@@ -260,7 +261,7 @@ fn hand_over(
         What::Extra(tag) => {
             let mut octets = vec![0; data.len];
             copy_out(data.words, data.at, &mut octets);
-            wire.take_extra(peer.rank, tag, &octets)
+            transport.take_extra(peer.rank, tag, &octets)
         }
     }
 }
@@ -319,7 +320,7 @@ impl Side {
         }
         header.token = id.destination_id().into();
         header.kind = match arrival.is_announced || total <= ANNOUNCED_LEN as usize {
-            true => Kind::Announced,
+            true => Kind::Rts,
             false => Kind::Synchronous,
         };
         if data.len == total {
@@ -329,7 +330,7 @@ impl Side {
         let mut arriving = Arriving::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
         self.arrivals.insert(header.token, Coming { arriving, end: data.len });
-        let begun = Payload::Begun { len: total, here: data.len };
+        let begun = Payload::Partial { len: total, here: data.len };
         Ok(What::Elsewhere(header, Incoming::Reference(begun)))
     }
 
@@ -384,7 +385,7 @@ impl Side {
         }
         self.expected = None;
         let Some(Coming { arriving, .. }) = self.arrivals.remove(&token) else { return What::Nothing };
-        let header = Header { kind: Kind::Rest, token, ..Header::default() };
+        let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
         What::Elsewhere(header, arriving.into_whole())
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use mpjdev_proto::datagram::modern::settings::Settings;
 
-use super::wire::UdpWire;
+use super::transport::UdpTransport;
 
 #[doc(hidden)]
-impl UdpWire {
+impl UdpTransport {
     /// Settings of the connection to a peer; `None` for this rank itself.
     pub fn settings(&self, rank: u32) -> Option<Settings> {
         Some(*self.peer_of(rank)?.side().connection.settings())

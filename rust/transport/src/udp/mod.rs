@@ -19,8 +19,8 @@ mod dispatch;
 mod exposed;
 mod gso;
 pub mod ids;
-mod inbox;
 mod liveness;
+mod packet_source;
 pub mod path_mtu;
 mod peer;
 mod placement;
@@ -30,7 +30,7 @@ mod retransmit_buffer;
 mod send;
 mod stage;
 mod timers;
-mod wire;
+mod transport;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -50,9 +50,9 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::{LEN_MAX, options};
 
 use crate::config::{Config, UNMATCHED_MAX};
-pub use inbox::UdpInbox;
+pub use packet_source::UdpSource;
 use probe::Early;
-pub use wire::UdpWire;
+pub use transport::UdpTransport;
 
 /// Terms that all ranks have agreed on, and the limits of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,14 +203,14 @@ pub fn connect(
     job: Job,
     config: &Config,
     source: Arc<dyn SlabSource>,
-) -> io::Result<(Arc<UdpWire>, UdpInbox)> {
+) -> io::Result<(Arc<UdpTransport>, UdpSource)> {
     let lens = job.members.iter().flatten().map(|member| member.datagram_len_max);
     check_len(lens.fold(job.terms.datagram_len_max, usize::max))?;
     // Arriving datagrams are received as GSO batches where the kernel joins them, and else one by one.
     let _ = options::set_trains(job.socket.as_fd(), true);
-    let wire = Arc::new(UdpWire::new(job, source)?);
-    let inbox = UdpInbox::new(wire.clone(), config.inline_max);
-    Ok((wire, inbox))
+    let transport = Arc::new(UdpTransport::new(job, source)?);
+    let packet_source = UdpSource::new(transport.clone(), config.inline_max);
+    Ok((transport, packet_source))
 }
 
 fn check_len(len: usize) -> io::Result<()> {

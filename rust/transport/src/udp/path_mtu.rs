@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_sys::datagram::options;
 
 use super::peer::{Peer, Side};
-use super::wire::UdpWire;
+use super::transport::UdpTransport;
 
 /// Octets of the headers of UDP and IP.
 const HEADERS_LEN: [usize; 2] = [28, 48];
@@ -28,7 +28,7 @@ pub fn len_within(mtu: usize, address: IpAddr) -> usize {
     mtu.saturating_sub(headers) / 8 * 8
 }
 
-impl UdpWire {
+impl UdpTransport {
     /// Sends the pending datagrams of a peer that are too long for its path.
     #[cold]
     pub(super) fn send_in_fragments(&self, peer: &Peer, side: &mut Side, now: Nanos) {

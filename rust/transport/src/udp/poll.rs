@@ -9,8 +9,8 @@ use mpjdev_proto::datagram::modern::time::Nanos;
 use super::path_mtu::LEN_SAFE;
 use super::peer::{Peer, Side};
 use super::stage::Stage;
-use super::wire::UdpWire;
-use crate::{Each, Header, Incoming, Kind, PeerState};
+use super::transport::UdpTransport;
+use crate::{Header, Incoming, Kind, PacketHandler, PeerState};
 
 /// Events of the state machine of a peer.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Told {
     failure: Option<(String, bool)>,
 }
 
-impl UdpWire {
+impl UdpTransport {
     /// Polls: reads the socket and sends delayed messages. Returns whether there is work for the rank.
     pub(super) fn look(&self) -> bool {
         if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
@@ -72,7 +72,7 @@ impl UdpWire {
         stage: &mut Stage,
         told: &mut Told,
         now: Nanos,
-        each: &mut Each<'_>,
+        each: &mut PacketHandler<'_>,
     ) -> usize {
         let mut n = 0;
         if self.timers.is_due(now) {
@@ -84,7 +84,7 @@ impl UdpWire {
                 }
                 is_later.then_some(at)
             });
-            self.wake(self.timers.rearm(later));
+            self.wake_sleepers(self.timers.rearm(later));
         }
         while let Some(rank) = stage.take_touched() {
             if let Some(peer) = &self.peers[rank] {
@@ -94,7 +94,7 @@ impl UdpWire {
         n
     }
 
-    fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut Each<'_>) -> usize {
+    fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut PacketHandler<'_>) -> usize {
         let mut side = peer.side();
         if peer.next_timeout.load(Relaxed) <= now {
             side.connection.handle_timeout(now);
@@ -110,10 +110,10 @@ impl UdpWire {
     }
 
     /// Passes on the events of a state machine.
-    fn tell(&self, peer: &Peer, told: &mut Told, each: &mut Each<'_>) -> usize {
+    fn tell(&self, peer: &Peer, told: &mut Told, each: &mut PacketHandler<'_>) -> usize {
         let n = told.matched.len() + told.withdrawn.len();
-        let matched = told.matched.drain(..).map(|token| (Kind::Matched, token));
-        let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Withdrawn, token));
+        let matched = told.matched.drain(..).map(|token| (Kind::MatchAck, token));
+        let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Cancelled, token));
         for (kind, token) in matched.chain(withdrawn) {
             let header = Header { kind, token, ..Header::default() };
             // Answers and cancellations are always allowed.

@@ -11,9 +11,9 @@ use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
 use super::peer::{Peer, Side};
 use super::retransmit_buffer::Whose;
 use super::timers::{NEVER, Sleeper};
-use super::wire::UdpWire;
+use super::transport::UdpTransport;
 use crate::net::control::{self, Extra};
-use crate::{Header, Kind, Outgoing, Payload, Wire};
+use crate::{Header, Kind, Outgoing, Payload, Transport};
 
 /// Time after which a socket that takes nothing is tried again.
 const BLOCKED: Nanos = MILLISECOND;
@@ -22,7 +22,7 @@ const SOON: Nanos = MILLISECOND / 10;
 /// Most control messages that may wait beside the other messages.
 const EXTRAS_MAX: usize = 16;
 
-impl UdpWire {
+impl UdpTransport {
     /// Passes a message to the state machine. Returns false when it would have to wait.
     pub(super) fn send_message(&self, side: &mut Side, header: Header, body: Outgoing<'_>) -> bool {
         let (slab, len) = match body {
@@ -43,7 +43,7 @@ impl UdpWire {
             tag: header.tag,
             len: len as u64,
             completion: if waits { Completion::Synchronous } else { Completion::Standard },
-            announced: header.kind == Kind::Announced,
+            announced: header.kind == Kind::Rts,
             cancellable: false,
             token: 0,
         };
@@ -174,15 +174,15 @@ impl UdpWire {
         let fault = if side.fault.is_some() { now } else { NEVER };
         let at = machine.min(network).min(blocked).min(fault);
         peer.next_timeout.store(at, SeqCst);
-        self.wake(self.timers.arm(at));
+        self.wake_sleepers(self.timers.arm(at));
         at <= now + SOON
     }
 
     /// Wakes the sleepers that would sleep past a timer.
-    pub(super) fn wake(&self, sleepers: impl Iterator<Item = Sleeper>) {
+    pub(super) fn wake_sleepers(&self, sleepers: impl Iterator<Item = Sleeper>) {
         for sleeper in sleepers {
             match sleeper {
-                Sleeper::Program => self.ring(),
+                Sleeper::Program => self.wake(),
                 Sleeper::Pump => self.watch.call(),
             }
         }

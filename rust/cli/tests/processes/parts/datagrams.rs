@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{DeviceError, From, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Patient, RecvFrom};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::kills::until;
@@ -22,13 +22,13 @@ impl Party {
         self.world.barrier(&mut Patient).expect("barrier");
         if me == 1 {
             // The others are busy by then.
-            let from = From { source: Some(0), tag: Some(3) };
+            let from = RecvFrom { source: Some(0), tag: Some(3) };
             self.world.recv(from, 8, None, &mut Patient).expect("rank 0 has begun");
             kill_myself();
         }
         let other = 2 - me as i32;
-        let of_other = From { source: Some(other), tag: None };
-        let waits = self.world.irecv(From { source: Some(1), tag: None }, 8, None).expect("irecv");
+        let of_other = RecvFrom { source: Some(other), tag: None };
+        let waits = self.world.irecv(RecvFrom { source: Some(1), tag: None }, 8, None).expect("irecv");
         let (mut begun, mut failed) = (None, false);
         for round in 0u64.. {
             // Who has seen it says so, and both go on until both have.
@@ -67,7 +67,7 @@ impl Party {
         if self.world.rank() == 1 {
             kill_process(getpid(), Signal::STOP).expect("it is us");
             for i in 0..COUNT {
-                let from = From { source: Some(0), tag: Some(i as i32) };
+                let from = RecvFrom { source: Some(0), tag: Some(i as i32) };
                 let (_, message) = self.world.recv(from, octets(i), None, &mut Patient).expect("recv");
                 Self::check(&message, octets(i), i as u64);
             }
@@ -92,7 +92,7 @@ impl Party {
     /// Messages of many datagrams go round all the time, while the interface of this machine begins to take shorter ones only.
     pub(super) fn sends_while_the_way_narrows(&self) {
         let (me, all) = (self.world.rank() as i32, self.world.size() as i32);
-        let from = From { source: Some((me + all - 1) % all), tag: None };
+        let from = RecvFrom { source: Some((me + all - 1) % all), tag: None };
         let mtu = || std::fs::read_to_string("/sys/class/net/eth/mtu").expect("an interface");
         let before = mtu();
         let (mut left, mut round) = (None, 0);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{Config, DeviceError, From, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, Mode, Patient, RecvFrom};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Party, join_with};
@@ -68,7 +68,7 @@ impl Party {
         let mode = if round.is_multiple_of(3) { Mode::Synchronous } else { Mode::Standard };
         let message = self.write(octets, seed(self.world.rank()));
         let sent = self.world.isend(&message, other as i32, 5, mode)?;
-        let from = From { source: Some(other as i32), tag: Some(5) };
+        let from = RecvFrom { source: Some(other as i32), tag: Some(5) };
         let received = self.world.recv(from, octets, None, &mut Patient);
         if let Some(id) = sent {
             self.world.wait(id, None, &mut Patient)?;
@@ -80,12 +80,12 @@ impl Party {
     /// Rank 1 stops and goes on, and stops and is killed, while rank 0 waits for it, and others that hear only of its end.
     pub(crate) fn stopped(&self) -> ExitCode {
         if self.world.rank() > 1 {
-            let from = From { source: Some(1), tag: Some(1) };
+            let from = RecvFrom { source: Some(1), tag: Some(1) };
             println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nothing is sent"));
             self.finish();
             return ExitCode::SUCCESS;
         }
-        let from = |tag| From { source: Some(1 - self.world.rank() as i32), tag: Some(tag) };
+        let from = |tag| RecvFrom { source: Some(1 - self.world.rank() as i32), tag: Some(tag) };
         if self.world.rank() == 1 {
             for tag in 1..3 {
                 kill_process(getpid(), Signal::STOP).expect("it is us");
@@ -122,7 +122,7 @@ impl Party {
     pub(crate) fn sleeps_or_computes(&self) -> ExitCode {
         println!("joined");
         if self.world.rank() == 0 {
-            let from = From { source: Some(1), tag: Some(1) };
+            let from = RecvFrom { source: Some(1), tag: Some(1) };
             println!("{:?}", self.world.recv(from, 8, None, &mut Patient));
         }
         let begun = Instant::now();

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_engine::{From, Mode, Patient};
+use mpjdev_engine::{Mode, Patient, RecvFrom};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::Party;
@@ -31,8 +31,8 @@ const PING: i32 = 5;
 const AGAIN: i32 = 6;
 const OVER: i32 = 7;
 
-fn from(source: i32, tag: i32) -> From {
-    From { source: Some(source), tag: Some(tag) }
+fn from(source: i32, tag: i32) -> RecvFrom {
+    RecvFrom { source: Some(source), tag: Some(tag) }
 }
 
 impl Party {
@@ -154,7 +154,7 @@ impl Party {
 
     /// Whether there is another round, at those who take part in it.
     fn hears(&self) -> i32 {
-        let any = From { source: Some(0), tag: None };
+        let any = RecvFrom { source: Some(0), tag: None };
         self.world.recv(any, 0, None, &mut Patient).expect("recv").0.tag
     }
 }

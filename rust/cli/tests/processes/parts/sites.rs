@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{From, Mode, Patient};
+use mpjdev_engine::{Mode, Patient, RecvFrom};
 
 use super::kills::until;
 use super::{Party, join, kill_myself};
@@ -21,7 +21,7 @@ impl Party {
         // Who has left a barrier does not know that the others have.
         if self.world.rank() == 1 {
             for rank in (0..self.world.size() as i32).filter(|rank| *rank != 1) {
-                let from = From { source: Some(rank), tag: Some(1) };
+                let from = RecvFrom { source: Some(rank), tag: Some(1) };
                 self.world.recv(from, 8, None, &mut Patient).expect("it has left the barrier");
             }
             kill_myself();
@@ -30,7 +30,7 @@ impl Party {
         if self.world.rank() == 0 {
             until("the job is ended", || false);
         }
-        let from = From { source: Some(1), tag: None };
+        let from = RecvFrom { source: Some(1), tag: None };
         println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
         ExitCode::from(3)
     }
@@ -55,7 +55,7 @@ impl Party {
         self.world.barrier(&mut Patient).expect("barrier");
         println!("met");
         let other = (self.world.rank() + 2) % 4;
-        let from = From { source: Some(other as i32), tag: None };
+        let from = RecvFrom { source: Some(other as i32), tag: None };
         println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
         ExitCode::from(3)
     }
@@ -75,7 +75,7 @@ impl Party {
             }
             return ExitCode::from(3);
         }
-        let from = From { source: Some(0), tag: Some(2) };
+        let from = RecvFrom { source: Some(0), tag: Some(2) };
         self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
         // What this rank has sent in the barrier may be unacknowledged as well.
         let _ = self.world.finish(&mut Patient);
@@ -89,7 +89,7 @@ impl Party {
             kill_myself();
         }
         let begun = Instant::now();
-        let from = From { source: Some(1), tag: None };
+        let from = RecvFrom { source: Some(1), tag: None };
         let error = self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{}: {error}", self.world.rank());

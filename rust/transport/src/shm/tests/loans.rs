@@ -7,7 +7,7 @@ impl Rank {
     /// Payloads of the received packets.
     fn receive_slabs(&mut self) -> Vec<Payload> {
         let mut slabs = Vec::new();
-        self.inbox.receive(usize::MAX, &mut |_, _, body| {
+        self.packet_source.receive(usize::MAX, &mut |_, _, body| {
             let Incoming::Reference(payload) = body else { panic!("it goes by reference") };
             slabs.push(payload);
             Ok(())
@@ -24,7 +24,10 @@ fn slabs_that_a_dead_rank_has_come_back() {
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     assert!(ranks[0].pool.used() >= 5 * 5000);
     board.announce(1, Death::Killed(9));
-    assert_eq!(ranks[0].wire.peer(1), PeerState::Failed("its process was killed by signal 9".to_owned()));
+    assert_eq!(
+        ranks[0].transport.peer(1),
+        PeerState::Failed("its process was killed by signal 9".to_owned())
+    );
     assert_eq!(ranks[0].pool.used(), 0);
 }
 
@@ -38,7 +41,7 @@ fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() 
     assert_eq!(ranks[0].pool.used(), 0, "all loans are ended");
     // These sends had passed their checks before the death was seen.
     assert!((0..80).all(|_| ranks[0].send(1, 1100)));
-    assert_eq!(ranks[0].wire.abort(), None);
+    assert_eq!(ranks[0].transport.abort(), None);
     assert_eq!(ranks[0].pool.used(), 0, "as those that follow");
 }
 
@@ -48,13 +51,13 @@ fn slabs_that_a_finished_rank_holds_come_back_when_its_process_ends() {
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     let held = ranks[1].receive_slabs();
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
-    ranks[1].wire.finish();
+    ranks[1].transport.finish();
     let used = ranks[0].pool.used();
     assert!(used >= 10 * 5000, "{used} octets: it may still read them");
     board.note_end(1);
     assert_eq!(ranks[0].pool.used(), 0);
-    assert_eq!(ranks[0].wire.peer(1), PeerState::Finished, "it has not failed");
-    assert_eq!(ranks[0].wire.abort(), None);
+    assert_eq!(ranks[0].transport.peer(1), PeerState::Finished, "it has not failed");
+    assert_eq!(ranks[0].transport.abort(), None);
     drop(held);
 }
 
@@ -66,7 +69,7 @@ fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
     // Rank 1 no longer polls the queue of rank 0, and never polled that of rank 2.
     assert!((0..5).all(|_| ranks[0].send(1, 5000) && ranks[2].send(1, 5000)));
     let gone = ranks.remove(1);
-    gone.wire.finish();
+    gone.transport.finish();
     drop(gone);
     assert_eq!(ranks[1].pool.used(), 0, "nothing of rank 2 is held");
     let used = ranks[0].pool.used();
@@ -84,7 +87,7 @@ fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
     let before: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
     let pool = ranks[0].pool.clone();
     let gone = ranks.remove(0);
-    gone.wire.finish();
+    gone.transport.finish();
     drop(gone);
     // A holder of the pool gets no memory from it that another rank still reads.
     let fresh: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();

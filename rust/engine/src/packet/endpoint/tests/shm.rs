@@ -6,8 +6,8 @@ use mpjdev_buffer::{Encoding, Message, SlabError, SlabSource, Type, WriteBuffer}
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::config::{Config, ENVELOPE_LEN};
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::shm::{self, Board, Death, SegmentPool, ShmInbox, ShmWire};
-use mpjdev_transport::{Header, Inbox, Incoming, Kind, Outgoing, Wire};
+use mpjdev_transport::shm::{self, Board, Death, SegmentPool, ShmSource, ShmTransport};
+use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
@@ -16,8 +16,8 @@ use crate::packet::requests::RequestId;
 /// A rank without its engine.
 struct Rank {
     rank: u32,
-    wire: Arc<ShmWire>,
-    inbox: ShmInbox,
+    transport: Arc<ShmTransport>,
+    packet_source: ShmSource,
     pool: Arc<SegmentPool>,
 }
 
@@ -36,8 +36,8 @@ fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
     let connect = |(rank, pool): (u32, &Arc<SegmentPool>)| {
         let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
         let job = shm::Job::open(board.files(), files).expect("the pages");
-        let (wire, inbox) = shm::connect(rank, &config, pool.clone(), Arc::new(job));
-        Rank { rank, wire, inbox, pool: pool.clone() }
+        let (transport, packet_source) = shm::connect(rank, &config, pool.clone(), Arc::new(job));
+        Rank { rank, transport, packet_source, pool: pool.clone() }
     };
     ((0..).zip(&pools).map(connect).collect(), board)
 }
@@ -56,7 +56,7 @@ fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
 impl Rank {
     fn send(&self, kind: Kind, dest: u32, octets: usize) -> bool {
         let header = Header { kind, ..Header::default() };
-        self.wire.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
+        self.transport.try_send(dest, header, Outgoing::Message(&message(self.pool.clone(), octets)))
     }
 
     /// The rank with its engine.
@@ -65,14 +65,15 @@ impl Rank {
     }
 
     fn into_endpoint_with(self, size: u32, config: Config) -> Endpoint {
-        let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (self.wire, Box::new(self.inbox));
+        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
+            (self.transport, Box::new(self.packet_source));
         Endpoint::new(self.rank, size, config, ends, self.pool)
     }
 
     /// Lengths in octets of the received packets.
     fn receive(&mut self) -> Vec<usize> {
         let mut lens = Vec::new();
-        self.inbox.receive(100, &mut |_, _, body| {
+        self.packet_source.receive(100, &mut |_, _, body| {
             lens.push(match body {
                 Incoming::Inline(_, len) => len,
                 Incoming::Reference(payload) => payload.len(),
@@ -97,7 +98,7 @@ fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
     // 80 octets and 64 for the packet, and a few messages beyond the credit once.
     assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
     let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
-    assert_eq!(flooded.wire.abort(), Some((0, why)));
+    assert_eq!(flooded.transport.abort(), Some((0, why)));
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_rank_with_more_unmatched_messages_than_may_wait_is_heard_no_more() {
         assert_eq!(flooded.leftovers().0, sent.min(limit));
     }
     let why = "the shared memory of rank 1 is damaged: more unmatched messages than may wait past its credit";
-    assert_eq!(flooded.wire.abort(), Some((0, why.to_owned())));
+    assert_eq!(flooded.transport.abort(), Some((0, why.to_owned())));
 }
 
 #[test]
@@ -144,19 +145,19 @@ fn sender_that_waits_for_room() -> (Endpoint, Rank, Vec<RequestId>) {
     let send = || sender.start_send(1, 0, 1, &letter, Mode::Standard).expect("it is alive");
     let sends = (0..2000).filter_map(|_| send()).collect();
     sender.leftovers();
-    assert!(!sender.wire.is_ready(), "there is no room");
+    assert!(!sender.transport.is_ready(), "there is no room");
     assert_eq!(receiver.receive().len(), 100);
-    assert!(sender.wire.is_ready(), "there is room");
+    assert!(sender.transport.is_ready(), "there is room");
     (sender, receiver, sends)
 }
 
 #[test]
 fn room_at_a_rank_that_has_finished_is_not_waited_for() {
     let (sender, mut receiver, _) = sender_that_waits_for_room();
-    receiver.wire.finish();
+    receiver.transport.finish();
     sender.leftovers();
     receiver.receive();
-    assert!(!sender.wire.is_ready(), "it would look for ever");
+    assert!(!sender.transport.is_ready(), "it would look for ever");
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn room_for_messages_that_are_cancelled_is_not_waited_for() {
         let _ = sender.cancel(id);
     }
     receiver.receive();
-    assert!(!sender.wire.is_ready(), "it would look for ever");
+    assert!(!sender.transport.is_ready(), "it would look for ever");
 }
 
 /// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
@@ -189,7 +190,7 @@ impl ClearedBells {
     fn send(&self) {
         let letter = message(self.sender.source().clone(), 64);
         assert_eq!(self.sender.start_send(2, 7, 1, &letter, Mode::Standard), Ok(None));
-        self.hostile.wire.clear_doorbells(2);
+        self.hostile.transport.clear_doorbells(2);
     }
 
     fn receive(&self, source: Option<u32>) -> RequestId {
@@ -211,7 +212,7 @@ fn receive_posted_before_its_sender_finished_gets_the_message_whose_doorbell_was
         let id = job.receive(source);
         job.send();
         assert_eq!(job.source_of(id), Ok(None), "the doorbell was cleared");
-        job.sender.wire.finish();
+        job.sender.transport.finish();
         assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
     }
 }
@@ -221,7 +222,7 @@ fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_
     for source in [Some(0), None] {
         let job = ClearedBells::new();
         job.send();
-        job.sender.wire.finish();
+        job.sender.transport.finish();
         let id = job.receive(source);
         assert_eq!(job.source_of(id), Ok(Some(0)), "from {source:?}");
     }
@@ -245,9 +246,9 @@ fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
 fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
     let job = ClearedBells::new();
     job.send();
-    job.sender.wire.finish();
+    job.sender.transport.finish();
     // The epoch on the page that all ranks write is a hint as well.
-    job.hostile.wire.clear_epoch();
+    job.hostile.transport.clear_epoch();
     let selector = Selector { context: 7, source: Some(0), tag: None };
     let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has come");
     assert_eq!(envelope.source, 0);
@@ -262,8 +263,8 @@ fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_do
     let args = ReceiveArgs { selector, capacity: 100, spare: None, members: None };
     let got = job.sender.start_receive(args).expect("it runs");
     assert!(job.sender.test(got).expect("no error").is_some());
-    job.hostile.wire.clear_doorbells(2);
-    job.sender.wire.finish();
+    job.hostile.transport.clear_doorbells(2);
+    job.sender.transport.finish();
     let sent = sent.expect("it waits for the match");
     assert!(job.receiver.test(sent).expect("it was matched").is_some());
 }

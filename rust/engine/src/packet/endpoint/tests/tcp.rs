@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Encoding, Message, Type, WriteBuffer};
 use mpjdev_transport::config::{Config, ENVELOPE_LEN};
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::tcp::{self, TcpInbox, TcpWire, Terms};
-use mpjdev_transport::{Header, Inbox, Kind, Outgoing, PeerState, Wire};
+use mpjdev_transport::tcp::{self, TcpSource, TcpTransport, Terms};
+use mpjdev_transport::{Header, Kind, Outgoing, PacketSource, PeerState, Transport};
 
 use crate::packet::endpoint::Endpoint;
 
 /// A deadline that no step reaches.
 const LONG: Duration = Duration::from_secs(60);
 
-fn pair() -> [(Arc<TcpWire>, TcpInbox); 2] {
+fn pair() -> [(Arc<TcpTransport>, TcpSource); 2] {
     let mut jobs = tcp::in_process::jobs(2, Terms::default()).expect("connections").into_iter();
     [(); 2].map(|()| {
         let job = jobs.next().expect("two ranks");
@@ -35,8 +35,8 @@ fn message(octets: usize) -> Message {
 fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
     let config = Config { credit: 1 << 16, envelopes: 100 * ENVELOPE_LEN, ..Config::default() };
     let limit = config.unmatched_limit() as usize;
-    let [(sender, mut answers), (receiver, inbox)] = pair();
-    let ends: (Arc<dyn Wire>, Box<dyn Inbox>) = (receiver.clone(), Box::new(inbox));
+    let [(sender, mut answers), (receiver, packet_source)] = pair();
+    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (receiver.clone(), Box::new(packet_source));
     let flooded = Endpoint::new(1, 2, config, ends, HeapPool::new(1 << 30));
     let message = message(24);
     let begun = Instant::now();
@@ -44,7 +44,7 @@ fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
     while receiver.peer(0) == PeerState::Alive {
         assert!(begun.elapsed() < LONG, "{:?} messages are here", flooded.leftovers());
         token += 1;
-        let header = Header { kind: Kind::Announced, token, ..Header::default() };
+        let header = Header { kind: Kind::Rts, token, ..Header::default() };
         sender.try_send(1, header, Outgoing::Message(&message));
         // The queued packets leave.
         sender.is_ready();

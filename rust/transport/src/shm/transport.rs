@@ -20,11 +20,11 @@ use super::send_queue::{Sending, Unsent};
 use super::status_page::set_failed;
 use super::wakeup::{Noticed, Room, bell_at};
 use crate::config::Config;
-use crate::{Header, Outgoing, Payload, PeerState, Unacked, Wire};
+use crate::{Header, Outgoing, Payload, PeerState, Transport, Unacked};
 
 /// Sending side of one rank.
 #[derive(Debug)]
-pub struct ShmWire {
+pub struct ShmTransport {
     pub(super) rank: u32,
     pub(super) inline_max: usize,
     pub(super) queue_lines: usize,
@@ -61,11 +61,11 @@ fn queue_lines(config: &Config) -> usize {
     (config.queue_cells * largest.min(8)).next_power_of_two().clamp(least, QUEUE_LINES_MAX)
 }
 
-impl ShmWire {
-    pub(super) fn new(rank: u32, config: &Config, pool: Arc<SegmentPool>, job: Arc<Job>) -> ShmWire {
+impl ShmTransport {
+    pub(super) fn new(rank: u32, config: &Config, pool: Arc<SegmentPool>, job: Arc<Job>) -> ShmTransport {
         let ranks = job.ranks();
         let bits = || (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        ShmWire {
+        ShmTransport {
             rank,
             inline_max: config.inline_max.min(OCTETS_MAX),
             queue_lines: queue_lines(config),
@@ -128,7 +128,7 @@ impl ShmWire {
         let payload = match body {
             Outgoing::Nothing => None,
             Outgoing::Payload(payload) => Some(payload.clone()),
-            Outgoing::Message(message) => Some(Payload::Whole(message.clone())),
+            Outgoing::Message(message) => Some(Payload::Logical(message.clone())),
         };
         own.push_back((header, payload));
         self.own_waits.store(true, Release);
@@ -174,7 +174,7 @@ impl ShmWire {
     }
 }
 
-impl ShmWire {
+impl ShmTransport {
     #[inline(always)]
     fn is_ready_from(&self, source: u32) -> bool {
         let position = self.about(source, CONSUMED).load(Relaxed);
@@ -184,7 +184,7 @@ impl ShmWire {
 
 /// Slabs on loan return to the pool, which is closed, so others may still read them. Ranks whose segments
 /// were never mapped also get the notice that this rank holds none of their slabs.
-impl Drop for ShmWire {
+impl Drop for ShmTransport {
     fn drop(&mut self) {
         self.pool.close();
         let unknown = (0..).zip(&self.peers).filter(|(_, peer)| peer.get().is_none());
@@ -192,7 +192,7 @@ impl Drop for ShmWire {
     }
 }
 
-impl Reclaim for ShmWire {
+impl Reclaim for ShmTransport {
     fn take_back(&self) {
         for (rank, place) in self.sending.iter().enumerate() {
             let Some(peer) = self.peers[rank].get() else { continue };
@@ -206,7 +206,7 @@ impl Reclaim for ShmWire {
     }
 }
 
-impl Wire for ShmWire {
+impl Transport for ShmTransport {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if let Some(sent) = self.send_inline(dest, &header, body) {
@@ -215,7 +215,7 @@ impl Wire for ShmWire {
         self.send_slowly(dest, header, body)
     }
 
-    fn forget_room(&self, dest: u32) {
+    fn cancel_room_request(&self, dest: u32) {
         if let Some(sending) = self.sending[dest as usize].get() {
             let _sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
             self.note_room(dest);
@@ -223,7 +223,7 @@ impl Wire for ShmWire {
     }
 
     #[inline]
-    fn carries(&self, slab: &Slab) -> bool {
+    fn can_send_by_reference(&self, slab: &Slab) -> bool {
         place(slab, &self.pool).is_some()
     }
 
@@ -248,19 +248,19 @@ impl Wire for ShmWire {
         false
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.sleep_on_bell(most, ready);
     }
 
-    fn has_helpers(&self) -> bool {
+    fn has_progress_threads(&self) -> bool {
         true
     }
 
-    fn call(&self, rank: u32) {
+    fn kick_progress_thread(&self, rank: u32) {
         self.ring_helper(rank);
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.wake(self.rank);
     }
 
@@ -314,25 +314,25 @@ impl Wire for ShmWire {
         });
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
+    fn credits_returned_by(&self, dest: u32) -> u64 {
         if dest == self.rank {
             return self.about(dest, MATCHED).load(Acquire);
         }
         self.peers[dest as usize].get().map_or(0, |peer| peer.matched())
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
+    fn return_credit(&self, source: u32, octets: u64) {
         self.about(source, MATCHED).store(octets, Release);
     }
 
     #[inline]
-    fn show_life(&self) {
+    fn heartbeat(&self) {
         // Every caller holds the rank's lock, so no read-modify-write is needed.
         let life = &self.words()[LIFE];
         life.store(life.load(Relaxed) + 1, Relaxed);
     }
 
-    fn life(&self, rank: u32) -> u64 {
+    fn heartbeat_of(&self, rank: u32) -> u64 {
         if rank == self.rank {
             return self.words()[LIFE].load(Relaxed);
         }

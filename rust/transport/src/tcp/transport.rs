@@ -23,7 +23,7 @@ use crate::net::peer_table::{Known, Wanted};
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{Pumped, Watch};
 use crate::shm::SegmentPool;
-use crate::{Header, Kind, Outgoing, PeerState, Unacked, Wire};
+use crate::{Header, Kind, Outgoing, PeerState, Transport, Unacked};
 
 /// Octets of a message between our own ranks that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
@@ -32,7 +32,7 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// Sending side of one rank.
 #[derive(Debug)]
-pub struct TcpWire {
+pub struct TcpTransport {
     pub(super) rank: u32,
     pub(super) terms: Terms,
     pub(super) source: Arc<dyn SlabSource>,
@@ -60,8 +60,8 @@ pub struct TcpWire {
     pub(super) silence: Silence,
 }
 
-impl TcpWire {
-    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpWire> {
+impl TcpTransport {
+    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpTransport> {
         let Job { rank, members, terms, sockets } = job;
         let count = sockets.iter().flatten().count();
         let (poller, watch) = (Poller::new(count)?, Arc::new(Watch::new(count)?));
@@ -94,7 +94,7 @@ impl TcpWire {
             let ranks = talks.iter().map(|talk| talk.rank).collect();
             channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
         }
-        Ok(TcpWire {
+        Ok(TcpTransport {
             rank,
             terms,
             source,
@@ -192,7 +192,7 @@ impl TcpWire {
 
     fn note_change(&self) {
         self.known.note_change();
-        self.ring();
+        self.wake();
     }
 
     /// Handles a control message from one of our own ranks.
@@ -238,7 +238,7 @@ impl TcpWire {
         if !writing.is_closed && !writing.is_broken {
             self.write(channel, &mut writing);
         }
-        if writing.leaving().is_none() {
+        if writing.tx_pending().is_none() {
             let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
         }
     }
@@ -279,7 +279,7 @@ fn untaken(channel: &Channel) -> u64 {
     mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
 }
 
-impl Pumped for TcpWire {
+impl Pumped for TcpTransport {
     fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
@@ -302,7 +302,7 @@ impl Pumped for TcpWire {
         self.waiting_count.load(SeqCst) > 0
             || self.channels.iter().any(|channel| {
                 let writing = channel.writing();
-                writing.leaving().is_some() || writing.talks.iter().any(Talk::has_rest)
+                writing.tx_pending().is_some() || writing.talks.iter().any(Talk::has_rest)
             })
     }
 
@@ -311,13 +311,13 @@ impl Pumped for TcpWire {
     }
 }
 
-impl Drop for TcpWire {
+impl Drop for TcpTransport {
     fn drop(&mut self) {
         self.watch.call();
     }
 }
 
-impl Wire for TcpWire {
+impl Transport for TcpTransport {
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.rank {
             return self.own.send(header, body);
@@ -330,7 +330,7 @@ impl Wire for TcpWire {
         }
         let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };
         let sent = match header.kind {
-            Kind::Matched => {
+            Kind::MatchAck => {
                 writing.matched(at, header.token, header.context, &self.source);
                 writing.pump();
                 true
@@ -344,7 +344,7 @@ impl Wire for TcpWire {
                 self.watch.call();
             } else {
                 self.write(channel, &mut writing);
-                if writing.leaving().is_some() || writing.talks[at].has_rest() {
+                if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
                     // The packet leaves when the other end answers or takes octets, whatever the program does
                     // until then.
                     self.watch.call();
@@ -372,17 +372,17 @@ impl Wire for TcpWire {
         if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
     }
 
-    fn hold_back(&self, source: u32, full: bool) {
+    fn set_backpressure(&self, source: u32, full: bool) {
         if let Some(channel) = self.channel(source) {
             let mut writing = channel.writing();
             let at = writing.talk_of(source);
-            writing.talks[at].hold_back(full);
+            writing.talks[at].set_backpressure(full);
             writing.pump();
             self.note_waiting(channel, &writing);
         }
     }
 
-    fn carries(&self, _: &Slab) -> bool {
+    fn can_send_by_reference(&self, _: &Slab) -> bool {
         true
     }
 
@@ -390,7 +390,7 @@ impl Wire for TcpWire {
         self.look()
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.watch.begin_sleep();
         if !ready() && !self.look() {
             self.watch_room(&self.poller, true);
@@ -400,18 +400,18 @@ impl Wire for TcpWire {
         self.watch.end_sleep(false);
     }
 
-    fn has_helpers(&self) -> bool {
+    fn has_progress_threads(&self) -> bool {
         true
     }
 
-    fn call(&self, rank: u32) {
+    fn kick_progress_thread(&self, rank: u32) {
         // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
             self.watch.call();
         }
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         if self.watch.is_asleep.load(SeqCst) {
             match self.watch.sentry.get() {
                 Some(sentry) => sentry.wake(),
@@ -432,10 +432,10 @@ impl Wire for TcpWire {
         self.known.abort().cloned()
     }
 
-    fn leaving(&self) -> Option<u64> {
+    fn tx_pending(&self) -> Option<u64> {
         // A peer that has finished takes nothing more.
         let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
-        let left = live.filter_map(|channel| channel.writing().leaving());
+        let left = live.filter_map(|channel| channel.writing().tx_pending());
         left.reduce(u64::wrapping_add)
     }
 
@@ -472,15 +472,15 @@ impl Wire for TcpWire {
         }
     }
 
-    fn blame(&self, rank: u32) {
-        self.known.teller.blame(rank);
+    fn report_failed_peer(&self, rank: u32) {
+        self.known.teller.report_failed_peer(rank);
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
+    fn credits_returned_by(&self, dest: u32) -> u64 {
         self.known.matched(dest)
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
+    fn return_credit(&self, source: u32, octets: u64) {
         let Some(channel) = self.channel(source) else {
             return self.known.set_matched(source, octets);
         };
@@ -493,19 +493,19 @@ impl Wire for TcpWire {
             writing.talks[at].owed = Some(octets);
             self.say_owed(&mut writing);
             self.write(channel, &mut writing);
-            if writing.leaving().is_some() || writing.talks[at].has_rest() {
+            if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
                 self.watch.call();
             }
         }
     }
 
-    fn show_life(&self) {
-        self.watch.show_life();
+    fn heartbeat(&self) {
+        self.watch.heartbeat();
     }
 
-    fn life(&self, rank: u32) -> u64 {
+    fn heartbeat_of(&self, rank: u32) -> u64 {
         self.known.to_ask().for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
-        self.known.life(rank)
+        self.known.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {

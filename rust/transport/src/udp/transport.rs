@@ -31,7 +31,7 @@ use crate::net::poller::Poller;
 use crate::net::progress_thread::{Pumped, Watch};
 use crate::shm::SegmentPool;
 use crate::stats::OverDatagrams;
-use crate::{Header, Kind, Outgoing as Body, PeerState, Unacked, Wire};
+use crate::{Header, Kind, Outgoing as Body, PeerState, Transport, Unacked};
 
 /// Time for which a rank still answers peers that have finished.
 const ANSWERING: Duration = Duration::from_millis(300);
@@ -40,7 +40,7 @@ const LINGER_STEP: Duration = Duration::from_micros(200);
 
 /// Sending side of one rank.
 #[derive(Debug)]
-pub struct UdpWire {
+pub struct UdpTransport {
     pub(super) rank: u32,
     pub(super) terms: Terms,
     pub(super) source: Arc<dyn SlabSource>,
@@ -79,8 +79,8 @@ fn cuts() -> bool {
     *CUTS.get_or_init(|| Offload::probe(false).is_ok_and(|offload| offload.cuts))
 }
 
-impl UdpWire {
-    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpWire> {
+impl UdpTransport {
+    pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
         let Job { rank, members, terms, socket, receive_window, early, lines } = job;
         let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
@@ -112,7 +112,7 @@ impl UdpWire {
         let ids: Vec<_> =
             (0..).zip(&members).filter_map(|(rank, member)| Some((member.as_ref()?.ours, rank))).collect();
         let peers: Vec<_> = members.into_iter().enumerate().map(peer).collect::<io::Result<_>>()?;
-        Ok(UdpWire {
+        Ok(UdpTransport {
             rank,
             terms,
             source,
@@ -199,7 +199,7 @@ impl UdpWire {
 
     pub(super) fn note_change(&self) {
         self.known.note_change();
-        self.ring();
+        self.wake();
     }
 
     /// Handles a control message from one of our own ranks.
@@ -254,7 +254,7 @@ impl UdpWire {
     }
 }
 
-impl Pumped for UdpWire {
+impl Pumped for UdpTransport {
     fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
@@ -285,7 +285,7 @@ impl Pumped for UdpWire {
     }
 }
 
-impl Drop for UdpWire {
+impl Drop for UdpTransport {
     fn drop(&mut self) {
         if !self.has_finished.load(Relaxed) {
             // No thread drives this rank any more. The peers are notified, as the end of a stream would
@@ -300,7 +300,7 @@ impl Drop for UdpWire {
     }
 }
 
-impl Wire for UdpWire {
+impl Transport for UdpTransport {
     fn try_send(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
         if dest == self.rank {
             return self.own.send(header, body);
@@ -317,7 +317,7 @@ impl Wire for UdpWire {
             Body::Message(message) => message.first_len(),
         };
         let sent = match header.kind {
-            Kind::Matched => {
+            Kind::MatchAck => {
                 side.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
                 if side.expected.is_some() {
                     self.expecting.store(dest + 1, Relaxed);
@@ -353,7 +353,7 @@ impl Wire for UdpWire {
         self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
     }
 
-    fn carries(&self, _: &Slab) -> bool {
+    fn can_send_by_reference(&self, _: &Slab) -> bool {
         true
     }
 
@@ -361,7 +361,7 @@ impl Wire for UdpWire {
         self.look()
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.watch.begin_sleep();
         if !ready() && !self.look() {
             self.listen(&self.poller);
@@ -374,18 +374,18 @@ impl Wire for UdpWire {
         self.watch.end_sleep(self.timers.are_armed());
     }
 
-    fn has_helpers(&self) -> bool {
+    fn has_progress_threads(&self) -> bool {
         true
     }
 
-    fn call(&self, rank: u32) {
+    fn kick_progress_thread(&self, rank: u32) {
         // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
             self.watch.call();
         }
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         if self.watch.is_asleep.load(SeqCst) {
             self.poller.ring();
         }
@@ -403,7 +403,7 @@ impl Wire for UdpWire {
         self.known.abort().cloned()
     }
 
-    fn leaving(&self) -> Option<u64> {
+    fn tx_pending(&self) -> Option<u64> {
         // A peer that has finished takes nothing more.
         let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
         let left = live.filter_map(|peer| {
@@ -458,15 +458,15 @@ impl Wire for UdpWire {
         }
     }
 
-    fn blame(&self, rank: u32) {
-        self.known.teller.blame(rank);
+    fn report_failed_peer(&self, rank: u32) {
+        self.known.teller.report_failed_peer(rank);
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
+    fn credits_returned_by(&self, dest: u32) -> u64 {
         self.known.matched(dest)
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
+    fn return_credit(&self, source: u32, octets: u64) {
         let Some(peer) = self.peer_of(source) else {
             return self.known.set_matched(source, octets);
         };
@@ -477,18 +477,18 @@ impl Wire for UdpWire {
         }
     }
 
-    fn show_life(&self) {
-        self.watch.show_life();
+    fn heartbeat(&self) {
+        self.watch.heartbeat();
     }
 
-    fn life(&self, rank: u32) -> u64 {
+    fn heartbeat_of(&self, rank: u32) -> u64 {
         for peer in self.known.to_ask().filter_map(|peer| self.peer_of(peer)) {
             let mut side = peer.side();
             if !side.is_gone && self.say(&mut side, &Extra::AreYouAlive) {
                 self.transmit(peer, &mut side, self.timers.now());
             }
         }
-        self.known.life(rank)
+        self.known.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {

@@ -9,29 +9,29 @@ use mpjdev_proto::impi::ending::EndOfStream;
 use super::channel::Channel;
 use super::dispatch::What;
 use super::rx_stream::{Place, Reading};
+use super::transport::TcpTransport;
 use super::tx_stream::Talk;
-use super::wire::TcpWire;
 use crate::net::copy::copy_octets;
-use crate::{Each, Header, Inbox, Incoming, Kind, NotAllowed, Payload, Wire};
+use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload, ProtocolViolation, Transport};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
-pub struct TcpInbox {
-    wire: Arc<TcpWire>,
+pub struct TcpSource {
+    transport: Arc<TcpTransport>,
     /// The channel that is next in turn.
     next: usize,
     inline_max: usize,
 }
 
-impl TcpInbox {
-    pub(super) fn new(wire: Arc<TcpWire>, inline_max: usize) -> TcpInbox {
-        TcpInbox { wire, next: 0, inline_max }
+impl TcpSource {
+    pub(super) fn new(transport: Arc<TcpTransport>, inline_max: usize) -> TcpSource {
+        TcpSource { transport, next: 0, inline_max }
     }
 
     /// Passes on the packets of a channel. Returns their number.
-    fn receive_from(&self, channel: &Channel, most: usize, each: &mut Each<'_>) -> usize {
+    fn receive_from(&self, channel: &Channel, most: usize, each: &mut PacketHandler<'_>) -> usize {
         channel.is_ready.store(false, SeqCst);
-        self.wire.ready_count.fetch_sub(1, SeqCst);
+        self.transport.ready_count.fetch_sub(1, SeqCst);
         let mut reading = channel.reading();
         let mut n = 0;
         while n < most {
@@ -41,7 +41,7 @@ impl TcpInbox {
                 Err(why) => {
                     reading.give_up();
                     drop(reading);
-                    self.wire.close(
+                    self.transport.close(
                         channel,
                         &mut channel.writing(),
                         &format!("it sends what it must not: {why}"),
@@ -51,7 +51,7 @@ impl TcpInbox {
             }
         }
         if n == most && reading.has_something() {
-            self.wire.note_ready(channel);
+            self.transport.note_ready(channel);
         } else if reading.is_over && !channel.has_finished.load(Relaxed) {
             let is_between_packets = reading.is_between_packets();
             reading.give_up();
@@ -67,14 +67,14 @@ impl TcpInbox {
                         && !writing.talks.iter().any(Talk::is_under_way) =>
                 {
                     drop(writing);
-                    self.wire.note_finished(channel);
+                    self.transport.note_finished(channel);
                     return n;
                 }
                 EndOfStream::Orderly | EndOfStream::Unknown => {}
             }
             let why =
                 channel.fault.get().map_or("its connection has ended before it had finished", |why| why);
-            self.wire.close(channel, &mut writing, why);
+            self.transport.close(channel, &mut writing, why);
         }
         n
     }
@@ -84,11 +84,11 @@ impl TcpInbox {
         &self,
         channel: &Channel,
         reading: &mut Reading<What>,
-        each: &mut Each<'_>,
+        each: &mut PacketHandler<'_>,
     ) -> Result<bool, String> {
         if reading.body.is_none() {
             let Some(header) = reading.take_header() else { return Ok(false) };
-            reading.body = Some(self.wire.handle(channel, &header)?);
+            reading.body = Some(self.transport.handle(channel, &header)?);
         }
         let skim = |what: &mut What, at: usize, words: &[_], from: usize, n: usize| {
             if let What::Part { rank, token, offset, .. } = what {
@@ -117,12 +117,12 @@ impl TcpInbox {
         &self,
         channel: &Channel,
         reading: &mut Reading<What>,
-        each: &mut Each<'_>,
+        each: &mut PacketHandler<'_>,
     ) -> Result<(), String> {
         let (words, at) = reading.staged();
         let Some(body) = &reading.body else { return Ok(()) };
         let len = body.len;
-        let not_allowed = |NotAllowed(why): NotAllowed| why.to_owned();
+        let not_allowed = |ProtocolViolation(why): ProtocolViolation| why.to_owned();
         match body.what {
             What::Nothing => Ok(()),
             What::Packet(rank, header) => {
@@ -131,7 +131,8 @@ impl TcpInbox {
                     Place::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
                     Place::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
                     Place::Staged => {
-                        let slab = self.wire.source.take_arrived(len).map_err(|error| error.to_string())?;
+                        let slab =
+                            self.transport.source.take_arrived(len).map_err(|error| error.to_string())?;
                         copy_octets(words, at, slab.words(), 0, len);
                         Incoming::Reference(Payload::Physical(slab, len))
                     }
@@ -146,7 +147,7 @@ impl TcpInbox {
                         arriving.begin(slab.clone(), len);
                     }
                 }
-                let begun = Payload::Begun { len: msglen, here: len };
+                let begun = Payload::Partial { len: msglen, here: len };
                 each(rank, header, Incoming::Reference(begun)).map_err(not_allowed)
             }
             What::Part { last: false, .. } => Ok(()),
@@ -155,46 +156,46 @@ impl TcpInbox {
                 let talk = writing.talk_of(rank);
                 let Some(arriving) = writing.talks[talk].arrivals.remove(&token) else { return Ok(()) };
                 drop(writing);
-                let header = Header { kind: Kind::Rest, token, ..Header::default() };
+                let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
                 each(rank, header, arriving.into_whole()).map_err(not_allowed)
             }
             What::Extra { rank, tag } => {
                 let mut octets = vec![0; len];
                 copy_out(words, at, &mut octets);
-                self.wire.take_extra(rank, tag, &octets)
+                self.transport.take_extra(rank, tag, &octets)
             }
             What::Fini => {
-                self.wire.note_finished(channel);
+                self.transport.note_finished(channel);
                 Ok(())
             }
         }
     }
 }
 
-impl Inbox for TcpInbox {
-    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
-        self.wire.has_room.store(false, Relaxed);
-        let mut n = self.wire.own.receive(self.wire.rank, self.inline_max, most, each);
+impl PacketSource for TcpSource {
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
+        self.transport.has_room.store(false, Relaxed);
+        let mut n = self.transport.own.receive(self.transport.rank, self.inline_max, most, each);
         if n == 0 {
-            self.wire.look();
+            self.transport.look();
         }
-        let channels = self.wire.channels.len();
+        let channels = self.transport.channels.len();
         for i in 0..channels {
-            if n >= most || self.wire.ready_count.load(Relaxed) == 0 {
+            if n >= most || self.transport.ready_count.load(Relaxed) == 0 {
                 break;
             }
             let at = (self.next + i) % channels;
-            if self.wire.channels[at].is_ready.load(Relaxed) {
-                n += self.receive_from(&self.wire.channels[at], most - n, each);
+            if self.transport.channels[at].is_ready.load(Relaxed) {
+                n += self.receive_from(&self.transport.channels[at], most - n, each);
                 self.next = (at + 1) % channels;
             }
         }
         // Answers and acknowledgements for all packets taken leave together.
-        self.wire.write_waiting();
-        if self.wire.ready_count.load(SeqCst) > 0 {
+        self.transport.write_waiting();
+        if self.transport.ready_count.load(SeqCst) > 0 {
             // The kernel does not report data that was read but not taken, and the thread that takes it may
             // leave now.
-            self.wire.ring();
+            self.transport.wake();
         }
         n
     }

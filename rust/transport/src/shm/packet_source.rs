@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError};
 use super::layout::CONSUMED;
 use super::peer::Source;
 use super::ring::Damaged;
-use super::wire::ShmWire;
-use crate::{Each, Inbox, Incoming, Kind, Payload, PeerState, Wire, goes_inline};
+use super::transport::ShmTransport;
+use crate::{Incoming, Kind, PacketHandler, PacketSource, Payload, PeerState, Transport, goes_inline};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
-pub struct ShmInbox {
-    wire: Arc<ShmWire>,
+pub struct ShmSource {
+    transport: Arc<ShmTransport>,
     /// The sources whose queues are polled, by rank.
     sources: Vec<Option<Source>>,
     /// The source polled first: the one after the source of the last packet, so that none starves behind
@@ -21,18 +21,18 @@ pub struct ShmInbox {
     turn: u32,
 }
 
-impl Inbox for ShmInbox {
-    fn receive(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+impl PacketSource for ShmSource {
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let mut n = self.receive_own(most, each);
-        if self.wire.has_news() {
+        if self.transport.has_news() {
             self.look_at_news();
         }
-        let words = self.wire.active.len();
+        let words = self.transport.active.len();
         let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
         // The word of the turn is polled twice: first from the turn on, at the end before it.
         for step in 0..=words {
             let word = if first + step < words { first + step } else { first + step - words };
-            let mut bits = self.wire.active[word].load(Acquire);
+            let mut bits = self.transport.active[word].load(Acquire);
             if step == 0 {
                 bits &= from_turn;
             } else if step == words {
@@ -51,25 +51,29 @@ impl Inbox for ShmInbox {
     fn poll_gone(&mut self) {
         for source in 0..self.sources.len() as u32 {
             let (word, bit) = (source as usize / 64, 1 << (source % 64));
-            let known = self.wire.active[word].load(Relaxed) | self.wire.ignored[word].load(Relaxed);
-            if known & bit != 0 || source == self.wire.rank || self.wire.peer(source) == PeerState::Alive {
+            let known =
+                self.transport.active[word].load(Relaxed) | self.transport.ignored[word].load(Relaxed);
+            if known & bit != 0
+                || source == self.transport.rank
+                || self.transport.peer(source) == PeerState::Alive
+            {
                 continue;
             }
             // The job survives a segment that cannot be mapped here: its rank has already ended.
-            if self.wire.peer_of(source).is_ok() && self.begin(source) {
-                self.wire.active[word].fetch_or(bit, Release);
+            if self.transport.peer_of(source).is_ok() && self.begin(source) {
+                self.transport.active[word].fetch_or(bit, Release);
             }
         }
     }
 }
 
-impl ShmInbox {
-    pub(super) fn new(wire: Arc<ShmWire>, ranks: usize) -> ShmInbox {
-        ShmInbox { wire, sources: (0..ranks).map(|_| None).collect(), turn: 0 }
+impl ShmSource {
+    pub(super) fn new(transport: Arc<ShmTransport>, ranks: usize) -> ShmSource {
+        ShmSource { transport, sources: (0..ranks).map(|_| None).collect(), turn: 0 }
     }
 
     #[inline]
-    fn receive_in_turn(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
+    fn receive_in_turn(&mut self, source: u32, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let n = self.receive_from(source, most, each);
         if n > 0 {
             self.turn = if source as usize + 1 < self.sources.len() { source + 1 } else { 0 };
@@ -77,13 +81,13 @@ impl ShmInbox {
         n
     }
 
-    fn receive_own(&mut self, most: usize, each: &mut Each<'_>) -> usize {
+    fn receive_own(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let mut n = 0;
-        while n < most && self.wire.own_waits.load(Acquire) {
-            let mut own = self.wire.own.lock().unwrap_or_else(PoisonError::into_inner);
+        while n < most && self.transport.own_waits.load(Acquire) {
+            let mut own = self.transport.own.lock().unwrap_or_else(PoisonError::into_inner);
             let packet = own.pop_front();
             if own.is_empty() {
-                self.wire.own_waits.store(false, Release);
+                self.transport.own_waits.store(false, Release);
             }
             drop(own);
             let Some((header, payload)) = packet else { break };
@@ -91,15 +95,15 @@ impl ShmInbox {
                 None => Incoming::Nothing,
                 // As from any other rank: the message is copied, so that it is charged for its octets, not
                 // for its buffer.
-                Some(Payload::Whole(ref message))
-                    if header.kind == Kind::Eager && goes_inline(message, self.wire.inline_max) =>
+                Some(Payload::Logical(ref message))
+                    if header.kind == Kind::Eager && goes_inline(message, self.transport.inline_max) =>
                 {
                     Incoming::Inline(message.first_words(), message.first_len())
                 }
                 Some(payload) => Incoming::Reference(payload),
             };
             // A rank sends itself only what is allowed.
-            let allowed = each(self.wire.rank, header, body);
+            let allowed = each(self.transport.rank, header, body);
             debug_assert_eq!(allowed, Ok(()));
             n += 1;
         }
@@ -109,17 +113,17 @@ impl ShmInbox {
     /// Begins to poll the queues whose doorbells have rung.
     #[cold]
     fn look_at_news(&mut self) {
-        for i in 0..self.wire.active.len() {
-            let wire = self.wire.clone();
-            let doorbells = wire.doorbells(wire.rank, i as u32 * 64);
-            let known = wire.active[i].load(Relaxed) | wire.ignored[i].load(Relaxed);
+        for i in 0..self.transport.active.len() {
+            let transport = self.transport.clone();
+            let doorbells = transport.doorbells(transport.rank, i as u32 * 64);
+            let known = transport.active[i].load(Relaxed) | transport.ignored[i].load(Relaxed);
             let mut new = doorbells.load(Acquire) & !known;
             while new != 0 {
                 let source = i as u32 * 64 + new.trailing_zeros();
                 new &= new - 1;
                 let bit = 1 << (source % 64);
-                if source as usize >= self.sources.len() || source == wire.rank {
-                    wire.ignored[i].fetch_or(bit, Release);
+                if source as usize >= self.sources.len() || source == transport.rank {
+                    transport.ignored[i].fetch_or(bit, Release);
                     continue;
                 }
                 if !self.begin(source) {
@@ -131,7 +135,7 @@ impl ShmInbox {
                         continue;
                     }
                 }
-                wire.active[i].fetch_or(bit, Release);
+                transport.active[i].fetch_or(bit, Release);
             }
         }
     }
@@ -141,7 +145,7 @@ impl ShmInbox {
         if self.sources[source as usize].is_some() {
             return true;
         }
-        let found = self.wire.peer_of(source).map(|peer| (peer.clone(), peer.queue()));
+        let found = self.transport.peer_of(source).map(|peer| (peer.clone(), peer.queue()));
         match found {
             Ok((peer, Ok(true))) => {
                 self.sources[source as usize] = Some(Source::new(peer));
@@ -159,12 +163,12 @@ impl ShmInbox {
     fn give_up(&mut self, source: u32, what: &str) {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
         self.sources[source as usize] = None;
-        self.wire.ignored[word].fetch_or(bit, Release);
-        self.wire.active[word].fetch_and(!bit, Release);
-        self.wire.fail_because_of(source, what);
+        self.transport.ignored[word].fetch_or(bit, Release);
+        self.transport.active[word].fetch_and(!bit, Release);
+        self.transport.fail_because_of(source, what);
     }
 
-    fn receive_from(&mut self, source: u32, most: usize, each: &mut Each<'_>) -> usize {
+    fn receive_from(&mut self, source: u32, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let Some(state) = self.sources.get_mut(source as usize) else { return 0 };
         if state.is_none() {
             return 0;
@@ -176,9 +180,9 @@ impl ShmInbox {
             let next = from.next(|header, body| each(source, header, body));
             // Skipped lines count as well.
             if let Some(position) = from.new_position() {
-                self.wire.about(source, CONSUMED).store(position, Release);
+                self.transport.about(source, CONSUMED).store(position, Release);
                 if from.wants_to_hear_of_room() {
-                    self.wire.tell_of_room(source);
+                    self.transport.tell_of_room(source);
                 }
             }
             match next {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use mpjdev_buffer::Slab;
 
 use super::turns::Turns;
-use crate::shm::{HelperBell, ShmWire};
-use crate::tcp::TcpWire;
-use crate::{Header, Outgoing, PeerState, Unacked, Wire};
+use crate::shm::{HelperBell, ShmTransport};
+use crate::tcp::TcpTransport;
+use crate::{Header, Outgoing, PeerState, Transport, Unacked};
 
 /// Sending side of one rank.
 #[derive(Debug)]
-pub struct SitesWire {
-    pub(super) near: Arc<ShmWire>,
-    far: Arc<TcpWire>,
+pub struct HybridTransport {
+    pub(super) near: Arc<ShmTransport>,
+    far: Arc<TcpTransport>,
     /// World rank of the first rank of the site, and the number of its ranks.
     pub(super) base: u32,
     count: u32,
@@ -29,15 +29,15 @@ pub struct SitesWire {
     relayed: AtomicU32,
 }
 
-impl SitesWire {
+impl HybridTransport {
     pub(super) fn new(
         rank: u32,
-        near: Arc<ShmWire>,
-        far: Arc<TcpWire>,
+        near: Arc<ShmTransport>,
+        far: Arc<TcpTransport>,
         (base, count): (u32, u32),
-    ) -> SitesWire {
+    ) -> HybridTransport {
         let (turns, abort, relayed) = Default::default();
-        SitesWire { near, far, base, count, rank, turns, abort, relayed }
+        HybridTransport { near, far, base, count, rank, turns, abort, relayed }
     }
 
     /// The futex of this rank's progress thread, which intra-node ranks and the monitor wake.
@@ -89,7 +89,7 @@ impl SitesWire {
     }
 }
 
-impl Wire for SitesWire {
+impl Transport for HybridTransport {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         match self.near_rank(dest) {
@@ -98,10 +98,10 @@ impl Wire for SitesWire {
         }
     }
 
-    fn forget_room(&self, dest: u32) {
+    fn cancel_room_request(&self, dest: u32) {
         match self.near_rank(dest) {
-            Some(near) => self.near.forget_room(near),
-            None => self.far.forget_room(dest),
+            Some(near) => self.near.cancel_room_request(near),
+            None => self.far.cancel_room_request(dest),
         }
     }
 
@@ -120,15 +120,15 @@ impl Wire for SitesWire {
         }
     }
 
-    fn hold_back(&self, source: u32, full: bool) {
+    fn set_backpressure(&self, source: u32, full: bool) {
         // Intra-node ranks are of this implementation, and need no flow control.
-        self.far.hold_back(source, full);
+        self.far.set_backpressure(source, full);
     }
 
     /// Inter-node ranks get copies of any memory.
     #[inline]
-    fn carries(&self, slab: &Slab) -> bool {
-        self.near.carries(slab)
+    fn can_send_by_reference(&self, slab: &Slab) -> bool {
+        self.near.can_send_by_reference(slab)
     }
 
     #[inline]
@@ -136,29 +136,29 @@ impl Wire for SitesWire {
         self.near.is_ready() || (self.is_far_worth_a_look() && self.far.is_ready())
     }
 
-    fn sleep(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.far.sleep_elsewhere(most, ready);
         // The cause of the wake may be on either side.
         self.turns.note_far();
     }
 
-    fn has_helpers(&self) -> bool {
+    fn has_progress_threads(&self) -> bool {
         true
     }
 
-    fn call(&self, rank: u32) {
+    fn kick_progress_thread(&self, rank: u32) {
         // This rank wakes itself when a packet is queued. That wakes no intra-node progress thread unless the
         // packet is for an intra-node rank.
         if let Some(near) = self.near_rank(rank)
             && (rank != self.rank || self.near.asks_for_room())
         {
-            self.near.call(near);
+            self.near.kick_progress_thread(near);
         }
-        self.far.call(rank);
+        self.far.kick_progress_thread(rank);
     }
 
-    fn ring(&self) {
-        self.near.ring();
+    fn wake(&self) {
+        self.near.wake();
     }
 
     #[inline]
@@ -184,8 +184,8 @@ impl Wire for SitesWire {
         near.or_else(|| self.far.abort()).map(|failed| self.abort.get_or_init(|| failed).clone())
     }
 
-    fn leaving(&self) -> Option<u64> {
-        self.far.leaving()
+    fn tx_pending(&self) -> Option<u64> {
+        self.far.tx_pending()
     }
 
     fn finish(&self) -> Vec<Unacked> {
@@ -204,34 +204,34 @@ impl Wire for SitesWire {
         }
     }
 
-    fn blame(&self, rank: u32) {
-        self.far.blame(rank);
+    fn report_failed_peer(&self, rank: u32) {
+        self.far.report_failed_peer(rank);
     }
 
-    fn matched_by(&self, dest: u32) -> u64 {
+    fn credits_returned_by(&self, dest: u32) -> u64 {
         match self.near_rank(dest) {
-            Some(near) => self.near.matched_by(near),
-            None => self.far.matched_by(dest),
+            Some(near) => self.near.credits_returned_by(near),
+            None => self.far.credits_returned_by(dest),
         }
     }
 
-    fn tell_matched(&self, source: u32, octets: u64) {
+    fn return_credit(&self, source: u32, octets: u64) {
         match self.near_rank(source) {
-            Some(near) => self.near.tell_matched(near, octets),
-            None => self.far.tell_matched(source, octets),
+            Some(near) => self.near.return_credit(near, octets),
+            None => self.far.return_credit(source, octets),
         }
     }
 
     #[inline]
-    fn show_life(&self) {
-        self.near.show_life();
-        self.far.show_life();
+    fn heartbeat(&self) {
+        self.near.heartbeat();
+        self.far.heartbeat();
     }
 
-    fn life(&self, rank: u32) -> u64 {
+    fn heartbeat_of(&self, rank: u32) -> u64 {
         match self.near_rank(rank) {
-            Some(near) => self.near.life(near),
-            None => self.far.life(rank),
+            Some(near) => self.near.heartbeat_of(near),
+            None => self.far.heartbeat_of(rank),
         }
     }
 

@@ -1,0 +1,73 @@
+//! Receiving side of a rank: it passes on the datagrams that were read.
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Arc, PoisonError};
+
+use super::dispatch::Reader;
+use super::liveness::Ended;
+use super::poll::Told;
+use super::transport::UdpTransport;
+use crate::{PacketHandler, PacketSource, Transport};
+
+/// Receiving side of one rank.
+#[derive(Debug)]
+pub struct UdpSource {
+    transport: Arc<UdpTransport>,
+    inline_max: usize,
+    told: Told,
+    reader: Reader,
+}
+
+impl UdpSource {
+    pub(super) fn new(transport: Arc<UdpTransport>, inline_max: usize) -> UdpSource {
+        UdpSource { transport, inline_max, told: Told::default(), reader: Reader::default() }
+    }
+}
+
+impl PacketSource for UdpSource {
+    fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
+        let UdpSource { transport, inline_max, told, reader } = self;
+        transport.has_room.store(false, Relaxed);
+        let mut n = transport.own.receive(transport.rank, *inline_max, most, each);
+        let mut stage = transport.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        transport.is_staged.store(false, Relaxed);
+        let now = transport.timers.now();
+        let (ended, later): (Vec<_>, _) =
+            transport.lines.take_ended().into_iter().partition(Ended::is_certain);
+        transport.lines.put_back(later);
+        let mut is_drained = false;
+        let mut may_have_more = !ended.is_empty() || stage.is_empty() || stage.may_have_more(now);
+        loop {
+            while n < most
+                && let Some(staged) = stage.take()
+            {
+                // A datagram without a message counts too: a peer that sends no others must not keep the lock
+                // busy.
+                n += 1;
+                reader.take(transport, &mut stage, &staged, now, each);
+            }
+            if n >= most || !may_have_more {
+                break;
+            }
+            if !transport.fill(&mut stage, now) {
+                is_drained = true;
+                break;
+            }
+            may_have_more = !ended.is_empty() || stage.may_have_more(now);
+        }
+        transport.send_waiting();
+        let has_more = !stage.is_empty();
+        transport.is_staged.store(has_more, Release);
+        n += transport.settle(&mut stage, told, now, each);
+        match is_drained {
+            true => transport.judge(ended),
+            false => transport.lines.put_back(ended),
+        }
+        if has_more {
+            // The kernel does not report data that was read but not taken, and the thread that takes it may
+            // leave now.
+            transport.wake();
+        }
+        n
+    }
+}
