@@ -8,7 +8,7 @@ const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
 const KEY_LEN_AT: usize = 56;
-const SILENCE_AT: usize = 68;
+const PEER_TIMEOUT_AT: usize = 68;
 
 /// A rank reads the input as the description of its world.
 ///
@@ -23,7 +23,7 @@ pub fn world(input: &[u8]) {
     let (hosts, members) = (world.hosts.len(), world.members.len());
     assert_eq!(input.len(), HEADER_LEN + world.key.len() + hosts * HOST_LEN + members * MEMBER_LEN);
     let counts = [world.key.len(), hosts, members].map(|count| (count as u32).to_be_bytes());
-    assert_eq!(&input[KEY_LEN_AT..SILENCE_AT], counts.concat());
+    assert_eq!(&input[KEY_LEN_AT..PEER_TIMEOUT_AT], counts.concat());
     assert!(world.key.len() <= KEY_MAX);
     comes_back(&world, input);
     can_be_asked(&world);

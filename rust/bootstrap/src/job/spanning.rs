@@ -104,7 +104,7 @@ fn connect_by_datagrams(
     let sockets = sockets(rank, world, listener, memory.pool)?;
     // The connections may have taken all of their time, and the proof of a narrow path takes some too.
     let deadline = Instant::now() + world.connect_time;
-    let dead_after = u64::try_from(world.silence_max.as_nanos()).unwrap_or(u64::MAX);
+    let dead_after = u64::try_from(world.peer_timeout.as_nanos()).unwrap_or(u64::MAX);
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
     let terms = terms(&datagrams, dead_after);
     let relay = relay()?;
@@ -157,7 +157,7 @@ fn sockets(
         job: &world.identity(),
         wanted: &|host| !near.contains(&host),
         deadline: Instant::now() + world.connect_time,
-        silence_max: world.silence_max,
+        peer_timeout: world.peer_timeout,
     };
     match mesh::connect(mesh, &mut Patient) {
         Ok(connected) => {

@@ -8,7 +8,7 @@
 //! ```text
 //! header, 84 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
 //!                      maxdatalen 4, ackmark 4, hiwater 4, tag_ub 4, xsize 4, maxlinear 4,
-//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, silence_ms 4,
+//!                      connect_ms 4, key_len 4, host_count 4, member_count 4, peer_timeout_ms 4,
 //!                      rate_kbit 4, datagram_len 4, first_port 2, last_port 2
 //! key                  key_len octets
 //! each host            address 16, port 4, client 4
@@ -76,7 +76,7 @@ pub struct World {
     /// The time limit for all connections.
     pub connect_time: Duration,
     /// The time without any sign of a peer, though it was probed, after which it counts as dead.
-    pub silence_max: Duration,
+    pub peer_timeout: Duration,
     /// The key that all hosts of this project prove to have; empty without one.
     pub key: Vec<u8>,
     /// Hosts by their number in the job.
@@ -195,12 +195,12 @@ impl World {
         let ports = u32::from(*self.ports.start()) << 16 | u32::from(*self.ports.end());
         let limits_of_datagrams = [number(datagrams.rate_kbit), number(datagrams.len_max), ports];
         let Terms { maxdatalen, ackmark, hiwater, .. } = self.terms;
-        let [connect_ms, silence_ms] = [self.connect_time, self.silence_max]
+        let [connect_ms, peer_timeout_ms] = [self.connect_time, self.peer_timeout]
             .map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
         let lens = [self.key.len(), self.hosts.len(), self.members.len()].map(|len| len as u32);
         let numbers = [VERSION, dialect, self.base, self.count, flags, maxdatalen, ackmark, hiwater];
         let limits = [self.tag_ub, self.xsize, self.maxlinear, connect_ms];
-        let more = [lens[0], lens[1], lens[2], silence_ms];
+        let more = [lens[0], lens[1], lens[2], peer_timeout_ms];
         for number in numbers.into_iter().chain(limits).chain(more).chain(limits_of_datagrams) {
             out.extend(number.to_be_bytes());
         }
@@ -243,7 +243,7 @@ impl World {
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
         let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
-        let [key_len, host_count, member_count, silence_ms, rate_kbit, datagram_len, ports] = more;
+        let [key_len, host_count, member_count, peer_timeout_ms, rate_kbit, datagram_len, ports] = more;
         let [first_port, last_port] = [ports >> 16, ports & 0xffff];
         within("the length of the key", key_len, 0, KEY_MAX as u32)?;
         within("the number of hosts", host_count, 1, HOSTS_MAX)?;
@@ -264,7 +264,7 @@ impl World {
         within("maxdatalen", maxdatalen, 1, u32::MAX)?;
         within("ackmark", ackmark, 1, hiwater)?;
         within("tag_ub", tag_ub, TAG_UB_MIN, TAG_UB_MAX)?;
-        within("silence_ms", silence_ms, 1, i32::MAX as u32)?;
+        within("peer_timeout_ms", peer_timeout_ms, 1, i32::MAX as u32)?;
         if datagram_len != 0 {
             within("the longest datagram", datagram_len, *Datagrams::LENS.start(), *Datagrams::LENS.end())?;
         }
@@ -290,7 +290,7 @@ impl World {
             xsize,
             maxlinear,
             connect_time: Duration::from_millis(connect_ms.into()),
-            silence_max: Duration::from_millis(silence_ms.into()),
+            peer_timeout: Duration::from_millis(peer_timeout_ms.into()),
             key: key.to_vec(),
             hosts: hosts.as_chunks().0.iter().map(host).collect::<Result<_, _>>()?,
             members: members.as_chunks().0.iter().map(member).collect::<Result<_, _>>()?,

@@ -154,7 +154,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         now: Instant,
         sockets: &mut [Option<OwnedFd>],
     ) -> Result<(), MeshError> {
-        let prepared = prepare(socket.as_fd(), self.plan.silence_max);
+        let prepared = prepare(socket.as_fd(), self.plan.peer_timeout);
         let talk = Talk { socket, exchange: Handshake::accept() };
         let until = now + self.limits.stranger_time;
         self.strangers.push(Stranger { talk, from, until, host: None, is_ready: true });

@@ -95,7 +95,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     fn call(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let address = self.plan.host(self.host).address;
         let socket = open(&address).map_err(|errno| self.impossible(errno))?;
-        prepare(socket.as_fd(), self.plan.silence_max)
+        prepare(socket.as_fd(), self.plan.peer_timeout)
             .map_err(|errno| MeshError::system("set the options of a socket", errno))?;
         if let Some(from) = self.plan.bind.filter(|from| from.is_ipv4() == address.is_ipv4()) {
             bind_to(socket.as_fd(), from).map_err(|errno| MeshError::Bind {

@@ -67,7 +67,7 @@ pub struct Mesh<'a> {
     pub deadline: Instant,
     /// The time that sent octets may stay unacked, or an idle connection may leave keepalive probes
     /// unanswered, before it is dead. 0 leaves that to the system.
-    pub silence_max: Duration,
+    pub peer_timeout: Duration,
 }
 
 /// The key is never shown.
@@ -148,14 +148,14 @@ struct Plan<'a> {
     job: &'a [u8],
     wanted: &'a dyn Fn(u32) -> bool,
     deadline: Instant,
-    silence_max: Duration,
+    peer_timeout: Duration,
 }
 
 impl<'a> Plan<'a> {
     fn new(mesh: Mesh<'a>) -> (Plan<'a>, OwnedFd) {
-        let Mesh { number, hosts, listener, bind, key, job, wanted, deadline, silence_max } = mesh;
+        let Mesh { number, hosts, listener, bind, key, job, wanted, deadline, peer_timeout } = mesh;
         let key = key.unwrap_or_default();
-        (Plan { number, hosts, bind, key, job, wanted, deadline, silence_max }, listener)
+        (Plan { number, hosts, bind, key, job, wanted, deadline, peer_timeout }, listener)
     }
 
     fn host(&self, number: u32) -> &'a Host {

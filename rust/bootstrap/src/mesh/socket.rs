@@ -108,18 +108,18 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr), 
 }
 
 /// Sets the options of every connection of the mesh: no delay of packets, and detection of dead peers.
-pub(super) fn prepare(socket: BorrowedFd<'_>, silence_max: Duration) -> Result<(), Errno> {
+pub(super) fn prepare(socket: BorrowedFd<'_>, peer_timeout: Duration) -> Result<(), Errno> {
     set_tcp_nodelay(socket, true)?;
     set_socket_keepalive(socket, true)?;
     set_tcp_keepcnt(socket, KEEP_COUNT)?;
-    if silence_max.is_zero() {
+    if peer_timeout.is_zero() {
         set_tcp_keepidle(socket, KEEP_IDLE)?;
         return set_tcp_keepintvl(socket, KEEP_INTERVAL);
     }
-    set_tcp_keepidle(socket, (silence_max / 6).clamp(KEEP_MIN, KEEP_IDLE))?;
-    set_tcp_keepintvl(socket, (silence_max / 12).clamp(KEEP_MIN, KEEP_INTERVAL))?;
+    set_tcp_keepidle(socket, (peer_timeout / 6).clamp(KEEP_MIN, KEEP_IDLE))?;
+    set_tcp_keepintvl(socket, (peer_timeout / 12).clamp(KEEP_MIN, KEEP_INTERVAL))?;
     // The system's unit is the millisecond, in an int. The same limit applies to unanswered keepalive probes.
-    let millis = silence_max.as_millis().clamp(1, i32::MAX as u128);
+    let millis = peer_timeout.as_millis().clamp(1, i32::MAX as u128);
     set_tcp_user_timeout(socket, millis as u32)
 }
 

@@ -65,8 +65,8 @@ pub struct ImpiServer {
     timeout: Option<Duration>,
 
     /// Seconds for a connection to give its rank
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
-    join_wait: Duration,
+    #[arg(long, alias = "join-wait", value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    join_timeout: Duration,
 
     /// Seconds for the other clients to finish after one was lost
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
@@ -115,7 +115,7 @@ impl ImpiServer {
         let enabled = auth::from_environment(say).map_err(|error| error.to_string())?;
         let auth = auth::allowed(self.host, enabled)?;
         let limits = Limits {
-            join_ms: ms(self.join_wait),
+            join_ms: ms(self.join_timeout),
             form_ms: self.timeout.map(ms),
             exchange_ms: ms(EXCHANGE_MAX),
             grace_ms: ms(self.grace),

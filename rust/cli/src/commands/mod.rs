@@ -77,3 +77,65 @@ impl Command {
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
     Line::try_parse_from(args).map(|line| line.command)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parsed(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from).collect();
+        format!("{:?}", parse(words::known(words)).expect(line))
+    }
+
+    fn help(command: &str) -> String {
+        let mut line = Line::command();
+        line.find_subcommand_mut(command).expect(command).render_long_help().to_string()
+    }
+
+    /// Proves that scripts with the spelling of an earlier version have the same effect.
+    #[test]
+    fn earlier_spellings_of_options_have_the_same_effect_and_are_not_in_the_help() {
+        let renamed = [
+            ("run", "-n 1 x", "--silence", "--peer-timeout"),
+            ("run", "-n 1 x", "--init-wait", "--init-timeout"),
+            ("impi-server", "-server 2", "--join-wait", "--join-timeout"),
+        ];
+        for (command, rest, earlier, now) in renamed {
+            let [with_earlier, with_now, without] =
+                [format!("{earlier} 7 "), format!("{now} 7 "), String::new()]
+                    .map(|option| parsed(&format!("mpjdev {command} {option}{rest}")));
+            assert_eq!(with_earlier, with_now);
+            assert_ne!(with_now, without, "{now}");
+            let joined = parsed(&format!("mpjdev {command} {earlier}=7 {rest}"));
+            assert_eq!(joined, with_now, "{earlier}=7");
+            let help = help(command);
+            assert!(help.contains(now) && !help.contains(earlier), "{help}");
+        }
+    }
+
+    /// Proves that the program of a job is found behind every option of `run`.
+    #[test]
+    fn words_has_every_spelling_of_an_option_with_one_value() {
+        let line = Line::command();
+        let run = line.find_subcommand("run").expect("run");
+        let with_value = run.get_arguments().filter(|arg| {
+            !arg.is_positional() && arg.get_action().takes_values() && arg.get_id() != "client"
+        });
+        let mut spellings: Vec<String> = with_value
+            .flat_map(|arg| {
+                let shorts = arg.get_short().map(|short| format!("-{short}"));
+                let longs = arg.get_long_and_visible_aliases().unwrap_or_default();
+                let hidden = arg.get_aliases().unwrap_or_default();
+                let longs = longs.into_iter().chain(hidden).map(|long| format!("--{long}"));
+                shorts.into_iter().chain(longs).collect::<Vec<_>>()
+            })
+            .chain(["-np".to_owned()])
+            .collect();
+        spellings.sort();
+        let mut known = words::WITH_VALUE.to_vec();
+        known.sort_unstable();
+        assert_eq!(known, spellings);
+    }
+}

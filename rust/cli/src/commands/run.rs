@@ -104,8 +104,8 @@ pub struct Run {
     grace: Duration,
 
     /// Seconds from the first Comm.init until ranks are named that have not called it
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
-    init_wait: Duration,
+    #[arg(long, alias = "init-wait", value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    init_timeout: Duration,
 
     /// Give ranks an environment variable
     #[arg(short = 'x', value_name = "NAME[=VALUE]", value_parser = variable)]
@@ -156,11 +156,10 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
-    /// Seconds without a sign of life on a TCP connection, though the other end is asked for one, until the
-    /// rank there counts as failed; over UDP also how long a rank may be stopped while others wait for it
-    /// [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = network::silence)]
-    silence: Option<Duration>,
+    /// Seconds without an acknowledgement or answer from a peer until it counts as failed; over UDP a
+    /// stopped rank that others wait for fails as well [default: 60]
+    #[arg(long, alias = "silence", value_name = "SECONDS", value_parser = network::peer_timeout)]
+    peer_timeout: Option<Duration>,
 
     /// Rate of a private path to other machines, such as 10gbit, with --transport udp: datagrams leave at
     /// that rate, whatever is lost [default: as fast as TCP would be]
@@ -240,7 +239,7 @@ impl Run {
             bind: matches!(self.bind, Bind::Core) && !is_of_sites,
             timeout: self.timeout,
             grace,
-            init_wait: self.init_wait,
+            init_timeout: self.init_timeout,
             keep_going: self.keep_going,
             transport: self
                 .transport
@@ -265,21 +264,21 @@ impl Run {
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
         if !is_over_network && self.client.is_empty() && self.sites.is_none() {
-            let times = [self.connect_timeout, self.silence];
+            let times = [self.connect_timeout, self.peer_timeout];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
-            let why = "--address, --ports, --connect-timeout and --silence are for ranks that connect: with --transport tcp \
+            let why = "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: with --transport tcp \
                        or udp, -client or --sites";
             return if none_given { Ok(None) } else { Err(why.to_owned()) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
         let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
         let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
-        let silence_max = self.silence.unwrap_or(network.silence_max);
+        let peer_timeout = self.peer_timeout.unwrap_or(network.peer_timeout);
         let carrier = match is_over_datagrams {
             true => Carrier::Udp(datagrams),
             false => Carrier::Tcp,
         };
-        Ok(Some(Network { carrier, connect_time, silence_max, ..network }))
+        Ok(Some(Network { carrier, connect_time, peer_timeout, ..network }))
     }
 
     /// The place of this site in a job of sites, if it is one.

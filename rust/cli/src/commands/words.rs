@@ -3,19 +3,21 @@
 
 use std::ffi::OsString;
 
-/// Options of `run` with one value.
-const WITH_VALUE: [&str; 19] = [
+/// Options of `run` with one value, in all spellings.
+pub(super) const WITH_VALUE: [&str; 21] = [
     "-n",
     "--ranks",
     "-x",
     "--bind",
     "--timeout",
     "--grace",
+    "--init-timeout",
     "--init-wait",
     "--transport",
     "--address",
     "--ports",
     "--connect-timeout",
+    "--peer-timeout",
     "--silence",
     "--link-rate",
     "--datagram-len",

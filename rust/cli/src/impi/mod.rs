@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 
 /// Idle time after which the system probes a connection.
-const SILENCE: Duration = Duration::from_secs(60);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time between two probes.
 const ASK_EVERY: Duration = Duration::from_secs(15);
 /// Number of probes without an answer after which the connection is dead.
@@ -24,7 +24,7 @@ const ASKED_MAX: u32 = 4;
 fn set_options(stream: &std::net::TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
+    let _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE);
     let _ = sockopt::set_tcp_keepintvl(stream, ASK_EVERY);
     let _ = sockopt::set_tcp_keepcnt(stream, ASKED_MAX);
 }

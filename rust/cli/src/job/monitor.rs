@@ -271,7 +271,7 @@ impl Job {
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let settle_at = self.hearing.as_ref().and_then(Hearing::settle_at);
-        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_wait), settle_at];
+        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_timeout), settle_at];
         let losses = self.losses.iter().map(|(_, at)| *at).chain(self.held.iter().map(|(_, at)| *at));
         let mut most = deadlines
             .into_iter()
@@ -296,7 +296,7 @@ impl Job {
     }
 
     fn keep_time(&mut self) {
-        if self.roster.overdue_at(self.plan.init_wait).is_some_and(|at| at <= Instant::now()) {
+        if self.roster.overdue_at(self.plan.init_timeout).is_some_and(|at| at <= Instant::now()) {
             self.name_the_late();
         }
         let now = Instant::now();
@@ -324,7 +324,7 @@ impl Job {
     /// Reports the ranks that delay the start.
     fn name_the_late(&mut self) {
         if let Some(late) = self.roster.overdue() {
-            let after = self.plan.init_wait.as_secs_f64();
+            let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
             self.say(&format!("{late} did not call Comm.init within {after} s of the first that did"));
         }

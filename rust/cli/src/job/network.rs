@@ -26,7 +26,7 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(30);
 const CONNECT_MIN: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The peer timeout, unless the user sets another.
-pub const SILENCE_MAX: Duration = Duration::from_secs(60);
+pub const PEER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Octets of the key that the ranks of one launcher prove to each other.
 const KEY_LEN: usize = 32;
 
@@ -58,7 +58,7 @@ pub struct Network {
     /// The terms that a site announces.
     pub terms: Terms,
     /// The peer timeout: time without a sign of life on a connection after which the rank there has failed.
-    pub silence_max: Duration,
+    pub peer_timeout: Duration,
     /// Octets from which collective operations are "long"; `None` is the default.
     pub xsize: Option<u32>,
     /// Masters up to which collective operations are linear; `None` is the default.
@@ -113,13 +113,13 @@ impl Network {
         }
         let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
-        let (connect_time, silence_max) = (CONNECT_TIME, SILENCE_MAX);
+        let (connect_time, peer_timeout) = (CONNECT_TIME, PEER_TIMEOUT);
         Ok(Network {
             addresses,
             ports,
             carrier: Carrier::Tcp,
             terms,
-            silence_max,
+            peer_timeout,
             xsize,
             maxlinear,
             connect_time,
@@ -174,7 +174,7 @@ impl Network {
             xsize: self.xsize.unwrap_or(XSIZE_DEFAULT),
             maxlinear: self.maxlinear.unwrap_or(MAXLINEAR_DEFAULT),
             connect_time: self.connect_time,
-            silence_max: self.silence_max,
+            peer_timeout: self.peer_timeout,
             key: random::<KEY_LEN>()?.to_vec(),
             members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
             hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
@@ -257,7 +257,7 @@ pub fn datagram_len(text: &str) -> Result<NonZeroU32, String> {
 ///
 /// # Errors
 /// The text is no number from 1 (the system counts whole seconds) to a day.
-pub fn silence(text: &str) -> Result<Duration, String> {
+pub fn peer_timeout(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (Duration::from_secs(1)..=DAY).contains(time));
     time.ok_or_else(|| "not a number of seconds from 1 to 86400".to_owned())
@@ -371,11 +371,11 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_one_that_the_system_can_count() {
-        let ms = |text| silence(text).map(|time| time.as_millis());
+    fn a_peer_timeout_is_one_that_the_system_can_count() {
+        let ms = |text| peer_timeout(text).map(|time| time.as_millis());
         assert_eq!([ms("1"), ms("1.5"), ms("86400")], [Ok(1000), Ok(1500), Ok(86_400_000)]);
         for text in ["0.9", "0", "-1", "86401", "x", ""] {
-            assert!(silence(text).is_err(), "{text}");
+            assert!(peer_timeout(text).is_err(), "{text}");
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Plan {
     /// Time between asking ranks to end and killing them.
     pub grace: Duration,
     /// Time after which ranks are named that delay the start.
-    pub init_wait: Duration,
+    pub init_timeout: Duration,
     /// Whether the other ranks continue when one fails.
     pub keep_going: bool,
     /// The transport that the user asked for.

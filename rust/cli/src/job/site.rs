@@ -423,7 +423,7 @@ fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> W
         xsize,
         maxlinear,
         connect_time: network.connect_time,
-        silence_max: network.silence_max,
+        peer_timeout: network.peer_timeout,
         key,
         hosts: tables.hosts.iter().map(host).collect(),
         members: tables.procs.iter().map(member).collect(),

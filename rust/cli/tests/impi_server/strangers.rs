@@ -94,11 +94,11 @@ impl Stranger {
 }
 
 /// How long connections may take to join.
-const JOIN_WAIT: Duration = Duration::from_secs(4);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Says its first words octet by octet, each within the time that it has for all, until it is closed.
 fn dribble(mut stranger: Stranger) {
-    stranger.0.set_read_timeout(Some(JOIN_WAIT / 2)).expect("a time");
+    stranger.0.set_read_timeout(Some(JOIN_TIMEOUT / 2)).expect("a time");
     for octet in &message(b"AUTH", &[0, 0, 0, 1])[..11] {
         match stranger.0.write_all(&[*octet]).and_then(|()| stranger.0.read(&mut [0; 1])) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -111,7 +111,7 @@ fn dribble(mut stranger: Stranger) {
 /// Proves that whoever says nothing, or one octet at a time, is closed in time and holds nobody up.
 #[test]
 fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
-    let server = Process::start(&["-server", "2", "--join-wait", &JOIN_WAIT.as_secs().to_string()]);
+    let server = Process::start(&["-server", "2", "--join-timeout", &JOIN_TIMEOUT.as_secs().to_string()]);
     let slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
     let threads: Vec<_> =
         slow.into_iter().map(|stranger| std::thread::spawn(move || dribble(stranger))).collect();
@@ -138,7 +138,7 @@ const FILES: u64 = 64;
 /// Proves that silent connections make room when the server has no descriptor left, and a job forms past them.
 #[test]
 fn silent_connections_are_closed_when_descriptors_run_out() {
-    let server = Process::start(&["-server", "2", "--join-wait", "3600"]);
+    let server = Process::start(&["-server", "2", "--join-timeout", "3600"]);
     server.limit_files(FILES);
     let mut flood: Vec<_> = (0..FILES).map(|_| server.connect()).collect();
     flood[0].until_closed();

@@ -53,7 +53,7 @@ fn ranks_listen_at_and_come_from_the_addresses_that_are_named() {
     assert!(err.contains(why), "{err}");
     let (status, _, err) = job(2, &["--address", "127.0.0.2"], "once");
     assert_eq!(status, 2);
-    let text = "mpjrun: --address, --ports, --connect-timeout and --silence are for ranks that connect";
+    let text = "mpjrun: --address, --ports, --connect-timeout and --peer-timeout are for ranks that connect";
     assert!(err.starts_with(text), "{err}");
 }
 

@@ -155,7 +155,7 @@ fn many_ranks_come_together_where_few_files_may_be_open() {
 
 fn ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
-    command.args(["run", "-n", "4", "--init-wait", "0.2", "--timeout", "1"]).arg(own()).arg("late");
+    command.args(["run", "-n", "4", "--init-timeout", "0.2", "--timeout", "1"]).arg(own()).arg("late");
     let (status, out, err) = ended(command.output().expect("it starts"));
     assert_eq!((status, out.as_str()), (124, ""));
     let late = "mpjrun: ranks 1 and 3 did not call Comm.init within 0.2 s of the first that did\n";

@@ -168,7 +168,7 @@ impl Machines {
         let mut server = Machines::start(&self.site(0), &words);
         let address = server.line();
         let options =
-            [&["--transport", "udp", "--silence", "30", "-x", "MPJDEV_STATS=json"], options].concat();
+            [&["--transport", "udp", "--peer-timeout", "30", "-x", "MPJDEV_STATS=json"], options].concat();
         for (site, started) in (0..).zip(self.sites(&address, &options, "short-ring")) {
             let (status, out, err) = started.ended();
             let expected: Vec<String> =
@@ -260,7 +260,7 @@ fn messages_arrive_over_a_network_that_delays_and_loses() {
 fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
     let machines = Machines::new();
     let (server, address) = machines.server("final");
-    let mut sites = machines.sites(&address, &["--silence", "3"], "needs-the-other-site");
+    let mut sites = machines.sites(&address, &["--peer-timeout", "3"], "needs-the-other-site");
     for site in &mut sites {
         assert_eq!([site.line(), site.line()], ["met", "met"]);
     }
@@ -286,9 +286,9 @@ fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
 /// The peers are given up before finish gives up, and behind that.
 fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
     let machines = Machines::new();
-    for (carrier, silence) in [("tcp", "3"), ("tcp", "40"), ("udp", "8"), ("udp", "40")] {
+    for (carrier, seconds) in [("tcp", "3"), ("tcp", "40"), ("udp", "8"), ("udp", "40")] {
         let (_server, address) = machines.server("final");
-        let options = ["--transport", carrier, "--silence", silence, "--keep-going"];
+        let options = ["--transport", carrier, "--peer-timeout", seconds, "--keep-going"];
         let mut sites = machines.sites(&address, &options, "finishes-behind-a-cut");
         for site in &mut sites {
             assert_eq!([site.line(), site.line()], ["met", "met"]);
@@ -297,12 +297,12 @@ fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
         // The other one waits for what does not come, and is killed.
         let [first, _other] = sites;
         let (status, out, err) = first.ended();
-        assert_eq!(status, 3, "{carrier}, {silence} s: {out}{err}");
+        assert_eq!(status, 3, "{carrier}, {seconds} s: {out}{err}");
         let octets = out.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         let is_named = octets.is_some_and(|octets| octets >= 1000) && out.contains(" to rank 2");
         // A rank that was held up for as long has not even sent.
         let is_late = out.starts_with("not sent: rank 2 has failed: ");
-        assert!(is_named || is_late, "{carrier}, {silence} s: {out}{err}");
+        assert!(is_named || is_late, "{carrier}, {seconds} s: {out}{err}");
         machines.join(0);
     }
 }
@@ -342,7 +342,7 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     let mut server = Machines::start(&machines.site(0), &words);
     let address = server.line();
     let sites =
-        machines.sites(&address, &["--transport", "udp", "--silence", "8", "--tag-output"], "exchange");
+        machines.sites(&address, &["--transport", "udp", "--peer-timeout", "8", "--tag-output"], "exchange");
     for (site, started) in (0..).zip(sites) {
         let (status, out, err) = started.ended();
         let expected: Vec<String> =

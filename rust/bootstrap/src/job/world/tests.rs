@@ -18,7 +18,7 @@ fn world() -> World {
         xsize: 1024,
         maxlinear: 4,
         connect_time: Duration::from_millis(1500),
-        silence_max: Duration::from_millis(2500),
+        peer_timeout: Duration::from_millis(2500),
         key: vec![7, 8, 9],
         hosts: vec![
             WorldHost { address: address(1, 5000), client: 0 },
@@ -136,9 +136,9 @@ fn numbers_outside_their_limits_are_named() {
         assert_eq!(parsed(|world| world.ports = ports.0..=ports.1), value("the first port", first));
     }
     assert!(parsed(|world| world.ports = 0..=0).is_ok());
-    assert_eq!(parsed(|world| world.silence_max = Duration::ZERO), value("silence_ms", 0));
+    assert_eq!(parsed(|world| world.peer_timeout = Duration::ZERO), value("peer_timeout_ms", 0));
     let more = Duration::from_millis(1 << 31);
-    assert_eq!(parsed(|world| world.silence_max = more), value("silence_ms", 1 << 31));
+    assert_eq!(parsed(|world| world.peer_timeout = more), value("peer_timeout_ms", 1 << 31));
     let len = |len| Carrier::Udp(Datagrams { len_max: NonZeroU32::new(len), ..DATAGRAMS });
     for wrong in [75, 65_508, u32::MAX] {
         assert_eq!(parsed(|w| w.carrier = len(wrong)), value("the longest datagram", wrong.into()));

@@ -94,7 +94,7 @@ fn mesh(hosts: &[Host], listener: OwnedFd, number: u32, time: Duration) -> Mesh<
         job: JOB,
         wanted: &|_| true,
         deadline: Instant::now() + time,
-        silence_max: Duration::from_secs(20),
+        peer_timeout: Duration::from_secs(20),
     }
 }
 
