@@ -7,12 +7,12 @@ use std::io::{self, BufRead, Lines, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::reliable::settings::Path;
 use serde::{Deserialize, Serialize};
 
 use super::rank::RankError;
 use super::stream::Goodput;
-use super::{classic, messages};
+use super::{messages, unet};
 
 /// Octets of a datagram: what an interface of 1500 octets takes.
 pub const DATAGRAM_LEN: usize = 1472;
@@ -33,9 +33,9 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Ranks of ours, with what is known of the way.
-    Modern(Path),
+    Reliable(Path),
     /// As it was in 1997, or with an acknowledgment for each message.
-    Classic {
+    Unet {
         /// Whether each message is acknowledged at once.
         eager_acks: bool,
     },
@@ -103,8 +103,8 @@ impl Told {
 pub fn serve(order: &Order, input: impl BufRead, output: impl Write) -> Result<(), RankError> {
     let mut line = Line { lines: input.lines(), output };
     let told = match order.protocol {
-        Protocol::Modern(path) => messages::run(order, path, &mut line)?,
-        Protocol::Classic { eager_acks } => classic::run(order, eager_acks, &mut line)?,
+        Protocol::Reliable(path) => messages::run(order, path, &mut line)?,
+        Protocol::Unet { eager_acks } => unet::run(order, eager_acks, &mut line)?,
     };
     line.tell(&serde_json::to_string(&told).map_err(io::Error::from)?)
 }
@@ -186,15 +186,15 @@ mod tests {
     }
 
     const ALL: [Protocol; 3] = [
-        Protocol::Modern(Path::PRIVATE),
-        Protocol::Classic { eager_acks: false },
-        Protocol::Classic { eager_acks: true },
+        Protocol::Reliable(Path::PRIVATE),
+        Protocol::Unet { eager_acks: false },
+        Protocol::Unet { eager_acks: true },
     ];
 
     #[test]
     fn what_a_stream_has_carried_is_told() {
         for protocol in ALL {
-            let octets = if matches!(protocol, Protocol::Modern(_)) { 65_536 } else { 1400 };
+            let octets = if matches!(protocol, Protocol::Reliable(_)) { 65_536 } else { 1400 };
             let [giver, taker] = run(protocol, Task::Stream(Duration::from_millis(100)), octets);
             assert!(giver.done > 1 && taker.done > 0, "{giver:?}, {taker:?}");
             assert!(
@@ -216,9 +216,9 @@ mod tests {
 
     /// A message that fits no datagram of 1997 is refused before anything leaves.
     #[test]
-    fn classic_messages_fit_a_datagram() {
+    fn unet_messages_fit_a_datagram() {
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let protocol = Protocol::Classic { eager_acks: false };
+        let protocol = Protocol::Unet { eager_acks: false };
         let order =
             Order { rank: 0, at, peer: at, number: 1, protocol, octets: 1500, task: Task::PingPong(1) };
         assert!(matches!(serve(&order, &b"1\ngo\n"[..], Vec::new()), Err(RankError::Order(_))));

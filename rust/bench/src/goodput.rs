@@ -82,7 +82,7 @@ struct Messages {
 
 /// Machines by their names and by the words that a pair is started with.
 const MACHINES: [(&str, &[&str]); 3] =
-    [("modern", &[]), ("classic", &["--classic"]), ("classic, eager acks", &["--classic", "--eager-acks"])];
+    [("reliable", &[]), ("unet", &["--unet"]), ("unet, eager acks", &["--unet", "--eager-acks"])];
 /// How likely a packet is lost where machines are compared, in billionths: 0 and 0.1 %.
 const LOSSES: [u32; 2] = [0, 1_000_000];
 /// Octets of a message that fits a datagram, by either machine.

@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
-mod classic;
 pub mod commands;
 pub mod contest;
 pub mod counters;
@@ -46,6 +45,7 @@ pub mod sockets;
 pub mod startup;
 pub mod stream;
 pub mod trial;
+mod unet;
 
 use std::ffi::OsString;
 use std::io;

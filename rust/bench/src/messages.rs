@@ -12,7 +12,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, Patient, RecvFrom};
-use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_transport::udp::{self, Member, Terms, UdpTransport};
 

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path};
+use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path};
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::ids::numbers;
 use mpjdev_transport::udp::path_mtu::{LEN_SAFE, UDP_HEADER_LEN, len_within};

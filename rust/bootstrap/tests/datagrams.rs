@@ -12,10 +12,10 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, Patience, RecvFrom};
-use mpjdev_proto::datagram::modern::rtt::Timing;
-use mpjdev_proto::datagram::modern::settings::Path;
-use mpjdev_proto::datagram::modern::time::MILLISECOND;
 use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
+use mpjdev_proto::datagram::reliable::rtt::Timing;
+use mpjdev_proto::datagram::reliable::settings::Path;
+use mpjdev_proto::datagram::reliable::time::MILLISECOND;
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::Terms;
 

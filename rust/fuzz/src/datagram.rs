@@ -6,41 +6,41 @@ use mpjdev_proto::datagram::layout::{
     ACK_HIGH_FIELD, FIXED_LEN, FLAGS_FIELD, HEADER_LEN, LEN_FIELD, MODE_FIELD, MODE_SHIFT, NUMBERS_FIELD,
     SACK_WORDS_MAX, SEQ_HIGH_FIELD, TRAILER_LEN,
 };
-use mpjdev_proto::datagram::packet::{Packet, checksum, emit_classic, parse_classic};
+use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
 
-/// Takes the octets as a datagram, in both modes; a modern one whose CRC32C is wrong once more with the right one.
+/// Takes the octets as a datagram, in both modes; a reliable one whose CRC32C is wrong once more with the right one.
 ///
 /// Promises: no panic; what is accepted is the whole datagram, is what may be written, and comes out as it went in, but for
 /// numbers that are not valid; an error holds what its field has; both modes agree on the header.
 pub fn datagram(input: &[u8]) {
-    let classic = classic(input);
+    let unet = unet(input);
     let mut octets = input.to_vec();
-    let modern = match modern(&octets) {
+    let reliable = match reliable(&octets) {
         Err(PacketError::Checksum { found, computed }) => {
             let end = octets.len() - TRAILER_LEN;
             assert_eq!(octets[end..], found.to_be_bytes());
             assert_eq!(checksum([&octets[..end]]), computed);
             octets[end..].copy_from_slice(&computed.to_be_bytes());
-            let again = modern(&octets);
+            let again = reliable(&octets);
             assert!(!matches!(again, Err(PacketError::Checksum { .. })), "{again:?}");
             again
         }
         other => other,
     };
     // The extension is more than nothing, so one datagram cannot be both.
-    assert!(classic.is_err() || modern.is_err());
+    assert!(unet.is_err() || reliable.is_err());
 }
 
-fn classic(octets: &[u8]) -> Result<(), PacketError> {
-    let (header, data) = parse_classic(octets).inspect_err(|error| check(octets, error))?;
+fn unet(octets: &[u8]) -> Result<(), PacketError> {
+    let (header, data) = parse_unet(octets).inspect_err(|error| check(octets, error))?;
     assert_eq!((header.len as usize, HEADER_LEN + data.len()), (data.len(), octets.len()));
     let mut again = vec![0xcc; octets.len()];
-    assert_eq!(emit_classic(&header, data, &mut again), Ok(octets.len()));
+    assert_eq!(emit_unet(&header, data, &mut again), Ok(octets.len()));
     assert_eq!(again, expected(octets, header.numbers, false));
     Ok(())
 }
 
-fn modern(octets: &[u8]) -> Result<(), PacketError> {
+fn reliable(octets: &[u8]) -> Result<(), PacketError> {
     let (packet, data) = Packet::parse(octets).inspect_err(|error| check(octets, error))?;
     assert_eq!(packet.head_len() + data.len() + packet.trailer_len(), octets.len());
     assert_eq!(packet.header.len as usize, data.len());
@@ -60,17 +60,17 @@ fn modern(octets: &[u8]) -> Result<(), PacketError> {
 }
 
 /// The octets with 0 for a number that is not valid.
-fn expected(octets: &[u8], numbers: Numbers, is_modern: bool) -> Vec<u8> {
+fn expected(octets: &[u8], numbers: Numbers, is_reliable: bool) -> Vec<u8> {
     let mut octets = octets.to_vec();
     if numbers.seq.is_none() {
         octets[0..2].fill(0);
-        if is_modern {
+        if is_reliable {
             octets[SEQ_HIGH_FIELD].fill(0);
         }
     }
     if numbers.ack.is_none() {
         octets[2..4].fill(0);
-        if is_modern {
+        if is_reliable {
             octets[ACK_HIGH_FIELD].fill(0);
         }
     }

@@ -4,33 +4,33 @@
 //! says how to put a coverage-guided fuzzer in front of them.
 #![forbid(unsafe_code)]
 
-mod classic;
 mod datagram;
 mod handshake;
 mod inspect;
 mod ledger;
 mod message;
-mod modern;
 mod mutate;
 mod packet;
 mod pair;
 mod reader;
 mod recording;
+mod reliable;
 mod startup;
+mod unet;
 mod world;
 
-pub use classic::classic;
 pub use datagram::datagram;
 pub use handshake::handshake;
 pub use inspect::{input, inspect};
 pub use message::message;
-pub use modern::modern;
 pub use mutate::Mutator;
 pub use packet::packet;
 pub use pair::pair;
 pub use reader::reader;
 pub use recording::recording;
+pub use reliable::reliable;
 pub use startup::{startup_client, startup_server};
+pub use unet::unet;
 pub use world::world;
 
 /// A fuzz target.
@@ -50,6 +50,6 @@ pub const TARGETS: [(&str, &str, Target); 14] = [
     ("handshake", "handshake", handshake),
     ("world", "world", world),
     ("datagram", "datagram", datagram),
-    ("datagram-classic", "datagram-classic", classic),
-    ("datagram-modern", "datagram-modern", modern),
+    ("datagram-unet", "datagram-unet", unet),
+    ("datagram-reliable", "datagram-reliable", reliable),
 ];

@@ -140,14 +140,14 @@ fn the_datagram_parser_keeps_its_promises() {
 
 /// Proves the promises of the datagram machine of 1997, whatever its driver and its peer do.
 #[test]
-fn the_classic_machine_keeps_its_promises() {
-    soak("datagram-classic");
+fn the_unet_machine_keeps_its_promises() {
+    soak("datagram-unet");
 }
 
-/// Proves the promises of the modern datagram machine, whatever its driver and its peer do.
+/// Proves the promises of the reliable datagram machine, whatever its driver and its peer do.
 #[test]
-fn the_modern_machine_keeps_its_promises() {
-    soak("datagram-modern");
+fn the_reliable_machine_keeps_its_promises() {
+    soak("datagram-reliable");
 }
 
 /// Proves that no target is left out of this file.

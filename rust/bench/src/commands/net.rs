@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use mpjdev_proto::datagram::modern::settings::Path;
 use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_proto::datagram::reliable::settings::Path;
 
 use crate::BenchError;
 use crate::ends::{self, Order, Protocol, Task};
@@ -119,11 +119,11 @@ struct Messages {
     /// The way is a private link of so many bits in a second, instead of one that nothing is known of
     #[arg(long)]
     private: Option<NonZeroU64>,
-    /// Maker the protocol of 1997
-    #[arg(long, conflicts_with = "private")]
-    classic: bool,
+    /// Use the protocol of 1997
+    #[arg(long, alias = "classic", conflicts_with = "private")]
+    unet: bool,
     /// Which acknowledges each message at once
-    #[arg(long, requires = "classic")]
+    #[arg(long, requires = "unet")]
     eager_acks: bool,
 }
 
@@ -222,7 +222,7 @@ impl Messages {
     fn words(&self) -> Vec<String> {
         let mut words = vec![format!("--seconds={}", self.seconds), format!("--octets={}", self.octets)];
         words.extend(self.times.map(|times| format!("--times={times}")));
-        words.extend(self.classic.then(|| "--classic".to_owned()));
+        words.extend(self.unet.then(|| "--unet".to_owned()));
         words.extend(self.eager_acks.then(|| "--eager-acks".to_owned()));
         words.extend(self.private.map(|rate| format!("--private={rate}")));
         words
@@ -237,9 +237,9 @@ impl Messages {
             Some(times) => Task::PingPong(times),
             None => Task::Stream(Duration::from_secs_f64(self.seconds)),
         };
-        let protocol = match self.classic {
-            true => Protocol::Classic { eager_acks: self.eager_acks },
-            false => Protocol::Modern(path),
+        let protocol = match self.unet {
+            true => Protocol::Unet { eager_acks: self.eager_acks },
+            false => Protocol::Reliable(path),
         };
         Order { rank, at, peer, number, protocol, octets: self.octets, task }
     }

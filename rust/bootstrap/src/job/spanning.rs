@@ -8,7 +8,7 @@ use std::time::Instant;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
 use mpjdev_engine::Endpoint;
-use mpjdev_proto::datagram::modern::settings::Path;
+use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
 use mpjdev_transport::net::progress_thread;

@@ -25,7 +25,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use mpjdev_engine::Clients;
-use mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN;
+use mpjdev_proto::datagram::reliable::settings::DATAGRAM_LEN_MIN;
 use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_sys::datagram::LEN_MAX as LEN_LIMIT;

@@ -14,9 +14,9 @@
 use std::time::Duration;
 
 use mpjdev_proto::datagram::layout::FULL_SEQUENCE_BITS;
-use mpjdev_proto::datagram::modern::settings::DATAGRAM_LEN_MIN;
-use mpjdev_proto::datagram::modern::time::Nanos;
-use mpjdev_proto::datagram::modern::windows::RECEIVE_WINDOW_MAX;
+use mpjdev_proto::datagram::reliable::settings::DATAGRAM_LEN_MIN;
+use mpjdev_proto::datagram::reliable::time::Nanos;
+use mpjdev_proto::datagram::reliable::windows::RECEIVE_WINDOW_MAX;
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::error::MeetingError;

@@ -1,4 +1,4 @@
-//! The extension: what modern packets have between header and user data.
+//! The extension: what reliable packets have between header and user data.
 //!
 //! ```text
 //!     31                            16 15                            0
@@ -111,7 +111,7 @@ impl fmt::Debug for Sack {
     }
 }
 
-/// The extension of a modern packet. What begins from [`Extension::new`] has neither flags nor blocks.
+/// The extension of a reliable packet. What begins from [`Extension::new`] has neither flags nor blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     /// The connection, by the number that the receiver of the packet gave it at setup: packets with another one are not

@@ -7,13 +7,13 @@ use std::ops::Range;
 
 /// Octets of the header (2).
 pub const HEADER_LEN: usize = 16;
-/// Octets of the part of the extension that every modern packet has. A choice of ours.
+/// Octets of the part of the extension that every reliable packet has. A choice of ours.
 pub const EXTENSION_LEN: usize = 16;
-/// Octets of a modern packet in front of its blocks.
+/// Octets of a reliable packet in front of its blocks.
 pub const FIXED_LEN: usize = HEADER_LEN + EXTENSION_LEN;
 /// Octets of the trailer of a packet with CHECKED: CRC32C of all octets before it (5.1).
 pub const TRAILER_LEN: usize = 4;
-/// Most octets of a modern packet in front of its user data: all blocks at once.
+/// Most octets of a reliable packet in front of its user data: all blocks at once.
 pub const HEAD_LEN_MAX: usize =
     FIXED_LEN + SACK_LEN_MAX + CONTEXT_LEN + REQUEST_LEN + GRANT_LEN + FRAGMENT_LEN + DELAY_LEN;
 
@@ -25,15 +25,15 @@ pub const MODE_FIELD: Range<usize> = 4..8;
 pub const TAG_FIELD: Range<usize> = 8..12;
 /// Field: octets of user data in this packet, unsigned (2.2, word 3).
 pub const LEN_FIELD: Range<usize> = 12..16;
-/// Field of modern packets: connection id (5.2).
+/// Field of reliable packets: connection id (5.2).
 pub const CONNECTION_FIELD: Range<usize> = 16..24;
-/// Field of modern packets: flags (5.2).
+/// Field of reliable packets: flags (5.2).
 pub const FLAGS_FIELD: Range<usize> = 24..26;
-/// Field of modern packets: receive window in packets (5.2).
+/// Field of reliable packets: receive window in packets (5.2).
 pub const WINDOW_FIELD: Range<usize> = 26..28;
-/// Field of modern packets: the upper bits of the sequence number (5.2).
+/// Field of reliable packets: the upper bits of the sequence number (5.2).
 pub const SEQ_HIGH_FIELD: Range<usize> = 28..30;
-/// Field of modern packets: the upper bits of the acknowledgment number (5.2).
+/// Field of reliable packets: the upper bits of the acknowledgment number (5.2).
 pub const ACK_HIGH_FIELD: Range<usize> = 30..32;
 
 /// Bit in the first word: the sequence number is valid, and the packet consumes it (2).
@@ -44,7 +44,7 @@ pub const SEQ_SHIFT: u32 = 16;
 pub const ACK_BIT: u32 = 1 << 15;
 /// Bits of a sequence number in the header (2).
 pub const SEQUENCE_BITS: u32 = 15;
-/// Bits of a sequence number of a modern packet: those of the header, and 16 of the extension above them (5.2).
+/// Bits of a sequence number of a reliable packet: those of the header, and 16 of the extension above them (5.2).
 pub const FULL_SEQUENCE_BITS: u32 = SEQUENCE_BITS + 16;
 /// Where the mode begins in the second word: 5 bits (2.2).
 pub const MODE_SHIFT: u32 = 27;

@@ -1,8 +1,8 @@
 //! A whole datagram: parsed from its octets, and emitted into those of its sender.
 //!
 //! ```text
-//!   classic   header 16 | user data
-//!   modern    header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
+//!   U-Net     header 16 | user data
+//!   reliable  header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
 //! ```
 //!
 //! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by the same
@@ -14,24 +14,24 @@ use super::header::{Header, Mode, Numbers};
 use super::layout::{HEADER_LEN, SEQUENCE_BITS, TRAILER_LEN};
 use super::sequence::{FullSequence, Sequence};
 
-/// Reads a classic packet: its header, and its user data.
+/// Reads a U-Net packet: its header, and its user data.
 ///
 /// # Errors
 /// It is too short for a header; the header is none; len is not what follows.
 #[inline]
-pub fn parse_classic(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
+pub fn parse_unet(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     let (header, data) = split_header(octets)?;
     let header = Header::parse(header)?;
     check_len(&header, data)?;
     Ok((header, data))
 }
 
-/// Writes a classic packet to the front of these octets, and gives how many it has.
+/// Writes a U-Net packet to the front of these octets, and gives how many it has.
 ///
 /// # Errors
 /// The header is none, or its len is not that of the data; there is no room. Then nothing is written.
 #[inline]
-pub fn emit_classic(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
+pub fn emit_unet(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
     header.check()?;
     check_len(header, data)?;
     let (head, rest) = room(octets, HEADER_LEN + data.len())?.split_at_mut(HEADER_LEN);
@@ -40,17 +40,17 @@ pub fn emit_classic(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<u
     Ok(HEADER_LEN + data.len())
 }
 
-/// A modern packet without its user data.
+/// A reliable packet without its user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// As in classic packets.
+    /// As in U-Net packets.
     pub header: Header,
     /// What follows it.
     pub extension: Extension,
 }
 
 impl Packet {
-    /// Reads a modern packet, and its user data. Whether connection, numbers and ids are known is for the machines to say.
+    /// Reads a reliable packet, and its user data. Whether connection, numbers and ids are known is for the machines to say.
     ///
     /// # Errors
     /// It is cut; something reserved is not 0; len is not what is there; the CRC32C is wrong; it says what no packet may,

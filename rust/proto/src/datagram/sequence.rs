@@ -1,6 +1,6 @@
 //! Sequence numbers: 64 bits inside, the low 15 or 31 of them on the wire (2, 5.2).
 //!
-//! Classic packets have 15 bits, in their header. Modern packets have 16 more, in their extension: a copy that the
+//! U-Net packets have 15 bits, in their header. Reliable packets have 16 more, in their extension: a copy that the
 //! network delivers late is recognised for what it is until 2^30 later packets have come.
 //!
 //! ```text
@@ -12,9 +12,9 @@
 
 use super::layout::{FULL_SEQUENCE_BITS, SEQUENCE_BITS};
 
-/// The number of a header: all that a classic packet has, the low bits of a modern one.
+/// The number of a header: all that a U-Net packet has, the low bits of a reliable one.
 pub type Sequence = Truncated<15>;
-/// The number of a modern packet, from its header and its extension.
+/// The number of a reliable packet, from its header and its extension.
 pub type FullSequence = Truncated<31>;
 
 // Named constants in these types make rustc 1.95 fail.

@@ -4,20 +4,20 @@ use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::layout::{FLAGS, HEAD_LEN_MAX, HEADER_LEN, TRAILER_LEN};
-use mpjdev_proto::datagram::packet::{Packet, checksum, emit_classic, parse_classic};
+use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
 
 use crate::vectors::{self, Described, Vector};
 
 fn parse<'a>(vector: &Vector, octets: &'a [u8]) -> Result<(Packet, &'a [u8]), PacketError> {
-    if vector.is_modern {
+    if vector.is_reliable {
         return Packet::parse(octets);
     }
-    let (header, data) = parse_classic(octets)?;
+    let (header, data) = parse_unet(octets)?;
     Ok((Packet { header, extension: Extension::default() }, data))
 }
 
 fn emit(vector: &Vector, packet: &Packet, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
-    if vector.is_modern { packet.emit(data, octets) } else { emit_classic(&packet.header, data, octets) }
+    if vector.is_reliable { packet.emit(data, octets) } else { emit_unet(&packet.header, data, octets) }
 }
 
 /// The words by which a description names an error.
@@ -91,7 +91,7 @@ fn every_canonical_packet_is_what_is_emitted() {
 #[test]
 fn a_packet_in_parts_is_the_packet() {
     let vectors = vectors::all();
-    for (vector, k, described, packet) in sound(&vectors).filter(|(vector, ..)| vector.is_modern) {
+    for (vector, k, described, packet) in sound(&vectors).filter(|(vector, ..)| vector.is_reliable) {
         let (_, data) = parse(vector, &described.octets).expect("a packet");
         let mut head = [0xcc; HEAD_LEN_MAX];
         let head_len = packet.emit_head(&mut head).expect("room for all blocks");
@@ -171,13 +171,13 @@ fn nothing_is_emitted_that_would_be_refused() {
     let mut octets = [0xcc; 64];
     let mut packet = Packet { extension: Extension::new(1, 2), ..Packet::default() };
     assert_eq!(packet.emit(&[], &mut octets), Err(PacketError::NoNumbers));
-    assert_eq!(emit_classic(&packet.header, &[], &mut octets), Err(PacketError::NoNumbers));
+    assert_eq!(emit_unet(&packet.header, &[], &mut octets), Err(PacketError::NoNumbers));
     packet.header.numbers.seq = Some(Default::default());
     packet.header.lrank = 2048;
     assert_eq!(packet.emit(&[], &mut octets), Err(PacketError::Lrank { lrank: 2048 }));
     packet.header.lrank = 2047;
     assert_eq!(packet.emit(b"a", &mut octets), Err(PacketError::Len { len: 0, found: 1 }));
-    assert_eq!(emit_classic(&packet.header, b"a", &mut octets), Err(PacketError::Len { len: 0, found: 1 }));
+    assert_eq!(emit_unet(&packet.header, b"a", &mut octets), Err(PacketError::Len { len: 0, found: 1 }));
     packet.extension.nak = true;
     assert_eq!(packet.emit_head(&mut octets), Err(PacketError::WithoutAck { field: "NAK" }));
     assert_eq!(octets, [0xcc; 64]);

@@ -1,10 +1,10 @@
 //! Packets of the datagram protocol, and the machines that exchange them.
 
-mod classic;
-mod classic_simulation;
 mod golden;
-mod modern;
 mod network;
+mod reliable;
 mod sequence;
+mod unet;
+mod unet_simulation;
 mod vectors;
 mod world;

@@ -1,4 +1,4 @@
-//! Sequence numbers around their wraps, that of a header and that of a modern packet.
+//! Sequence numbers around their wraps, that of a header and that of a reliable packet.
 
 use mpjdev_proto::datagram::sequence::{FullSequence, Sequence};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn each_number_expands_to_the_nearest() {
     }
 }
 
-/// Proves that the 31 bits of a modern packet wrap as the 15 of a header do, and that what is 2^15 away is another number.
+/// Proves that the 31 bits of a reliable packet wrap as the 15 of a header do, and that what is 2^15 away is another number.
 #[test]
 fn full_numbers_wrap_at_2_to_the_31() {
     const FULL_COUNT: u64 = 1 << 31;
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// The same of the numbers of modern packets.
+    /// The same of the numbers of reliable packets.
     #[test]
     fn full_expansion_is_the_inverse_of_truncation(
         reference in any::<u64>(),

@@ -22,7 +22,7 @@ pub(crate) struct Described {
 #[derive(Debug)]
 pub(crate) struct Vector {
     pub(crate) name: String,
-    pub(crate) is_modern: bool,
+    pub(crate) is_reliable: bool,
     /// Whether emitting the packets gives the octets again.
     pub(crate) canonical: bool,
     pub(crate) datagrams: Vec<Described>,
@@ -47,14 +47,14 @@ fn read(name: &str) -> Vector {
     };
     let octets = hex(&text("hex"));
     let mut vector =
-        Vector { name: name.to_owned(), is_modern: false, canonical: true, datagrams: Vec::new() };
+        Vector { name: name.to_owned(), is_reliable: false, canonical: true, datagrams: Vec::new() };
     let mut at = 0;
     for line in text("txt").lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let (len, what) = match words[..] {
-            ["classic"] => continue,
-            ["modern"] => {
-                vector.is_modern = true;
+            ["unet"] => continue,
+            ["reliable"] => {
+                vector.is_reliable = true;
                 continue;
             }
             ["noncanonical"] => {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use mpjdev_proto::datagram::classic::{Classic, Event, Outcome, Settings, Transmit};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
-use mpjdev_proto::datagram::packet::{emit_classic, parse_classic};
+use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
+use mpjdev_proto::datagram::unet::{Event, Outcome, Settings, Transmit, UnetConnection};
 
 /// How long an end tries to finish.
 pub(crate) const FINISH_NS: u64 = 5_000_000_000;
@@ -35,7 +35,7 @@ pub(crate) struct Program {
 }
 
 pub(crate) struct End {
-    pub(crate) machine: Classic<u64>,
+    pub(crate) machine: UnetConnection<u64>,
     pub(crate) program: Program,
     /// Messages that may have to leave again, by token.
     kept: BTreeMap<u64, Vec<u8>>,
@@ -85,7 +85,7 @@ impl World {
         let mut random = Random::new(seed);
         let wires = impairments.map(|impairment| Network::new(impairment, random.bits()));
         let ends = programs.map(|program| End {
-            machine: Classic::new(settings).expect("good settings"),
+            machine: UnetConnection::new(settings).expect("good settings"),
             program,
             kept: BTreeMap::new(),
             sent: 0,
@@ -219,13 +219,13 @@ impl World {
 
     fn write(&mut self, end: usize, header: &Header, data: &[u8]) {
         let mut octets = [0; PACKET_MAX];
-        let len = emit_classic(header, data, &mut octets).expect("a packet");
+        let len = emit_unet(header, data, &mut octets).expect("a packet");
         self.wires[end].send(self.now_ns, len, octets[..len].to_vec());
     }
 
     /// A packet has come: its message must be the next one, and intact.
     fn receive(&mut self, end: usize, packet: &[u8]) {
-        let (found, data) = parse_classic(packet).expect("a packet");
+        let (found, data) = parse_unet(packet).expect("a packet");
         let here = &mut self.ends[end];
         let event = here.machine.handle_packet(self.now_ns, found.numbers).expect("an honest peer");
         if event == Event::Deliver {

@@ -10,12 +10,12 @@ use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, SACK_WORD_LEN, SACK_WORDS_MAX, TRAILER_LEN};
-use mpjdev_proto::datagram::modern::connection::Verdict;
-use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::resets::Resets;
-use mpjdev_proto::datagram::modern::settings::ANNOUNCED_LEN;
-use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::packet::{Packet, checksum_on};
+use mpjdev_proto::datagram::reliable::connection::Verdict;
+use mpjdev_proto::datagram::reliable::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::resets::Resets;
+use mpjdev_proto::datagram::reliable::settings::ANNOUNCED_LEN;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
 use super::peer::{Coming, Eager, Peer, Side};

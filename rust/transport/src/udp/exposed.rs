@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering::SeqCst;
 
-use mpjdev_proto::datagram::modern::settings::Settings;
+use mpjdev_proto::datagram::reliable::settings::Settings;
 
 use super::transport::UdpTransport;
 

@@ -5,10 +5,10 @@ use std::num::NonZeroU16;
 use std::os::fd::BorrowedFd;
 
 use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, TRAILER_LEN};
-use mpjdev_proto::datagram::modern::content::Body;
-use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::packet::{Packet, checksum};
+use mpjdev_proto::datagram::reliable::content::Body;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, Train};
 
 use super::retransmit_buffer::Store;

@@ -1,5 +1,5 @@
 //! Transport to ranks behind UDP sockets, with reliable messages over datagrams
-//! (`mpjdev_proto::datagram::modern`).
+//! (`mpjdev_proto::datagram::reliable`).
 //!
 //! A rank has one socket for all its peers. The state machines of `mpjdev-proto` decide which packets there
 //! are. This module moves their octets and reads their clock. A peer is one state machine under one lock. A
@@ -41,11 +41,11 @@ use std::time::Duration;
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::extension::Sack;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
-use mpjdev_proto::datagram::modern::rtt::Timing;
-use mpjdev_proto::datagram::modern::settings::{self, DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
-use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_proto::datagram::reliable::rtt::Timing;
+use mpjdev_proto::datagram::reliable::settings::{self, DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
+use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::{LEN_MAX, options};
 

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::options;
 
 use super::peer::{Peer, Side};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpjdev_buffer::{Slab, SlabSource};
-use mpjdev_proto::datagram::modern::connection::Connection;
-use mpjdev_proto::datagram::modern::receiving::ArrivalId;
-use mpjdev_proto::datagram::modern::sending::Cancel;
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::reliable::connection::Connection;
+use mpjdev_proto::datagram::reliable::receiving::ArrivalId;
+use mpjdev_proto::datagram::reliable::sending::Cancel;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 
 use super::gso::Outgoing;
 use super::placement::{Expected, HEAD_LEN};

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use mpjdev_proto::datagram::modern::connection::Event;
-use mpjdev_proto::datagram::modern::error::{Cause, Failure};
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::reliable::connection::Event;
+use mpjdev_proto::datagram::reliable::error::{Cause, Failure};
+use mpjdev_proto::datagram::reliable::time::Nanos;
 
 use super::path_mtu::LEN_SAFE;
 use super::peer::{Peer, Side};

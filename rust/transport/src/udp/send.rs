@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_buffer::octets::copy_in;
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
-use mpjdev_proto::datagram::modern::sending::{Completion, Send};
-use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos};
+use mpjdev_proto::datagram::reliable::sending::{Completion, Send};
+use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
 
 use super::peer::{Peer, Side};
 use super::retransmit_buffer::Whose;
@@ -63,7 +63,7 @@ impl UdpTransport {
             Err(error) => {
                 side.store.release(token);
                 side.store.answer(token);
-                !matches!(error, mpjdev_proto::datagram::modern::error::SendError::Full { .. })
+                !matches!(error, mpjdev_proto::datagram::reliable::error::SendError::Full { .. })
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::modern::time::Nanos;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 
 /// A thread that may sleep until a timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

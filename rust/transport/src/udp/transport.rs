@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Slab, SlabSource};
-use mpjdev_proto::datagram::modern::connection::Connection;
-use mpjdev_proto::datagram::modern::counters::Counters;
-use mpjdev_proto::datagram::modern::settings::Settings;
-use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::network::Network;
+use mpjdev_proto::datagram::reliable::connection::Connection;
+use mpjdev_proto::datagram::reliable::counters::Counters;
+use mpjdev_proto::datagram::reliable::settings::Settings;
+use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::offload::Offload;
 use mpjdev_sys::datagram::options;
 

@@ -1,11 +1,11 @@
 //! The end of connections (5.12, 7 and 9; 5.8).
 
-use mpjdev_proto::datagram::modern::connection::Event;
-use mpjdev_proto::datagram::modern::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::modern::sending::{Cancel, Send};
-use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::Event;
+use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Send};
+use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use super::world::{END_LIMIT, World, for_seeds, mixed, scaled, short, world};
 

@@ -1,16 +1,16 @@
-//! The machine of the modern datagram protocol under any sequence of calls and packets.
+//! The machine of the reliable datagram protocol under any sequence of calls and packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::layout::SACK_WORDS_MAX;
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
-use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 /// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls use few.
@@ -18,7 +18,7 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 /// Promises: no panic; invariants hold after each step; what leaves is a packet, fits a datagram, and comes to an end; what is
 /// delivered lies within its message; slots in use are all different; octets are released once, and only those that were
 /// sent; a connection that is over says nothing more, but for one reset.
-pub fn modern(input: &[u8]) {
+pub fn reliable(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut book = Book::new(settings);
     for call in calls.chunks_exact(CALL_LEN) {

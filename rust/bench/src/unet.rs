@@ -9,10 +9,10 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::classic::{Classic, Event, Settings, Transmit};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::layout::HEADER_LEN;
-use mpjdev_proto::datagram::packet::{emit_classic, parse_classic};
+use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
+use mpjdev_proto::datagram::unet::{Event, Settings, Transmit, UnetConnection};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -71,7 +71,7 @@ pub(super) fn run<I: BufRead, O: Write>(
 /// One end: the machine, its socket, and what a program does with messages.
 struct End {
     socket: UdpSocket,
-    machine: Classic<i32>,
+    machine: UnetConnection<i32>,
     data: Vec<u8>,
     octets: Vec<u8>,
     begin: Instant,
@@ -85,7 +85,7 @@ struct End {
 
 impl End {
     fn new(socket: UdpSocket, settings: Settings, len: usize) -> Result<End, RankError> {
-        let machine = Classic::new(settings).map_err(|error| RankError::Order(error.to_string()))?;
+        let machine = UnetConnection::new(settings).map_err(|error| RankError::Order(error.to_string()))?;
         let now = Instant::now();
         Ok(End {
             socket,
@@ -167,7 +167,7 @@ impl End {
                 Err(error) => return Err(error.into()),
             };
             // What is no packet of the other end is none of ours.
-            let Ok((header, _)) = parse_classic(&self.octets[..len]) else { continue };
+            let Ok((header, _)) = parse_unet(&self.octets[..len]) else { continue };
             let now_ns = self.now_ns();
             if let Ok(event) = self.machine.handle_packet(now_ns, header.numbers) {
                 (has_come, self.heard_at) = (true, Instant::now());
@@ -202,7 +202,7 @@ impl End {
         let header =
             Header { numbers, mode: Mode::Short, context_id: 0, lrank: 0, tag, len: data.len() as u32 };
         let mut octets = [0; DATAGRAM_LEN];
-        let len = emit_classic(&header, data, &mut octets);
+        let len = emit_unet(&header, data, &mut octets);
         let len = len.map_err(|error| RankError::Order(error.to_string()))?;
         // What the socket does not take is lost, as on any other part of the way.
         let _ = self.socket.send(&octets[..len]);

@@ -2,12 +2,12 @@
 
 use mpjdev_proto::datagram::extension::Grant;
 use mpjdev_proto::datagram::header::Mode;
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;

@@ -1,9 +1,9 @@
 //! Many runs of the protocol of 1997 over bad networks: each message once, in order, intact; and what is weak in it.
 
-use mpjdev_proto::datagram::classic::{Outcome, Settings};
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::network::{Impairment, Random};
-use mpjdev_proto::datagram::packet::parse_classic;
+use mpjdev_proto::datagram::packet::parse_unet;
+use mpjdev_proto::datagram::unet::{Outcome, Settings};
 
 use crate::world::{FINISH_NS, Program, Sends, World};
 
@@ -255,6 +255,6 @@ fn a_peer_that_computes_is_sent_the_left_edge_in_vain() {
 }
 
 fn is_pure_ack(packet: &[u8]) -> bool {
-    let (Header { numbers, .. }, _) = parse_classic(packet).expect("a packet");
+    let (Header { numbers, .. }, _) = parse_unet(packet).expect("a packet");
     numbers.seq.is_none()
 }

@@ -1,4 +1,4 @@
-//! The modern mode: selective repeat, windows of both kinds, lazy acknowledgments, an orderly end (5).
+//! The reliable mode: selective repeat, windows of both kinds, lazy acknowledgments, an orderly end (5).
 //!
 //! A [`connection::Connection`] is one end of one pair of ranks. Time comes in as a number, octets stay with the driver.
 //!

@@ -1,9 +1,9 @@
 //! Both protocols on the same paths, with the same messages: what 1997 left to be done (3.2).
 
-use mpjdev_proto::datagram::classic;
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::Nanos;
 use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_proto::datagram::reliable::time::Nanos;
+use mpjdev_proto::datagram::unet;
 
 use super::world::{END_LIMIT, START, world};
 use crate::world::{Program, Sends, World};
@@ -19,17 +19,17 @@ struct Cost {
     pure_acks: u64,
 }
 
-fn classic(path: &str) -> Cost {
+fn unet(path: &str) -> Cost {
     let stream = |messages| Program { messages, sends: Sends::Within(0), computes_ns: 0 };
     let impairment: Impairment = path.parse().expect("an impairment");
     let programs = [stream(MESSAGES), stream(0)];
-    let mut world = World::new(1, classic::Settings::default(), programs, [impairment; 2]);
+    let mut world = World::new(1, unet::Settings::default(), programs, [impairment; 2]);
     world.run(10_000_000);
     let [sender, receiver] = &world.ends;
     Cost { time: world.now_ns, resent: sender.resent, pure_acks: receiver.pure_acks }
 }
 
-fn modern(path: &str) -> Cost {
+fn reliable(path: &str) -> Cost {
     let mut world = world(1, Settings::new(Path::PRIVATE), path);
     world.ends[0].streams(MESSAGES);
     world.run_until(END_LIMIT, |world| world.ends[1].complete == MESSAGES);
@@ -44,21 +44,21 @@ fn modern(path: &str) -> Cost {
 /// Proves that a stream one way needs neither time-outs nor a message twice, where that of 1997 has one for each window.
 #[test]
 fn a_stream_one_way_needs_no_timer() {
-    let (classic, modern) = (classic("delay=10us"), modern("delay=10us"));
-    assert!(classic.resent >= MESSAGES / 64 - 1, "{classic:?}");
-    assert_eq!(modern.resent, 0, "{modern:?}");
+    let (unet, reliable) = (unet("delay=10us"), reliable("delay=10us"));
+    assert!(unet.resent >= MESSAGES / 64 - 1, "{unet:?}");
+    assert_eq!(reliable.resent, 0, "{reliable:?}");
     let windows = MESSAGES / 64;
-    assert!(classic.pure_acks <= windows + 1, "{classic:?}");
-    assert!((4 * windows..=5 * windows).contains(&modern.pure_acks), "{modern:?}");
-    assert!(modern.time * 20 < classic.time, "{modern:?}, {classic:?}");
+    assert!(unet.pure_acks <= windows + 1, "{unet:?}");
+    assert!((4 * windows..=5 * windows).contains(&reliable.pure_acks), "{reliable:?}");
+    assert!(reliable.time * 20 < unet.time, "{reliable:?}, {unet:?}");
 }
 
 /// Proves that a loss costs one packet and about a round trip, where that of 1997 sends again all that followed, a time-out each.
 #[test]
 fn losses_cost_what_is_lost() {
     for path in ["delay=10us,loss=1%", "delay=1ms,loss=5%", "delay=100us,reorder=3"] {
-        let (classic, modern) = (classic(path), modern(path));
-        assert!(modern.resent * 4 < classic.resent, "{path}: {modern:?}, {classic:?}");
-        assert!(modern.time * 10 < classic.time, "{path}: {modern:?}, {classic:?}");
+        let (unet, reliable) = (unet(path), reliable(path));
+        assert!(reliable.resent * 4 < unet.resent, "{path}: {reliable:?}, {unet:?}");
+        assert!(reliable.time * 10 < unet.time, "{path}: {reliable:?}, {unet:?}");
     }
 }

@@ -1,16 +1,16 @@
 //! The protocol of 1997, packet by packet: each row of its table in PROTOCOL.md.
 
-use mpjdev_proto::datagram::classic::{
-    AckError, Classic, Event, Outcome, SendError, Settings, SettingsError, Transmit,
-};
 use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::layout::WINDOW_MAX;
 use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::unet::{
+    AckError, Event, Outcome, SendError, Settings, SettingsError, Transmit, UnetConnection,
+};
 
 const SETTINGS: Settings = Settings { window: 4, timeout_ns: 100, timeout_max_ns: 500, eager_acks: false };
 
-fn machine() -> Classic<char> {
-    Classic::new(SETTINGS).expect("good settings")
+fn machine() -> UnetConnection<char> {
+    UnetConnection::new(SETTINGS).expect("good settings")
 }
 
 fn numbers(seq: Option<u64>, ack: Option<u64>) -> Numbers {
@@ -26,7 +26,7 @@ fn pure_ack(ack: u64) -> Option<Transmit<char>> {
 }
 
 /// Sends messages 'a', 'b', ... at time 0.
-fn sent(count: u8) -> Classic<char> {
+fn sent(count: u8) -> UnetConnection<char> {
     let mut machine = machine();
     for (k, token) in (0..count).zip('a'..) {
         assert_eq!(machine.send(0, token), Ok(numbers(Some(u64::from(k)), None)));
@@ -35,7 +35,7 @@ fn sent(count: u8) -> Classic<char> {
     machine
 }
 
-fn released(machine: &mut Classic<char>) -> String {
+fn released(machine: &mut UnetConnection<char>) -> String {
     std::iter::from_fn(|| machine.poll_released()).collect()
 }
 
@@ -201,7 +201,8 @@ fn duplicate_acknowledgments_are_ignored() {
 /// Proves that with eager acknowledgments each message is answered at once.
 #[test]
 fn eager_acknowledgments_leave_at_once() {
-    let mut machine = Classic::<char>::new(Settings { eager_acks: true, ..SETTINGS }).expect("good settings");
+    let mut machine =
+        UnetConnection::<char>::new(Settings { eager_acks: true, ..SETTINGS }).expect("good settings");
     for seq in 0..3 {
         assert_eq!(machine.handle_packet(0, numbers(Some(seq), None)), Ok(Event::Deliver));
         assert_eq!((machine.poll_transmit(), machine.poll_transmit()), (pure_ack(seq + 1), None));
@@ -262,16 +263,17 @@ fn the_limit_ends_it_with_a_warning() {
 #[test]
 fn a_window_is_less_than_half_the_numbers() {
     for window in [0, WINDOW_MAX + 1, u16::MAX] {
-        let refused = Classic::<char>::new(Settings { window, ..SETTINGS }).map(drop);
+        let refused = UnetConnection::<char>::new(Settings { window, ..SETTINGS }).map(drop);
         assert_eq!(refused, Err(SettingsError::Window { window }));
     }
     for (timeout_ns, timeout_max_ns) in [(0, 10), (11, 10)] {
-        let refused = Classic::<char>::new(Settings { timeout_ns, timeout_max_ns, ..SETTINGS }).map(drop);
+        let refused =
+            UnetConnection::<char>::new(Settings { timeout_ns, timeout_max_ns, ..SETTINGS }).map(drop);
         assert_eq!(refused, Err(SettingsError::Timeout { timeout_ns, timeout_max_ns }));
     }
-    assert!(Classic::<char>::new(Settings::default()).is_ok());
+    assert!(UnetConnection::<char>::new(Settings::default()).is_ok());
     let settings = Settings { window: WINDOW_MAX, ..SETTINGS };
-    let [mut sender, mut receiver] = [(); 2].map(|()| Classic::new(settings).expect("good settings"));
+    let [mut sender, mut receiver] = [(); 2].map(|()| UnetConnection::new(settings).expect("good settings"));
     for round in 0..5 {
         for token in 0..u64::from(WINDOW_MAX) {
             let numbers = sender.send(0, token).expect("room");

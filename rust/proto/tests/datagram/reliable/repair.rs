@@ -1,9 +1,9 @@
 //! Repair of losses in time (5.12, 10), and the lessons of spurious ones (5.5).
 
-use mpjdev_proto::datagram::modern::congestion::Algorithm;
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::congestion::Algorithm;
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use super::world::{END_LIMIT, START, World, world};
 

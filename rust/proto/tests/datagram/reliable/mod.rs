@@ -1,7 +1,7 @@
-//! Two ends of the modern protocol over networks that are as bad as they are told to be.
+//! Two ends of the reliable protocol over networks that are as bad as they are told to be.
 
 mod basic;
-mod beside_classic;
+mod beside_unet;
 mod closing;
 mod flows;
 mod hostile;

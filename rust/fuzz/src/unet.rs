@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_proto::datagram::classic::{Classic, Event, Outcome, SendError, Settings, Transmit};
 use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::sequence::Sequence;
+use mpjdev_proto::datagram::unet::{Event, Outcome, SendError, Settings, Transmit, UnetConnection};
 
 /// Calls and packets, three octets each; the first octet of the input chooses the settings.
 ///
@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::sequence::Sequence;
 /// number; tokens come back once, in order, when they are acknowledged, and never before; nothing but the left edge leaves
 /// again, and only behind a time-out; each pure acknowledgment has a cause; a refused call or packet changes nothing that
 /// leaves; the outcome comes with a finish, and stays.
-pub fn classic(input: &[u8]) {
+pub fn unet(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut book = Book::new(settings);
     for call in calls.chunks_exact(3) {
@@ -23,7 +23,7 @@ pub fn classic(input: &[u8]) {
 
 /// The machine, and what has happened.
 struct Book {
-    machine: Classic<u64>,
+    machine: UnetConnection<u64>,
     settings: Settings,
     now_ns: u64,
     /// Messages that were sent and not given back.
@@ -47,7 +47,7 @@ impl Book {
             eager_acks: choice & 16 != 0,
         };
         Self {
-            machine: Classic::new(settings).expect("good settings"),
+            machine: UnetConnection::new(settings).expect("good settings"),
             settings,
             now_ns: 0,
             kept: VecDeque::new(),

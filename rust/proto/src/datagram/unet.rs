@@ -1,4 +1,5 @@
-//! The protocol as it was in 1997: a window, a timer for its left edge, acknowledgments on the back of messages (3).
+//! The protocol of 1997: a window, a timer for its left edge, acknowledgments on the back of messages (3).
+//! A reference and a baseline for benchmarks; no transport uses it.
 //!
 //! ```text
 //!                 snd_una               snd_nxt         snd_una + window
@@ -73,7 +74,7 @@ pub enum SendError {
         /// The window.
         window: u16,
     },
-    /// [`Classic::finish`] was called.
+    /// [`UnetConnection::finish`] was called.
     #[error("the conversation is finished")]
     Finished,
 }
@@ -139,7 +140,7 @@ pub enum Outcome {
 ///
 /// Times are nanoseconds of any clock that does not go back.
 #[derive(Clone, Debug)]
-pub struct Classic<T> {
+pub struct UnetConnection<T> {
     settings: Settings,
     /// Oldest message that is not acknowledged.
     snd_una: u64,
@@ -164,7 +165,7 @@ pub struct Classic<T> {
     outcome: Option<Outcome>,
 }
 
-impl<T: Clone> Classic<T> {
+impl<T: Clone> UnetConnection<T> {
     /// Nothing sent, nothing received.
     ///
     /// # Errors

@@ -2,12 +2,12 @@
 
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::network::Random;
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::{for_seeds, mixed, scaled, short};

@@ -1,10 +1,10 @@
 //! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4 to 6).
 
-use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
-use mpjdev_proto::datagram::modern::counters::Counters;
-use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
-use mpjdev_proto::datagram::modern::settings::{DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::reliable::counters::Counters;
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use super::world::{END_LIMIT, Program, short, world};
 

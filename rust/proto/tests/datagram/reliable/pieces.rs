@@ -2,11 +2,11 @@
 
 use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::sending::{Cancel, Send};
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Send};
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;

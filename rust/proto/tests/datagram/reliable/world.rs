@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::content::Body;
-use mpjdev_proto::datagram::modern::error::Failure;
-use mpjdev_proto::datagram::modern::receiving::{Arrival, ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::resets::Resets;
-use mpjdev_proto::datagram::modern::sending::{Cancel, Completion, Send};
-use mpjdev_proto::datagram::modern::settings::Settings;
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::content::Body;
+use mpjdev_proto::datagram::reliable::error::Failure;
+use mpjdev_proto::datagram::reliable::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::resets::Resets;
+use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::settings::Settings;
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 /// What a program does with a connection.

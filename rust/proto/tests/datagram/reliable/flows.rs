@@ -4,15 +4,15 @@
 use std::collections::VecDeque;
 
 use mpjdev_proto::datagram::layout::FIXED_LEN;
-use mpjdev_proto::datagram::modern::congestion::Algorithm;
-use mpjdev_proto::datagram::modern::connection::{Connection, Verdict};
-use mpjdev_proto::datagram::modern::rtt::Timing;
-use mpjdev_proto::datagram::modern::sending::Send;
-use mpjdev_proto::datagram::modern::settings::{Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use mpjdev_proto::datagram::modern::windows::{Shares, capacity, charge};
 use mpjdev_proto::datagram::network::{Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::congestion::Algorithm;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::reliable::rtt::Timing;
+use mpjdev_proto::datagram::reliable::sending::Send;
+use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
 
 /// A datagram of these many octets.
 const DATAGRAM_LEN: usize = 1472;

@@ -2,12 +2,12 @@
 
 use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
 use mpjdev_proto::datagram::header::Header;
-use mpjdev_proto::datagram::modern::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::modern::receiving::{ArrivalId, Delivery};
-use mpjdev_proto::datagram::modern::sending::{Completion, Send};
-use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
-use mpjdev_proto::datagram::modern::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::sending::{Completion, Send};
+use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::short;

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mpjdev_proto::datagram::modern::settings::{DATAGRAM_LEN_MIN, Path, Settings};
-use mpjdev_proto::datagram::modern::time::SECOND;
 use mpjdev_proto::datagram::packet::Packet;
+use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Settings};
+use mpjdev_proto::datagram::reliable::time::SECOND;
 
 use super::world::{END_LIMIT, World, for_seeds, mixed, scaled, world};
 
@@ -164,7 +164,7 @@ fn the_smallest_windows_and_datagrams_do() {
                 end.streams(33);
                 end.plan.message = |number| {
                     let send = mixed(number);
-                    mpjdev_proto::datagram::modern::sending::Send { len: send.len / 50, ..send }
+                    mpjdev_proto::datagram::reliable::sending::Send { len: send.len / 50, ..send }
                 };
                 (end.dawdles, end.cancels) = (4, 3);
             }
