@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpjdev_proto::impi::cancel::Cancelled;
+use mpjdev_proto::impi::message_rx::ArrivalId;
+use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Event, Pair, Settings, Transmit};
-use mpjdev_proto::impi::receiving::ArrivalId;
-use mpjdev_proto::impi::sending::{Body, Mode, Send};
 use mpjdev_proto::impi::{Dialect, Proc};
 
 const OURS: Proc = Proc { host_id: [1; 16], pid: 1 };

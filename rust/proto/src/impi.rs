@@ -5,15 +5,15 @@
 
 pub mod barrier;
 pub mod cancel;
-pub mod ending;
+pub mod fini;
 pub mod flow;
 pub mod layout;
 pub mod marker;
+pub mod message_rx;
+pub mod message_tx;
 pub mod packet;
 pub mod pair;
 pub mod pair_error;
-pub mod receiving;
-pub mod sending;
 pub mod startup;
 
 /// Which text of the specification a job follows; all of its clients must follow the same.

@@ -1,7 +1,6 @@
 #![doc = include_str!("../PROTOCOL.md")]
 #![forbid(unsafe_code)]
 
-pub mod announcement;
 pub mod collective;
 pub mod context;
 pub mod datagram;
@@ -10,4 +9,5 @@ pub mod freed;
 mod hashing;
 pub mod impi;
 pub mod matching;
+pub mod rts;
 pub mod send_policy;

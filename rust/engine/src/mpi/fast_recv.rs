@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab};
-use mpjdev_proto::announcement::ANNOUNCEMENT_LEN;
 use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::rts::ANNOUNCEMENT_LEN;
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 use mpjdev_transport::waiting::{Backoff, Patience, Patient, deadline_after};

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::{copy_in, copy_out};
 use mpjdev_buffer::{Slab, SlabError, SlabSource};
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement, BadAnnouncement};
+use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement, BadAnnouncement};
 
 /// A slab that an operation of the library keeps.
 #[derive(Debug)]

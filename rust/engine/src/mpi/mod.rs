@@ -4,7 +4,7 @@
 //! Each communicator has two of the library's, one for the program's messages and one for collective
 //! operations. And a message that may be longer than the memory of a receive is sent by rendezvous: an RTS is
 //! matched in its place, and its physical messages follow on communicators of their own
-//! ([`mpjdev_proto::announcement`]). Only the creation of communicators blocks inside the library. A waiting
+//! ([`mpjdev_proto::rts`]). Only the creation of communicators blocks inside the library. A waiting
 //! thread polls, at first without pause, then it yields, then it sleeps.
 //!
 //! A C MPI does not report ranks that finish. So each rank notifies all others, with the number of messages

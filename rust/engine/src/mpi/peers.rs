@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::octets::{load_word, store_word};
-use mpjdev_proto::announcement::DIRECT_MAX;
+use mpjdev_proto::rts::DIRECT_MAX;
 use mpjdev_sys::mpi::{self, Operation};
 
 use super::memory::Octets;

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, DIRECT_MAX};
 use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, DIRECT_MAX};
 use mpjdev_proto::send_policy::{LengthError, check_first};
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crossbeam_utils::atomic::AtomicCell;
 use mpjdev_buffer::{SlabError, SlabSource};
-use mpjdev_proto::announcement::DIRECT_MAX;
+use mpjdev_proto::rts::DIRECT_MAX;
 
 use super::lock;
 use super::memory::Octets;

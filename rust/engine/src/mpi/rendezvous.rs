@@ -1,8 +1,8 @@
 //! The physical messages of a rendezvous message, received after its RTS.
 
 use mpjdev_buffer::{Message, Slab};
-use mpjdev_proto::announcement::Announcement;
 use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::rts::Announcement;
 use mpjdev_proto::send_policy::{check_first, check_second};
 use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, TryLockError};
 
 use mpjdev_buffer::octets::copy_out;
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::collective::RETIRED_TAG;
 use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Envelope;
+use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::{Message, Slab};
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement, is_direct};
+use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement, is_direct};
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Operation, To};
 use mpjdev_transport::waiting::Patience;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Slab;
-use mpjdev_proto::announcement::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
+use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement};
 use mpjdev_proto::send_policy::LengthError;
 use mpjdev_sys::mpi::{self, Matched, MpiError, Operation};
 
@@ -241,7 +241,7 @@ impl Rank {
                 return;
             };
             let mpi::Envelope { source, tag, len } = envelope;
-            let physical = match mpjdev_proto::announcement::is_direct(len, 0) {
+            let physical = match mpjdev_proto::rts::is_direct(len, 0) {
                 true => Physical::of_short(self, matched, len),
                 // Its receive has the memory for it.
                 false => Ok(Physical::Matched(matched)),

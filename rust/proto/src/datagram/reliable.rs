@@ -6,35 +6,35 @@
 //!   send, matched, cancel, flush, close               handle_datagram, handle_drained, handle_timeout
 //!            |                                                      |
 //!            v                                                      v
-//!   sending   messages -> contents of packets          receiving  contents -> messages
+//!   message_tx  messages -> contents of packets        message_rx  contents -> messages
 //!            |                                                      ^
 //!            v                                                      |
-//!   sender    numbers, losses        <- reports -      receiver   order, what is kept
-//!   congestion, pacing, windows      <- acks, rtt ->   acks, windows
+//!   packet_tx   numbers, losses      <- ack_rx -       packet_rx   order, what is kept
+//!   congestion, pacing, windows      <- acks, rtt ->   pending_acks, windows
 //!            |                                                      |
 //!            v                                                      v
 //!      poll_transmit, next_timeout                         poll_kept, poll_event
 //! ```
 
-mod acks;
+mod ack_rx;
 mod bitmap;
-mod closing;
+mod close;
 pub mod congestion;
 pub mod connection;
 pub mod content;
-pub mod contexts;
+pub mod context_ids;
 pub mod counters;
 pub mod error;
-mod incoming;
 pub mod loss;
+pub mod message_rx;
+pub mod message_tx;
 pub mod pacing;
-mod receiver;
-pub mod receiving;
-mod reports;
+mod packet_rx;
+mod packet_tx;
+mod pending_acks;
 pub mod resets;
 pub mod rtt;
-mod sender;
-pub mod sending;
+mod rx;
 pub mod settings;
 mod slow_start;
 pub mod time;

@@ -1,9 +1,9 @@
 //! Taking a message back: the sender's request, the receiver's answer, and what may cross them (IMPI 8.6).
 
+use super::message_tx::{Cancel, Phase, Sending};
 use super::packet::PacketType;
 use super::pair::{Control, Event, Pair};
 use super::pair_error::ProtocolError;
-use super::sending::{Cancel, Phase, Sending};
 
 /// What became of a [`Pair::cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,15 +8,15 @@
 //! - while [`Pair::wants_to_send`], it asks [`Pair::poll_transmit`] and writes the header and, without a packet in between,
 //!   the octets of the message that it names.
 //!
-//! Fini belongs to hosts, not to processes: it is the business of [`super::ending`].
+//! Fini belongs to hosts, not to processes: it is the business of [`super::fini`].
 
 use std::collections::VecDeque;
 
 use super::flow::Flow;
+use super::message_rx::{ArrivalId, Receiving};
+use super::message_tx::{Body, Mode, Send, Sending};
 use super::packet::{Packet, PacketType};
 use super::pair_error::{NoSuchArrival, ProtocolError, SendError, SettingsError};
-use super::receiving::{ArrivalId, Receiving};
-use super::sending::{Body, Mode, Send, Sending};
 use super::{Dialect, Proc};
 
 /// What two ends have agreed on at start-up, and how much one of them keeps.
@@ -114,7 +114,7 @@ pub enum Event {
         /// Of [`Arrived`](Self::Arrived); no longer valid.
         arrival: ArrivalId,
     },
-    /// The peer's host says nothing more: for [`super::ending`].
+    /// The peer's host says nothing more: for [`super::fini`].
     Fini,
     /// Nothing to do.
     Nothing,

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::Proc;
 use super::flow::{FlowError, MarksError};
+use super::message_rx::ArrivalId;
 use super::packet::PacketType;
-use super::receiving::ArrivalId;
 
 /// Settings with which a pair cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

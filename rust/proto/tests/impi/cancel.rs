@@ -1,10 +1,10 @@
 //! Cancel requests in every state of the sender and of the receiver (IMPI 8.6).
 
 use mpjdev_proto::impi::cancel::Cancelled;
+use mpjdev_proto::impi::message_tx::Send;
 use mpjdev_proto::impi::packet::PacketType;
 use mpjdev_proto::impi::pair::{Event, Pair};
 use mpjdev_proto::impi::pair_error::{NoSuchArrival, ProtocolError};
-use mpjdev_proto::impi::sending::Send;
 
 use crate::script::*;
 

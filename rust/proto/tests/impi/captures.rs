@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use mpjdev_proto::impi::Dialect;
+use mpjdev_proto::impi::message_tx::{Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Event, Pair, Settings};
-use mpjdev_proto::impi::sending::{Mode, Send};
 
 use crate::script::SETTINGS;
 use crate::vectors::{self, Vector};

@@ -3,7 +3,7 @@
 mod barrier;
 mod cancel;
 mod captures;
-mod ending;
+mod fini;
 mod flow;
 mod golden;
 mod long;

@@ -1,10 +1,10 @@
 //! One machine, and the packets of a peer that is written down.
 
+use mpjdev_proto::impi::message_rx::ArrivalId;
+use mpjdev_proto::impi::message_tx::{Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Arrival, Event, Pair, Settings, Transmit};
 use mpjdev_proto::impi::pair_error::ProtocolError;
-use mpjdev_proto::impi::receiving::ArrivalId;
-use mpjdev_proto::impi::sending::{Mode, Send};
 use mpjdev_proto::impi::{Dialect, Proc};
 
 pub(crate) const OURS: Proc = Proc { host_id: *b"our host id     ", pid: 11 };

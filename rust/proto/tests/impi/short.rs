@@ -1,9 +1,9 @@
 //! Messages of one packet, both ways.
 
+use mpjdev_proto::impi::message_tx::{Body, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Arrival, Event, Pair, Settings, Transmit};
 use mpjdev_proto::impi::pair_error::{NoSuchArrival, SendError, SettingsError};
-use mpjdev_proto::impi::sending::{Body, Send};
 
 use crate::script::*;
 

@@ -1,10 +1,10 @@
 //! Violations that no correct peer commits (IMPI 17).
 
 use mpjdev_proto::impi::flow::FlowError;
+use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Event, Pair};
 use mpjdev_proto::impi::pair_error::ProtocolError;
-use mpjdev_proto::impi::receiving::ArrivalId;
 use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::script::*;

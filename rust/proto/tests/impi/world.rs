@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::impi::cancel::Cancelled;
-use mpjdev_proto::impi::ending::Ending;
+use mpjdev_proto::impi::fini::Ending;
 use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_proto::impi::message_rx::ArrivalId;
+use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Abandoned, Pair, Settings};
 use mpjdev_proto::impi::pair_error::SendError;
-use mpjdev_proto::impi::receiving::ArrivalId;
-use mpjdev_proto::impi::sending::{Body, Mode, Send};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_proto::matching::{Matcher, PostId, Posted};
 

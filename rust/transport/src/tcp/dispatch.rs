@@ -2,9 +2,9 @@
 //! arrived.
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_proto::impi::message_tx::ANNOUNCED_LEN;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Arrival, Event};
-use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
 
 use super::channel::Channel;
 use super::rx_stream::{Body, Place, STAGED_MAX};

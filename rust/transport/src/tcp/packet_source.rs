@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use mpjdev_buffer::octets::copy_out;
-use mpjdev_proto::impi::ending::EndOfStream;
+use mpjdev_proto::impi::fini::EndOfStream;
 
 use super::channel::Channel;
 use super::dispatch::What;

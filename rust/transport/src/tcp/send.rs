@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use mpjdev_proto::impi::sending::{Mode, Send};
+use mpjdev_proto::impi::message_tx::{Mode, Send};
 
 use super::channel::Channel;
 use super::transport::TcpTransport;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Encoding, Message, Type, WriteBuffer};
 use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_proto::impi::message_tx::Send;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
-use mpjdev_proto::impi::sending::Send;
 
 use super::*;
 use crate::pool::HeapPool;

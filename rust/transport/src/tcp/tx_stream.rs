@@ -10,11 +10,11 @@ use std::time::Instant;
 use mpjdev_buffer::octets::{copy_in, copy_words};
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::impi::Dialect;
-use mpjdev_proto::impi::ending::Ending;
+use mpjdev_proto::impi::fini::Ending;
 use mpjdev_proto::impi::layout::HEADER_LEN;
+use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Pair, Transmit};
-use mpjdev_proto::impi::receiving::ArrivalId;
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 

@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, SACK_WORD_LEN, SACK_WORDS_MAX, TRAILER_LEN};
 use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_proto::datagram::reliable::connection::Verdict;
-use mpjdev_proto::datagram::reliable::receiving::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::resets::Resets;
 use mpjdev_proto::datagram::reliable::settings::ANNOUNCED_LEN;
 use mpjdev_proto::datagram::reliable::time::Nanos;

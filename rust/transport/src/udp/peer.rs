@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::reliable::connection::Connection;
-use mpjdev_proto::datagram::reliable::receiving::ArrivalId;
-use mpjdev_proto::datagram::reliable::sending::Cancel;
+use mpjdev_proto::datagram::reliable::message_rx::ArrivalId;
+use mpjdev_proto::datagram::reliable::message_tx::Cancel;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 
 use super::gso::Outgoing;

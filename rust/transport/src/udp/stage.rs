@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::{copy_in, copy_out};
-use mpjdev_proto::datagram::reliable::receiving::{ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos};
 use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
 use mpjdev_sys::memory::Memory;

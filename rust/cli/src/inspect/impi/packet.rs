@@ -3,8 +3,8 @@
 use mpjdev_proto::context::{CONTROL_BIT, SHADOW_BIT};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::{TAG_REDUCE, collective_operation};
+use mpjdev_proto::impi::message_tx::ANNOUNCED_LEN;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
-use mpjdev_proto::impi::sending::ANNOUNCED_LEN;
 
 use super::item::Item;
 use super::value::Value;

@@ -15,19 +15,19 @@
 use std::collections::VecDeque;
 
 use super::super::packet::Packet;
-use super::acks::Acks;
-use super::closing::Closing;
+use super::close::Closing;
 use super::congestion::Congestion;
 use super::content::Content;
 use super::counters::Counters;
 use super::error::{Cause as FailureCause, Failure, NoSuchArrival, SendError};
 use super::loss::Detection;
+use super::message_rx::{ArrivalId, Delivery, Receiving};
+use super::message_tx::{Cancel, Send, Sending};
 use super::pacing::Pacing;
-use super::receiver::Receiver;
-use super::receiving::{ArrivalId, Delivery, Receiving};
+use super::packet_rx::Receiver;
+use super::packet_tx::Sender;
+use super::pending_acks::Acks;
 use super::rtt::{Rtt, Timing};
-use super::sender::Sender;
-use super::sending::{Cancel, Send, Sending};
 use super::settings::{DATAGRAM_LEN_MIN, Settings, SettingsError};
 use super::time::{Nanos, earlier};
 use super::windows::SendWindow;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::receiving::ArrivalId;
+use super::message_rx::ArrivalId;
 
 /// A message that is not taken; nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

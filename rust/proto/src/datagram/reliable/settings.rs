@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::super::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN, WINDOW_MAX};
 use super::super::sequence::FullSequence;
 use super::congestion::Algorithm;
-use super::receiving::PLACES_MAX;
+use super::message_rx::PLACES_MAX;
 use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
 use super::windows::RECEIVE_WINDOW_MAX;

@@ -11,11 +11,11 @@ use super::super::extension::Extension;
 use super::super::layout::{DELAY_LEN, SACK_LEN, SACK_WORD_LEN};
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
-use super::acks::{Urgency, quarter};
 use super::connection::Connection;
 use super::content::{Body, Content};
 use super::loss::Cause;
 use super::pacing::Pace;
+use super::pending_acks::{Urgency, quarter};
 use super::time::Nanos;
 
 /// A datagram to be sent.

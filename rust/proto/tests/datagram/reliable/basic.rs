@@ -164,7 +164,7 @@ fn the_smallest_windows_and_datagrams_do() {
                 end.streams(33);
                 end.plan.message = |number| {
                     let send = mixed(number);
-                    mpjdev_proto::datagram::reliable::sending::Send { len: send.len / 50, ..send }
+                    mpjdev_proto::datagram::reliable::message_tx::Send { len: send.len / 50, ..send }
                 };
                 (end.dawdles, end.cancels) = (4, 3);
             }

@@ -2,13 +2,13 @@
 
 mod basic;
 mod beside_unet;
-mod closing;
+mod close;
 mod flows;
+mod fragments;
 mod hostile;
 mod million;
 mod pair;
-mod patience;
-mod pieces;
 mod repair;
 mod rules;
+mod timeouts;
 mod world;

@@ -5,7 +5,7 @@ use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;

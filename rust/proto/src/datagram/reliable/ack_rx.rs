@@ -7,7 +7,7 @@ use super::congestion::{Acked, Algorithm};
 use super::connection::{Connection, Event};
 use super::content::Content;
 use super::loss::Cause;
-use super::sender::{Progress, Report};
+use super::packet_tx::{Progress, Report};
 use super::time::{MICROSECOND, Nanos, SECOND};
 
 impl Connection {

@@ -5,9 +5,9 @@ use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
-use super::receiver::Place;
-use super::receiving::{Arrival, Delivery, PLACES_MAX};
-use super::sending::Answer;
+use super::message_rx::{Arrival, Delivery, PLACES_MAX};
+use super::message_tx::Answer;
+use super::packet_rx::Place;
 use super::time::Nanos;
 
 impl Connection {

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::content::{Block, Content};
-use super::contexts::Called;
+use super::context_ids::Called;
 use super::error::NoSuchArrival;
 use super::settings::ANNOUNCED_LEN;
 

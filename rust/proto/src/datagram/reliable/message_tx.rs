@@ -13,7 +13,7 @@ use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, LRANK_MAX, REQUEST_LEN};
 use super::content::{Block, Content};
-use super::contexts::Callers;
+use super::context_ids::Callers;
 use super::error::SendError;
 use super::settings::{ANNOUNCED_LEN, Settings};
 

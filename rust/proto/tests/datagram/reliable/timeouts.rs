@@ -2,7 +2,7 @@
 
 use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
 use mpjdev_proto::datagram::reliable::counters::Counters;
-use mpjdev_proto::datagram::reliable::sending::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 

@@ -4,8 +4,8 @@ use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
-use mpjdev_proto::datagram::reliable::receiving::{Arrival, ArrivalId, Delivery};
-use mpjdev_proto::datagram::reliable::sending::{Cancel, Send};
+use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::sequence::FullSequence;
 

@@ -15,7 +15,7 @@ use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event};
 use super::error::{Cause, Failure};
-use super::sender::Report;
+use super::packet_tx::Report;
 use super::time::{MILLISECOND, Nanos};
 
 /// How long a closed end answers at least (5.8).

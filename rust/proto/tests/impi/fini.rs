@@ -1,6 +1,6 @@
 //! The end of a channel.
 
-use mpjdev_proto::impi::ending::{AfterFini, EndOfStream, Ending};
+use mpjdev_proto::impi::fini::{AfterFini, EndOfStream, Ending};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::Event;
 use mpjdev_proto::impi::{Dialect, Proc};

@@ -3,7 +3,7 @@
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::Event;
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::reliable::sending::{Cancel, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
