@@ -175,7 +175,7 @@ impl Book {
             msglen: u64::from(b) % 30,
             mode: if a % 2 == 1 { Mode::Synchronous } else { Mode::Standard },
             cancellable: a & 2 != 0,
-            announced: a & 6 == 4,
+            rendezvous: a & 6 == 4,
             token: self.sends.len() as u64 + 1,
             ..Send::default()
         }

@@ -104,7 +104,7 @@ impl Book {
             context: u64::from(with[0] & 3) << 40,
             len: u64::from(with[1]) * u64::from(with[2]),
             completion: if with[0] & 4 == 0 { Completion::Standard } else { Completion::Synchronous },
-            announced: with[0] & 8 != 0,
+            rendezvous: with[0] & 8 != 0,
             cancellable: with[0] & 16 != 0,
             token: self.sent + 1,
             ..Send::default()
@@ -132,7 +132,7 @@ impl Book {
         }
         match self.connection.handle_datagram(self.now, &packet) {
             Verdict::Deliver(delivery) => self.delivered(delivery),
-            Verdict::Keep { slot } => {
+            Verdict::Buffer { slot } => {
                 assert!(slot < self.connection.settings().receive_window);
                 assert!(self.slots.insert(slot), "slot {slot} is in use");
             }
@@ -200,7 +200,7 @@ impl Book {
 
     /// What a driver does after each call.
     fn settle(&mut self) {
-        while let Some((slot, delivery)) = self.connection.poll_kept(self.now) {
+        while let Some((slot, delivery)) = self.connection.poll_buffered(self.now) {
             assert!(self.slots.remove(&slot), "slot {slot} is empty");
             self.delivered(delivery);
         }

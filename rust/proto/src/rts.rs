@@ -12,7 +12,7 @@
 //!
 //! A choice of ours. A receive that is posted with a C MPI learns nothing of a message that is longer than its memory: neither its
 //! length nor, on some fabrics, one of its octets. So only what fits every receive is sent to be matched: messages of up to
-//! [`DIRECT_MAX`] octets as they are, and for all others, and for split ones, an announcement. It is shorter than any message,
+//! [`EAGER_MAX`] octets as they are, and for all others, and for split ones, an announcement. It is shorter than any message,
 //! which is how a receiver tells them apart, and a probe as well. The physical messages follow on communicators of their own, from
 //! the same rank, with the number as tag, modulo `TAG_UB` + 1; so halves cannot mix, whatever receives there are.
 
@@ -21,16 +21,16 @@ use thiserror::Error;
 use crate::send_policy::HEADERS_LEN;
 
 /// Octets of an announcement.
-pub const ANNOUNCEMENT_LEN: usize = 12;
+pub const RTS_LEN: usize = 12;
 
 /// Octets of the longest message that is sent to be matched itself; every receive has room for it.
-pub const DIRECT_MAX: usize = 4096;
+pub const EAGER_MAX: usize = 4096;
 
-const _: () = assert!(ANNOUNCEMENT_LEN < HEADERS_LEN);
+const _: () = assert!(RTS_LEN < HEADERS_LEN);
 
 /// The announcement of a message of one or two physical messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Announcement {
+pub struct Rts {
     /// The pairing number, at least 1.
     pub number: u32,
     /// Octets of the first physical message, with both headers.
@@ -47,7 +47,7 @@ const SYNCHRONOUS: u32 = 1 << 31;
 /// Numbers that no sender puts into an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("announcement number {number} of a message of {first_len} and {second_len} octets is none")]
-pub struct BadAnnouncement {
+pub struct RtsError {
     number: u32,
     first_len: u32,
     second_len: u32,
@@ -56,15 +56,15 @@ pub struct BadAnnouncement {
 /// Whether a message with these physical messages is sent to be matched itself.
 #[inline]
 #[must_use]
-pub fn is_direct(first_len: usize, second_len: usize) -> bool {
-    first_len <= DIRECT_MAX && second_len == 0
+pub fn is_eager(first_len: usize, second_len: usize) -> bool {
+    first_len <= EAGER_MAX && second_len == 0
 }
 
-impl Announcement {
+impl Rts {
     /// Its octets.
     #[must_use]
-    pub fn emit(&self) -> [u8; ANNOUNCEMENT_LEN] {
-        let mut octets = [0; ANNOUNCEMENT_LEN];
+    pub fn emit(&self) -> [u8; RTS_LEN] {
+        let mut octets = [0; RTS_LEN];
         let flag = if self.is_synchronous { SYNCHRONOUS } else { 0 };
         let values = [self.number, self.first_len | flag, self.second_len];
         for (field, value) in octets.chunks_exact_mut(4).zip(values) {
@@ -77,7 +77,7 @@ impl Announcement {
     ///
     /// # Errors
     /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can be.
-    pub fn parse(octets: &[u8; ANNOUNCEMENT_LEN]) -> Result<Announcement, BadAnnouncement> {
+    pub fn parse(octets: &[u8; RTS_LEN]) -> Result<Rts, RtsError> {
         let field =
             |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
         let (number, first_len, second_len) = (field(0), field(4) & !SYNCHRONOUS, field(8));
@@ -85,8 +85,8 @@ impl Announcement {
         let is_sound =
             number > 0 && first_len as usize >= HEADERS_LEN && second_len <= i32::MAX.cast_unsigned();
         match is_sound {
-            true => Ok(Announcement { number, first_len, second_len, is_synchronous }),
-            false => Err(BadAnnouncement { number, first_len, second_len }),
+            true => Ok(Rts { number, first_len, second_len, is_synchronous }),
+            false => Err(RtsError { number, first_len, second_len }),
         }
     }
 }
@@ -98,23 +98,22 @@ mod tests {
     /// The octets stand where the diagram says.
     #[test]
     fn has_its_fields_in_their_places() {
-        let announcement =
-            Announcement { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
+        let announcement = Rts { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
         let octets = announcement.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0, 7, 0, 0, 0]);
-        assert_eq!(Announcement::parse(&octets), Ok(announcement));
-        let synchronous = Announcement { is_synchronous: true, ..announcement };
+        assert_eq!(Rts::parse(&octets), Ok(announcement));
+        let synchronous = Rts { is_synchronous: true, ..announcement };
         let octets = synchronous.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0x80, 7, 0, 0, 0]);
-        assert_eq!(Announcement::parse(&octets), Ok(synchronous));
+        assert_eq!(Rts::parse(&octets), Ok(synchronous));
     }
 
     /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no number, is not.
     #[test]
     fn knows_what_no_sender_says() {
         let parse = |number, first_len, second_len| {
-            let announcement = Announcement { number, first_len, second_len, is_synchronous: false };
-            Announcement::parse(&announcement.emit()).is_ok()
+            let announcement = Rts { number, first_len, second_len, is_synchronous: false };
+            Rts::parse(&announcement.emit()).is_ok()
         };
         let max = i32::MAX.cast_unsigned();
         assert!(parse(1, 16, 0) && parse(u32::MAX, max, max));
@@ -124,7 +123,7 @@ mod tests {
     /// Every length of a direct message is told from an announcement's.
     #[test]
     fn direct_messages_end_where_every_receive_has_room() {
-        assert!(is_direct(HEADERS_LEN, 0) && is_direct(DIRECT_MAX, 0));
-        assert!(!is_direct(DIRECT_MAX + 1, 0) && !is_direct(HEADERS_LEN, 1));
+        assert!(is_eager(HEADERS_LEN, 0) && is_eager(EAGER_MAX, 0));
+        assert!(!is_eager(EAGER_MAX + 1, 0) && !is_eager(HEADERS_LEN, 1));
     }
 }

@@ -145,7 +145,7 @@ impl Course {
 }
 
 /// Octets of a long message that leave before it is matched.
-const BEGUN_LEN: u64 = mpjdev_proto::impi::message_tx::ANNOUNCED_LEN as u64;
+const BEGUN_LEN: u64 = mpjdev_proto::impi::message_tx::RTS_DATA_LEN as u64;
 
 fn step_of(packet: &Packet) -> Step {
     match packet.kind {

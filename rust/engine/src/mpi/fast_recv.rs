@@ -8,7 +8,7 @@ use std::time::Duration;
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::envelope::Envelope;
-use mpjdev_proto::rts::ANNOUNCEMENT_LEN;
+use mpjdev_proto::rts::RTS_LEN;
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 use mpjdev_transport::waiting::{Backoff, Patience, Patient, deadline_after};
@@ -122,7 +122,7 @@ impl Group {
 /// Whether this is a message, not an RTS, and the memory in `place` has room for it.
 #[inline]
 fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
-    seen.len != ANNOUNCEMENT_LEN && place.as_ref().is_some_and(|place| place.room() >= seen.len)
+    seen.len != RTS_LEN && place.as_ref().is_some_and(|place| place.room() >= seen.len)
 }
 
 impl Receive {

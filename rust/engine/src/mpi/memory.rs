@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::octets::{copy_in, copy_out};
 use mpjdev_buffer::{Slab, SlabError, SlabSource};
-use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement, BadAnnouncement};
+use mpjdev_proto::rts::{RTS_LEN, Rts, RtsError};
 
 /// A slab that an operation of the library keeps.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
 ///
 /// # Errors
 /// No memory.
-pub(super) fn write(announcement: &Announcement, source: &dyn SlabSource) -> Result<Slab, SlabError> {
-    let slab = source.take(ANNOUNCEMENT_LEN)?;
+pub(super) fn write(announcement: &Rts, source: &dyn SlabSource) -> Result<Slab, SlabError> {
+    let slab = source.take(RTS_LEN)?;
     copy_in(slab.words(), 0, &announcement.emit());
     Ok(slab)
 }
@@ -40,10 +40,10 @@ pub(super) fn write(announcement: &Announcement, source: &dyn SlabSource) -> Res
 ///
 /// # Errors
 /// The octets are no RTS.
-pub(super) fn read(slab: &Slab) -> Result<Announcement, BadAnnouncement> {
-    let mut octets = [0; ANNOUNCEMENT_LEN];
+pub(super) fn read(slab: &Slab) -> Result<Rts, RtsError> {
+    let mut octets = [0; RTS_LEN];
     copy_out(slab.words(), 0, &mut octets);
-    Announcement::parse(&octets)
+    Rts::parse(&octets)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::octets::{load_word, store_word};
-use mpjdev_proto::rts::DIRECT_MAX;
+use mpjdev_proto::rts::EAGER_MAX;
 use mpjdev_sys::mpi::{self, Operation};
 
 use super::memory::Octets;
@@ -97,7 +97,7 @@ impl Rank {
         let any = mpi::RecvFrom { source: None, tag: None };
         // A notice that cannot be received is skipped: the library returns the error where it matters.
         while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
-            let Ok(slab) = self.source.take_arrived(envelope.len.max(DIRECT_MAX)) else { return };
+            let Ok(slab) = self.source.take_arrived(envelope.len.max(EAGER_MAX)) else { return };
             let memory = Box::new(Octets(slab));
             let notice = Operation::receive_matched(self.mpi, memory, envelope.len, matched);
             let Ok(memory) = notice.and_then(Operation::finish) else { return };

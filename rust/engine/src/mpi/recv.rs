@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_proto::envelope::Envelope;
-use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, DIRECT_MAX};
+use mpjdev_proto::rts::{EAGER_MAX, RTS_LEN};
 use mpjdev_proto::send_policy::{LengthError, check_first};
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 
@@ -164,10 +164,10 @@ impl Receive {
             rank.note_received(envelope.source);
             envelope
         });
-        if seen.len == ANNOUNCEMENT_LEN {
+        if seen.len == RTS_LEN {
             let announcement = memory::read(&memory.0);
             rank.scratch.give_back(memory);
-            let no_headers = LengthError::NoHeaders { first_len: ANNOUNCEMENT_LEN };
+            let no_headers = LengthError::NoHeaders { first_len: RTS_LEN };
             let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;
             let tag = rank.part_tag(announcement.number);
             let parts = Parts::new(&rank, envelope, &announcement, self.capacity, self.spare.take());
@@ -266,7 +266,7 @@ impl Group {
         }
         let memory = rank.scratch.take(&*rank.source)?;
         let comm = self.comm(channel);
-        Ok(Post::Posted(Operation::receive(rank.mpi, memory, DIRECT_MAX, wanted.from(), comm)?))
+        Ok(Post::Posted(Operation::receive(rank.mpi, memory, EAGER_MAX, wanted.from(), comm)?))
     }
 
     /// The envelope of a message from a member, as errors and statuses name it.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crossbeam_utils::atomic::AtomicCell;
 use mpjdev_buffer::{SlabError, SlabSource};
-use mpjdev_proto::rts::DIRECT_MAX;
+use mpjdev_proto::rts::EAGER_MAX;
 
 use super::lock;
 use super::memory::Octets;
@@ -40,13 +40,13 @@ impl Scratch {
         if let Some(memory) = lock(&self.others).pop() {
             return Ok(Box::new(memory));
         }
-        Ok(Box::new(Octets(source.take_arrived(DIRECT_MAX)?)))
+        Ok(Box::new(Octets(source.take_arrived(EAGER_MAX)?)))
     }
 
     #[inline]
     pub(super) fn give_back(&self, memory: Box<Octets>) {
         // A spilled message has memory of its own length.
-        if memory.0.len() < DIRECT_MAX {
+        if memory.0.len() < EAGER_MAX {
             return;
         }
         if let Some(before) = self.last.swap(Some(memory)) {

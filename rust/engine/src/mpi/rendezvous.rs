@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::envelope::Envelope;
-use mpjdev_proto::rts::Announcement;
+use mpjdev_proto::rts::Rts;
 use mpjdev_proto::send_policy::{check_first, check_second};
 use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
@@ -49,7 +49,7 @@ impl Parts {
     pub(super) fn new(
         rank: &Rank,
         envelope: Envelope,
-        announcement: &Announcement,
+        announcement: &Rts,
         capacity: usize,
         spare: Option<Slab>,
     ) -> Parts {

@@ -20,7 +20,7 @@ use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::collective::RETIRED_TAG;
 use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Envelope;
-use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::rts::{RTS_LEN, Rts};
 use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 
@@ -123,19 +123,19 @@ impl Dropped {
                         Ok(Some(mpi::Outcome::Done(seen))) => seen,
                         Ok(Some(mpi::Outcome::Cancelled)) | Err(_) => return true,
                     };
-                    if seen.len != ANNOUNCEMENT_LEN {
+                    if seen.len != RTS_LEN {
                         return true;
                     }
-                    let mut octets = [0; ANNOUNCEMENT_LEN];
+                    let mut octets = [0; RTS_LEN];
                     copy_out(operation.owner().as_ref(), 0, &mut octets);
-                    let Ok(announcement) = Announcement::parse(&octets) else { return true };
+                    let Ok(announcement) = Rts::parse(&octets) else { return true };
                     *self = Dropped::announced(rank, *envelope, &announcement);
                 }
             }
         }
     }
 
-    fn announced(rank: &Rank, envelope: Envelope, announcement: &Announcement) -> Dropped {
+    fn announced(rank: &Rank, envelope: Envelope, announcement: &Rts) -> Dropped {
         rank.note_dropped(&envelope, announcement.first_len as usize, announcement.second_len as usize);
         let tag = rank.part_tag(announcement.number);
         Dropped::Announced(Box::new(Parts::new(rank, envelope, announcement, 0, None)), tag)
@@ -208,7 +208,7 @@ impl Retiring {
 
     fn take(&mut self, rank: &Rank, matched: Matched, envelope: Envelope, len: usize) {
         // An RTS is counted when it has arrived, and a marker never.
-        if len > 0 && len != ANNOUNCEMENT_LEN {
+        if len > 0 && len != RTS_LEN {
             rank.note_dropped(&envelope, len, 0);
         }
         let mut dropped = Dropped::Unbegun(Some(matched), envelope, len);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::{Message, Slab};
-use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement, is_direct};
+use mpjdev_proto::rts::{RTS_LEN, Rts, is_eager};
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Operation, To};
 use mpjdev_transport::waiting::Patience;
@@ -148,7 +148,7 @@ impl Group {
         let is_held = channel == Channel::Program && rank.is_crowded(world);
         // A spilled message is not matched yet, so a synchronous send needs a match ack.
         let direct = mode == Mode::Standard
-            && is_direct(message.first_len(), message.second_slab().map_or(0, Slab::len));
+            && is_eager(message.first_len(), message.second_slab().map_or(0, Slab::len));
         let mut posted = None;
         if direct && !is_held {
             let slab = message.first_slab();
@@ -268,29 +268,24 @@ impl Rank {
         let (first_len, second_len) =
             (message.first_len(), message.second_slab().map_or(0, |_| message.secondary_len()));
         let count = || self.sent[sending.dest as usize].fetch_add(1, Ordering::Relaxed);
-        if sending.mode == Mode::Standard && is_direct(first_len, message.second_slab().map_or(0, Slab::len))
-        {
+        if sending.mode == Mode::Standard && is_eager(first_len, message.second_slab().map_or(0, Slab::len)) {
             sending.posted = Some(self.isend(message.first_slab(), first_len, to)?);
             count();
             return Ok(());
         }
         let (number, tag) = open()?;
         sending.number = Some(number);
-        sending.is_short = is_direct(first_len, second_len);
+        sending.is_short = is_eager(first_len, second_len);
         let is_synchronous = sending.mode == Mode::Synchronous;
         if is_synchronous {
             self.await_answer(number);
         }
-        let announcement = Announcement {
-            number,
-            first_len: first_len as u32,
-            second_len: second_len as u32,
-            is_synchronous,
-        };
+        let announcement =
+            Rts { number, first_len: first_len as u32, second_len: second_len as u32, is_synchronous };
         let slab = memory::write(&announcement, &*self.source)?;
         // The RTS is sent first, so that the receiver has posted its memory when the physical messages
         // arrive.
-        sending.posted = Some(self.isend(&slab, ANNOUNCEMENT_LEN, to)?);
+        sending.posted = Some(self.isend(&slab, RTS_LEN, to)?);
         count();
         let first = To { dest: sending.dest, tag, comm: self.round.firsts, mode: mpi::Mode::Standard };
         let first_sent = self.send_announced(message.first_slab(), first_len, first, &slab, sending);

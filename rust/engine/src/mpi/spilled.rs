@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use mpjdev_buffer::Slab;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
-use mpjdev_proto::rts::{ANNOUNCEMENT_LEN, Announcement};
+use mpjdev_proto::rts::{RTS_LEN, Rts};
 use mpjdev_proto::send_policy::LengthError;
 use mpjdev_sys::mpi::{self, Matched, MpiError, Operation};
 
@@ -45,7 +45,7 @@ pub(super) struct Spilled {
 pub(super) enum What {
     Physical(Physical),
     /// The RTS of a rendezvous message.
-    Announced(Announcement),
+    Announced(Rts),
 }
 
 /// A physical message that was taken.
@@ -188,7 +188,7 @@ impl Group {
             return Ok(None);
         };
         rank.note_received(self.members()[source as usize]);
-        if len != ANNOUNCEMENT_LEN {
+        if len != RTS_LEN {
             rank.scratch.give_back(memory);
             let what = What::Physical(Physical::of_short(rank, matched, len)?);
             return Ok(Some(Spilled { source, tag, len, what }));
@@ -241,7 +241,7 @@ impl Rank {
                 return;
             };
             let mpi::Envelope { source, tag, len } = envelope;
-            let physical = match mpjdev_proto::rts::is_direct(len, 0) {
+            let physical = match mpjdev_proto::rts::is_eager(len, 0) {
                 true => Physical::of_short(self, matched, len),
                 // Its receive has the memory for it.
                 false => Ok(Physical::Matched(matched)),

@@ -1,6 +1,6 @@
 //! Taking a message back: the sender's request, the receiver's answer, and what may cross them (IMPI 8.6).
 
-use super::message_tx::{Cancel, Phase, Sending};
+use super::message_tx::{Cancel, MessageTx, Phase};
 use super::packet::PacketType;
 use super::pair::{Control, Event, Pair};
 use super::pair_error::ProtocolError;
@@ -20,10 +20,10 @@ pub enum Cancelled {
 impl Pair {
     /// Takes a message back if that is still possible. To ask twice is to ask once.
     pub fn cancel(&mut self, token: u64) -> Cancelled {
-        if self.sending.remove_queued(token) {
+        if self.message_tx.remove_queued(token) {
             return Cancelled::Here;
         }
-        let Some(active) = self.sending.active(token) else { return Cancelled::TooLate };
+        let Some(active) = self.message_tx.active(token) else { return Cancelled::TooLate };
         if active.is_answer_due() {
             return Cancelled::Asked;
         }
@@ -39,22 +39,22 @@ impl Pair {
     /// The request of a short standard message that could be cancelled is complete: its token is free. If its cancel was
     /// asked for, it is free with the answer to that. Means nothing for other messages.
     pub fn forget(&mut self, token: u64) {
-        if self.sending.active(token).is_some_and(|a| a.phase == Phase::Eager && !a.is_answer_due()) {
-            self.sending.remove(token);
+        if self.message_tx.active(token).is_some_and(|a| a.phase == Phase::Eager && !a.is_answer_due()) {
+            self.message_tx.remove(token);
         }
     }
 
     /// The peer wants a message back: exactly one answer, always, also for a message that was matched or that the machine
     /// does not know (rules 2 and 3). Its first packet came before, on the same channel (rule 1).
     pub(super) fn handle_cancel(&mut self, srqid: u64) -> Event {
-        let withdrawn = self.receiving.withdraw(srqid);
+        let withdrawn = self.message_rx.withdraw(srqid);
         let kind = if withdrawn.is_some() { PacketType::CancelYes } else { PacketType::CancelNo };
         self.answer(Control { kind, srqid, drqid: 0 });
         withdrawn.map_or(Event::Nothing, |arrival| Event::Withdraw { arrival })
     }
 }
 
-impl Sending {
+impl MessageTx {
     /// The request of this message has left.
     pub(super) fn cancel_left(&mut self, token: u64) {
         if let Some(active) = self.active(token) {

@@ -19,7 +19,7 @@ use super::{Dialect, Proc};
 
 /// What one host knows of the end of one channel.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct FiniState {
     dialect: Dialect,
     finished: bool,
     sent: bool,
@@ -46,7 +46,7 @@ pub struct AfterFini {
     pub kind: PacketType,
 }
 
-impl Ending {
+impl FiniState {
     /// Neither end has finished.
     pub const fn new(dialect: Dialect) -> Self {
         Self { dialect, finished: false, sent: false, received: false }

@@ -17,7 +17,7 @@ pub struct ArrivalId(NonZeroU64);
 const SLOTS_KEPT: usize = 64;
 
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct MessageRx {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Messages here; the others of `slots` are free.
@@ -83,7 +83,7 @@ impl ArrivalId {
 /// 2^32, the number of places that an id can name.
 const PLACES: NonZeroU64 = NonZeroU64::new(1 << 32).unwrap();
 
-impl Receiving {
+impl MessageRx {
     pub(super) fn new() -> Self {
         Self {
             slots: Vec::new(),

@@ -17,7 +17,7 @@ pub enum Mode {
 }
 
 /// Octets of an announced message in its first packet. Not none: the one packet behind it would look like a short message.
-pub const ANNOUNCED_LEN: u32 = 8;
+pub const RTS_DATA_LEN: u32 = 8;
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +32,10 @@ pub struct Send {
     pub msglen: u64,
     /// How it completes.
     pub mode: Mode,
-    /// Whether no more than its first [`ANNOUNCED_LEN`] octets leave before it is matched, however short it is: as a long message
+    /// Whether no more than its first [`RTS_DATA_LEN`] octets leave before it is matched, however short it is: as a long message
     /// with a short first packet. Not in the text (IMPI 8.3 fills the first packet); between ranks of ours, which keep within
     /// each other's memory so.
-    pub announced: bool,
+    pub rendezvous: bool,
     /// Whether a short standard message can be taken back once it has left. Its token stays in use until
     /// [`Pair::forget`](super::pair::Pair::forget). Means nothing for other messages, which can be until they are matched.
     pub cancellable: bool,
@@ -49,7 +49,7 @@ pub struct Send {
 impl Send {
     /// Whether its octets leave in more than one packet, most of them when it is matched.
     fn is_long(&self, maxdatalen: u32) -> bool {
-        self.msglen > u64::from(maxdatalen) || (self.announced && self.msglen > u64::from(ANNOUNCED_LEN))
+        self.msglen > u64::from(maxdatalen) || (self.rendezvous && self.msglen > u64::from(RTS_DATA_LEN))
     }
 }
 
@@ -68,7 +68,7 @@ pub struct Body {
 
 /// Sends of one pair.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct MessageTx {
     maxdatalen: u32,
     sends_max: usize,
     /// Messages whose first packet has not left, in order.
@@ -134,7 +134,7 @@ impl Active {
     }
 }
 
-impl Sending {
+impl MessageTx {
     pub(super) fn new(maxdatalen: u32, sends_max: usize) -> Self {
         Self {
             maxdatalen,
@@ -185,8 +185,8 @@ impl Sending {
         self.seqnum += 1;
         fill(packet, &send, self.seqnum);
         let is_long = send.is_long(self.maxdatalen);
-        packet.len = match (send.announced, is_long) {
-            (true, true) => ANNOUNCED_LEN.min(self.maxdatalen),
+        packet.len = match (send.rendezvous, is_long) {
+            (true, true) => RTS_DATA_LEN.min(self.maxdatalen),
             (false, true) => self.maxdatalen,
             (_, false) => send.msglen as u32,
         };
@@ -283,7 +283,7 @@ impl Sending {
             let is_partial = active.offset < active.send.msglen;
             assert_eq!(*token, active.send.token);
             assert!(active.offset <= active.send.msglen && !active.is_over(), "{active:?}");
-            let first_len = if active.send.announced { 1 } else { u64::from(self.maxdatalen) };
+            let first_len = if active.send.rendezvous { 1 } else { u64::from(self.maxdatalen) };
             assert!(active.offset >= active.send.msglen.min(first_len), "{active:?}");
             let is_sound = match active.phase {
                 Phase::Eager => !is_long && active.cancel != Cancel::Refused,

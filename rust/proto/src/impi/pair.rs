@@ -13,8 +13,8 @@
 use std::collections::VecDeque;
 
 use super::flow::Flow;
-use super::message_rx::{ArrivalId, Receiving};
-use super::message_tx::{Body, Mode, Send, Sending};
+use super::message_rx::{ArrivalId, MessageRx};
+use super::message_tx::{Body, MessageTx, Mode, Send};
 use super::packet::{Packet, PacketType};
 use super::pair_error::{NoSuchArrival, ProtocolError, SendError, SettingsError};
 use super::{Dialect, Proc};
@@ -57,12 +57,12 @@ pub struct Settings {
 pub struct Pair {
     settings: Settings,
     pub(super) flow: Flow,
-    pub(super) sending: Sending,
-    pub(super) receiving: Receiving,
+    pub(super) message_tx: MessageTx,
+    pub(super) message_rx: MessageRx,
     pub(super) controls: VecDeque<Control>,
-    /// Of `controls`, those that the peer has caused and that no entry of `receiving` stands for.
+    /// Of `controls`, those that the peer has caused and that no entry of `message_rx` stands for.
     pub(super) answers: usize,
-    told_to_hold: bool,
+    is_held_by_driver: bool,
     finished: bool,
 }
 
@@ -178,11 +178,11 @@ impl Pair {
         settings.check()?;
         Ok(Self {
             flow: Flow::new(settings.ackmark, settings.hiwater)?,
-            sending: Sending::new(settings.maxdatalen, settings.sends_max),
-            receiving: Receiving::new(),
+            message_tx: MessageTx::new(settings.maxdatalen, settings.sends_max),
+            message_rx: MessageRx::new(),
             controls: VecDeque::new(),
             answers: 0,
-            told_to_hold: false,
+            is_held_by_driver: false,
             finished: false,
             settings,
         })
@@ -207,7 +207,7 @@ impl Pair {
     /// Whether something is to leave, now or when the peer has acknowledged what is under way.
     #[inline]
     pub fn has_queued(&self) -> bool {
-        !self.controls.is_empty() || self.sending.has_queued()
+        !self.controls.is_empty() || self.message_tx.has_queued()
     }
 
     /// Sends a short standard message that cannot be cancelled, if nothing is before it and the flow is open: the packet
@@ -224,7 +224,7 @@ impl Pair {
         }
         self.flow.count_sent();
         let mut packet = self.packet(PacketType::Data);
-        self.sending.fill_now(&mut packet, send);
+        self.message_tx.fill_now(&mut packet, send);
         Some(packet)
     }
 
@@ -236,7 +236,7 @@ impl Pair {
         if self.finished {
             return Err(SendError::Finished);
         }
-        self.sending.push(send)
+        self.message_tx.push(send)
     }
 
     /// A receive has taken this message, whether or not it has room for all of it: what is too much is drained all the
@@ -245,7 +245,7 @@ impl Pair {
     /// # Errors
     /// There is no such message that waits to be matched: a mistake of the driver; nothing changes.
     pub fn matched(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
-        let answer = self.receiving.matched(arrival)?;
+        let answer = self.message_rx.matched(arrival)?;
         if let Some(control) = answer {
             self.answer(control);
         }
@@ -259,18 +259,18 @@ impl Pair {
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
     pub fn discard(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
-        let was_buffered = self.receiving.is_buffered(arrival);
+        let was_buffered = self.message_rx.is_buffered(arrival);
         if was_buffered {
             self.matched(arrival)?;
         }
-        let is_drained = self.receiving.drain(arrival);
+        let is_drained = self.message_rx.drain(arrival);
         self.settle();
         if was_buffered || is_drained { Ok(()) } else { Err(NoSuchArrival(arrival)) }
     }
 
     /// Holds ProtoAcks back from now on, or no longer: for a driver whose memory for unexpected messages is full.
     pub fn hold_acks(&mut self, hold: bool) {
-        self.told_to_hold = hold;
+        self.is_held_by_driver = hold;
         self.settle();
     }
 
@@ -288,7 +288,7 @@ impl Pair {
     /// Whether nothing is left to do for the sake of this process: it has finished, all its sends are complete, and all
     /// answers have left. ProtoAcks may still come and go.
     pub fn is_done(&self) -> bool {
-        self.finished && !self.has_queued() && self.sending.is_empty() && self.receiving.is_idle()
+        self.finished && !self.has_queued() && self.message_tx.is_empty() && self.message_rx.is_idle()
     }
 
     /// The channel is lost: gives all that was pending, and forgets it. The pair is of no use after that.
@@ -296,9 +296,9 @@ impl Pair {
         self.finished = true;
         self.controls.clear();
         self.answers = 0;
-        let (receives, unmatched) = self.receiving.take_all();
+        let (receives, unmatched) = self.message_rx.take_all();
         self.settle();
-        Abandoned { sends: self.sending.take_all(), receives, unmatched }
+        Abandoned { sends: self.message_tx.take_all(), receives, unmatched }
     }
 
     /// A packet has come: its header, in front of its data.
@@ -330,10 +330,10 @@ impl Pair {
                 self.flow.handle_protoack()?;
                 Event::Nothing
             }
-            PacketType::SyncAck => self.sending.handle_syncack(packet.srqid, packet.drqid)?,
+            PacketType::SyncAck => self.message_tx.handle_syncack(packet.srqid, packet.drqid)?,
             PacketType::Cancel => self.handle_cancel(packet.srqid),
-            PacketType::CancelYes => self.sending.handle_cancelyes(packet.srqid)?,
-            PacketType::CancelNo => self.sending.handle_cancelno(packet.srqid)?,
+            PacketType::CancelYes => self.message_tx.handle_cancelyes(packet.srqid)?,
+            PacketType::CancelNo => self.message_tx.handle_cancelno(packet.srqid)?,
             PacketType::Fini => Event::Fini,
         };
         self.settle();
@@ -360,9 +360,9 @@ impl Pair {
             return Err(ProtocolError::LenAboveMsglen { len, msglen });
         }
         if packet.kind == PacketType::Data && u64::from(len) < msglen {
-            return self.receiving.handle_continuation(packet);
+            return self.message_rx.handle_continuation(packet);
         }
-        let id = self.receiving.insert(packet);
+        let id = self.message_rx.insert(packet);
         Ok(Event::Arrived(Arrival::of(packet, Some(id))))
     }
 
@@ -378,7 +378,7 @@ impl Pair {
             Some(control) => self.transmit_control(control),
             None => {
                 let mut packet = self.packet(PacketType::Data);
-                let body = self.sending.poll(&mut packet)?;
+                let body = self.message_tx.poll(&mut packet)?;
                 Transmit { packet, body: Some(body) }
             }
         };
@@ -388,8 +388,8 @@ impl Pair {
 
     fn transmit_control(&mut self, control: Control) -> Transmit {
         match control.kind {
-            PacketType::Cancel => self.sending.cancel_left(control.srqid),
-            PacketType::SyncAck if control.drqid != 0 => self.receiving.syncack_left(control.drqid),
+            PacketType::Cancel => self.message_tx.cancel_left(control.srqid),
+            PacketType::SyncAck if control.drqid != 0 => self.message_rx.syncack_left(control.drqid),
             _ => self.answers -= 1,
         }
         self.settle();
@@ -418,17 +418,17 @@ impl Pair {
         let Settings { arrivals_max, hiwater, .. } = self.settings;
         let more = hiwater as usize;
         // What is drained belongs to no receive any more, so it counts here.
-        let unmatched = self.receiving.buffered_len() + self.receiving.drained_len();
+        let unmatched = self.message_rx.buffered_len() + self.message_rx.drained_len();
         let is_full = unmatched + more > arrivals_max || self.answers + more > answers_max(arrivals_max);
-        self.flow.hold_acks(self.told_to_hold || is_full);
+        self.flow.hold_acks(self.is_held_by_driver || is_full);
     }
 
     /// Panics when something is not what it must be after every step.
     pub fn check_invariants(&self) {
         self.flow.check_invariants();
-        self.sending.check_invariants();
-        self.receiving.check_invariants();
-        let (unmatched, most) = (self.receiving.buffered_len(), self.settings.arrivals_max);
+        self.message_tx.check_invariants();
+        self.message_rx.check_invariants();
+        let (unmatched, most) = (self.message_rx.buffered_len(), self.settings.arrivals_max);
         assert!(unmatched <= most, "{unmatched} messages are kept");
         let kept = unmatched + self.answers;
         assert!(kept <= most.saturating_add(answers_max(most)), "{kept} messages and answers are kept");
@@ -436,9 +436,9 @@ impl Pair {
         let cancels = self.controls.iter().filter(|c| c.kind == PacketType::Cancel).count();
         let of_arrivals = self.controls.iter().filter(of_arrival).count();
         assert_eq!(self.answers + cancels + of_arrivals, self.controls.len());
-        assert_eq!(cancels, self.sending.cancels_queued());
-        assert_eq!(of_arrivals, self.receiving.syncacks_queued());
-        assert!(self.told_to_hold <= self.is_holding_acks());
+        assert_eq!(cancels, self.message_tx.cancels_queued());
+        assert_eq!(of_arrivals, self.message_rx.syncacks_queued());
+        assert!(self.is_held_by_driver <= self.is_holding_acks());
     }
 }
 

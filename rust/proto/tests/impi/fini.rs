@@ -1,6 +1,6 @@
 //! The end of a channel.
 
-use mpjdev_proto::impi::fini::{AfterFini, EndOfStream, Ending};
+use mpjdev_proto::impi::fini::{AfterFini, EndOfStream, FiniState};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::Event;
 use mpjdev_proto::impi::{Dialect, Proc};
@@ -11,7 +11,7 @@ use crate::vectors;
 /// Proves that Fini leaves once, when it is time, and names nobody.
 #[test]
 fn a_fini_leaves_once_when_the_host_has_finished() {
-    let mut ending = Ending::new(Dialect::Final);
+    let mut ending = FiniState::new(Dialect::Final);
     assert_eq!(ending.poll_transmit(), None);
     ending.finish();
     let zero = Proc { host_id: [0; 16], pid: 0 };
@@ -24,7 +24,7 @@ fn a_fini_leaves_once_when_the_host_has_finished() {
 #[test]
 fn a_channel_is_closed_after_a_fini_each_way() {
     for theirs_first in [true, false] {
-        let mut ending = Ending::new(Dialect::Final);
+        let mut ending = FiniState::new(Dialect::Final);
         if theirs_first {
             ending.handle_packet(PacketType::Fini).unwrap();
             assert!(!ending.may_close());
@@ -43,7 +43,7 @@ fn a_channel_is_closed_after_a_fini_each_way() {
 /// Proves that ProtoAcks behind a Fini are taken, and data or a second one are not (IMPI 14).
 #[test]
 fn only_answers_come_behind_a_fini() {
-    let mut ending = Ending::new(Dialect::Final);
+    let mut ending = FiniState::new(Dialect::Final);
     for kind in [PacketType::Data, PacketType::DataSync, PacketType::ProtoAck, PacketType::Fini] {
         assert_eq!(ending.handle_packet(kind), Ok(()));
     }
@@ -57,14 +57,14 @@ fn only_answers_come_behind_a_fini() {
 /// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have finished.
 #[test]
 fn an_end_of_stream_without_a_fini_is_a_death() {
-    let mut ending = Ending::new(Dialect::Final);
+    let mut ending = FiniState::new(Dialect::Final);
     assert_eq!(ending.handle_end_of_stream(), EndOfStream::Died);
     ending.finish();
     assert_eq!(ending.handle_end_of_stream(), EndOfStream::Died);
     ending.handle_packet(PacketType::Fini).unwrap();
     assert_eq!(ending.handle_end_of_stream(), EndOfStream::Orderly);
 
-    let mut ending = Ending::new(Dialect::Draft);
+    let mut ending = FiniState::new(Dialect::Draft);
     assert_eq!(ending.handle_end_of_stream(), EndOfStream::Unknown);
     assert!(!ending.may_close());
     ending.finish();

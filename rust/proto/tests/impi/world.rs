@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::impi::cancel::Cancelled;
-use mpjdev_proto::impi::fini::Ending;
+use mpjdev_proto::impi::fini::FiniState;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
@@ -55,7 +55,7 @@ pub(crate) struct Inbound {
 /// One end of a channel.
 pub(crate) struct Link {
     pub(crate) pair: Pair,
-    pub(crate) ending: Ending,
+    pub(crate) ending: FiniState,
     pub(crate) lost: bool,
     /// Octets that have come and are not understood yet.
     pub(crate) input: VecDeque<u8>,
@@ -130,7 +130,7 @@ impl World {
                 sends_max,
                 arrivals_max,
             });
-            let (pair, ending) = (pair.expect("good settings"), Ending::new(dialect));
+            let (pair, ending) = (pair.expect("good settings"), FiniState::new(dialect));
             let (input, long) = (VecDeque::new(), BTreeMap::new());
             Link { pair, ending, lost: false, input, reading: Reading::Header, long }
         };
@@ -160,8 +160,8 @@ impl World {
         let mode = if random.below(3) == 0 { Mode::Synchronous } else { Mode::Standard };
         let (cid, tag) = (random.below(3) as u64, random.below(3) as i32 - 1);
         let cancellable = random.below(3) == 0;
-        let announced = !cancellable && random.below(4) == 0;
-        let send = Send { cid, lsrank: from as i32, tag, msglen, mode, cancellable, announced, token: 0 };
+        let rendezvous = !cancellable && random.below(4) == 0;
+        let send = Send { cid, lsrank: from as i32, tag, msglen, mode, cancellable, rendezvous, token: 0 };
         let selector = selector(from, &send);
         self.hosts[from].to_send.push_back(self.messages.len());
         let receives = &mut self.hosts[to].to_post;

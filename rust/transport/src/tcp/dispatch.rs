@@ -2,7 +2,7 @@
 //! arrived.
 
 use mpjdev_buffer::SlabSource;
-use mpjdev_proto::impi::message_tx::ANNOUNCED_LEN;
+use mpjdev_proto::impi::message_tx::RTS_DATA_LEN;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Arrival, Event};
 
@@ -118,7 +118,7 @@ impl TcpTransport {
         let mut header = Header { kind: Kind::Eager, context: cid, tag, token: 0 };
         if let Some(id) = id {
             header.token = id.drqid();
-            header.kind = match len <= ANNOUNCED_LEN as usize && !talk.is_foreign {
+            header.kind = match len <= RTS_DATA_LEN as usize && !talk.is_foreign {
                 true => Kind::Rts,
                 false => Kind::Synchronous,
             };

@@ -37,7 +37,7 @@ impl TcpTransport {
             tag: header.tag,
             msglen: len as u64,
             mode,
-            announced: header.kind == Kind::Rts,
+            rendezvous: header.kind == Kind::Rts,
             cancellable: false,
             token: header.token + 1,
         };

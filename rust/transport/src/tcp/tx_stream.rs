@@ -10,7 +10,7 @@ use std::time::Instant;
 use mpjdev_buffer::octets::{copy_in, copy_words};
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::impi::Dialect;
-use mpjdev_proto::impi::fini::Ending;
+use mpjdev_proto::impi::fini::FiniState;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::packet::Packet;
@@ -147,7 +147,7 @@ pub(super) struct Writing {
     /// Time since which octets were outstanding at every check.
     pub(super) outstanding_since: Option<Instant>,
     /// State of the orderly end, in both directions.
-    pub(super) ending: Ending,
+    pub(super) ending: FiniState,
     /// Nothing is written any more; later packets are dropped.
     pub(super) is_broken: bool,
     /// The channel accepts nothing more.
@@ -170,7 +170,7 @@ impl Writing {
             untaken: 0,
             burst: (0, 0),
             outstanding_since: None,
-            ending: Ending::new(dialect),
+            ending: FiniState::new(dialect),
             is_broken: false,
             is_closed: false,
         })

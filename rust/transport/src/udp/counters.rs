@@ -46,7 +46,7 @@ impl Side {
             timeouts: counters.timeouts,
             cuts: counters.cuts,
             undone_cuts: counters.undone_cuts,
-            kept: counters.kept,
+            kept: counters.buffered,
             unknown: counters.stale + counters.ignored_resets,
             duplicates: counters.duplicates,
             beyond_window: counters.beyond_window,

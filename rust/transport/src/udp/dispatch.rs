@@ -14,7 +14,7 @@ use mpjdev_proto::datagram::packet::{Packet, checksum_on};
 use mpjdev_proto::datagram::reliable::connection::Verdict;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::resets::Resets;
-use mpjdev_proto::datagram::reliable::settings::ANNOUNCED_LEN;
+use mpjdev_proto::datagram::reliable::settings::RTS_DATA_LEN;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
@@ -221,7 +221,7 @@ fn take_packet(
             hand_over(transport, peer, what, data, each)?;
             side = peer.side();
         }
-        Verdict::Keep { slot } => {
+        Verdict::Buffer { slot } => {
             if !stage.keep(rank, slot, landed.as_ref(), at, len) {
                 return Err(format!("{len} octets that have no place here"));
             }
@@ -230,7 +230,7 @@ fn take_packet(
     }
     // A peer that was closed meanwhile delivers nothing more.
     while !side.is_gone
-        && let Some((slot, delivery)) = side.connection.poll_kept(now)
+        && let Some((slot, delivery)) = side.connection.poll_buffered(now)
     {
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
@@ -315,11 +315,11 @@ impl Side {
         self.tally.received += 1;
         let mut header = Header { kind: Kind::Eager, context, tag, token: 0 };
         let Some(id) = id else { return Ok(What::Message(header)) };
-        if !arrival.is_synchronous && !arrival.is_announced {
+        if !arrival.is_synchronous && !arrival.is_rendezvous {
             return self.begin_eager(peer, source, id, header, total, data);
         }
         header.token = id.destination_id().into();
-        header.kind = match arrival.is_announced || total <= ANNOUNCED_LEN as usize {
+        header.kind = match arrival.is_rendezvous || total <= RTS_DATA_LEN as usize {
             true => Kind::Rts,
             false => Kind::Synchronous,
         };

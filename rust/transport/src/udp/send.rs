@@ -43,7 +43,7 @@ impl UdpTransport {
             tag: header.tag,
             len: len as u64,
             completion: if waits { Completion::Synchronous } else { Completion::Standard },
-            announced: header.kind == Kind::Rts,
+            rendezvous: header.kind == Kind::Rts,
             cancellable: false,
             token: 0,
         };

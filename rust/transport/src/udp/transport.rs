@@ -228,7 +228,7 @@ impl UdpTransport {
             return side.has_fin_left && side.connection.is_flushed();
         }
         let counters = side.connection.counters();
-        is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.kept == 0)
+        is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.buffered == 0)
     }
 
     /// Data that a peer has not acked. A peer that has finished takes nothing more.

@@ -3,7 +3,7 @@
 use mpjdev_proto::context::{CONTROL_BIT, SHADOW_BIT};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::{TAG_REDUCE, collective_operation};
-use mpjdev_proto::impi::message_tx::ANNOUNCED_LEN;
+use mpjdev_proto::impi::message_tx::RTS_DATA_LEN;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 
 use super::item::Item;
@@ -104,7 +104,7 @@ fn meaning(packet: &Packet, dialect: Dialect, terms: &Terms) -> String {
         PacketType::Data if is_rest(packet) => {
             return format!("{} of a long message of {msglen}", count(packet.len, "octet"));
         }
-        PacketType::DataSync if u64::from(packet.len) < packet.msglen && packet.len == ANNOUNCED_LEN => {
+        PacketType::DataSync if u64::from(packet.len) < packet.msglen && packet.len == RTS_DATA_LEN => {
             format!("announces a message of {msglen}")
         }
         PacketType::DataSync if u64::from(packet.len) < packet.msglen => {

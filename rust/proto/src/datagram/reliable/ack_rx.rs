@@ -7,29 +7,29 @@ use super::congestion::{Acked, Algorithm};
 use super::connection::{Connection, Event};
 use super::content::Content;
 use super::loss::Cause;
-use super::packet_tx::{Progress, Report};
+use super::packet_tx::{Ack, Progress};
 use super::time::{MICROSECOND, Nanos, SECOND};
 
 impl Connection {
     /// What the peer says has come.
     pub(super) fn handle_ack(&mut self, now: Nanos, ack: FullSequence, packet: &Packet) {
         let extension = &packet.extension;
-        let ack = ack.expand(self.sender.una());
-        let unreported = match (extension.nak, &extension.sack) {
+        let acked = ack.expand(self.packet_tx.una());
+        let reported_end = match (extension.nak, &extension.sack) {
             (false, None) => u64::MAX,
-            (true, None) => ack.saturating_add(1),
-            (_, Some(sack)) => ack.saturating_add(sack.reach() + 1),
+            (true, None) => acked.saturating_add(1),
+            (_, Some(sack)) => acked.saturating_add(sack.reach() + 1),
         };
         let (sack, is_missing) = (extension.sack.as_ref().map_or(&[][..], Sack::words), extension.nak);
-        let report = Report { ack, sack, unreported, is_missing };
-        let (in_flight, expiries) = (self.sender.in_flight() as u64, self.rtt.expiries());
-        let Some(progress) = self.take_report(now, &report) else {
+        let ack = Ack { ack: acked, sack, reported_end, is_missing };
+        let (in_flight, expiries) = (self.packet_tx.in_flight() as u64, self.rtt.expiries());
+        let Some(progress) = self.apply_ack(now, &ack) else {
             self.counters.bad_acks += 1;
             return;
         };
-        self.send_window.handle(ack, extension.window);
+        self.send_window.handle(acked, extension.window);
         if extension.duplicate {
-            self.handle_twice(now);
+            self.handle_duplicate(now);
         }
         if let (Some(elapsed), Some(delay_us)) = (progress.sample, extension.delay_us) {
             let min = self.rtt.min();
@@ -37,7 +37,7 @@ impl Connection {
             if self.rtt.min() != min {
                 self.declare();
             }
-            self.congestion.sampled(self.rtt.latest().unwrap_or(0));
+            self.congestion.rtt_sampled(self.rtt.latest().unwrap_or(0));
         }
         if progress.count > 0 {
             self.rtt.progressed();
@@ -45,16 +45,16 @@ impl Connection {
             // What may leave in a burst is not under way yet.
             let is_limited = in_flight * 5 >= window * 4;
             let smoothed = self.rtt.smoothed().unwrap_or(0);
-            self.congestion.come(self.sender.latest_come(), self.sender.next_transmission());
+            self.congestion.round_acked(self.packet_tx.largest_acked_tx(), self.packet_tx.next_tx());
             self.congestion.acked(now, &Acked { count: progress.since_epoch, smoothed, is_limited });
         }
         if progress.count > 0 || is_missing {
             self.detect(now, expiries >= PERSISTENT_EXPIRIES);
         }
         if extension.ecn_echo {
-            self.lost(self.sender.latest_come());
+            self.lost(self.packet_tx.largest_acked_tx());
         }
-        if self.sender.is_empty() {
+        if self.packet_tx.is_empty() {
             self.waiting_since = None;
         }
     }
@@ -70,21 +70,21 @@ impl Connection {
     }
 
     /// Gives back what is acknowledged for good.
-    pub(super) fn take_report(&mut self, now: Nanos, report: &Report<'_>) -> Option<Progress> {
-        let Self { sender, sending, events, .. } = self;
+    pub(super) fn apply_ack(&mut self, now: Nanos, ack: &Ack<'_>) -> Option<Progress> {
+        let Self { packet_tx, message_tx, events, .. } = self;
         let release = |content: &Content| {
-            events.extend(sending.acknowledged(content).map(|token| Event::Released { token }));
+            events.extend(message_tx.acknowledged(content).map(|token| Event::Released { token }));
         };
-        sender.handle(now, report, self.rtt.min(), self.congestion.epoch(), release)
+        packet_tx.handle(now, ack, self.rtt.min(), self.congestion.epoch(), release)
     }
 
     pub(super) fn detect(&mut self, now: Nanos, is_persistent: bool) {
         let time_threshold = self.detection.time_threshold(&self.rtt);
-        let latest = self.sender.detect(now, self.detection.packet_threshold(), time_threshold);
+        let latest = self.packet_tx.detect(now, self.detection.packet_threshold(), time_threshold);
         if let Some(latest) = latest {
             self.lost(latest);
             if is_persistent {
-                self.congestion.collapse(self.sender.next_transmission());
+                self.congestion.collapse(self.packet_tx.next_tx());
                 self.rtt.forget_min();
             }
         }
@@ -92,15 +92,15 @@ impl Connection {
 
     /// A transmission was lost, or marked.
     fn lost(&mut self, transmission: u64) {
-        if self.congestion.lost(transmission, self.sender.next_transmission()) {
+        if self.congestion.packet_lost(transmission, self.packet_tx.next_tx()) {
             self.counters.cuts += 1;
-            self.detection.cut();
-            self.is_rescue = true;
+            self.detection.window_cut();
+            self.has_retransmit_allowance = true;
         }
     }
 
-    fn handle_twice(&mut self, now: Nanos) {
-        let spurious = self.detection.came_twice(now, &self.rtt, self.sender.next_transmission());
+    fn handle_duplicate(&mut self, now: Nanos) {
+        let spurious = self.detection.handle_duplicate(now, &self.rtt, self.packet_tx.next_tx());
         self.counters.spurious += u64::from(spurious.is_ours);
         if spurious.undo && self.congestion.undo() {
             self.counters.undone_cuts += 1;
@@ -108,10 +108,10 @@ impl Connection {
     }
 
     /// A packet leaves again, for the first time or not.
-    pub(super) fn note_again(&mut self, now: Nanos, cause: Cause) {
+    pub(super) fn note_retransmission(&mut self, now: Nanos, cause: Cause) {
         self.counters.retransmitted += 1;
         self.counters.probes += u64::from(cause == Cause::Probe);
-        self.detection.sent_again(now, cause);
+        self.detection.retransmitted(now, cause);
     }
 }
 

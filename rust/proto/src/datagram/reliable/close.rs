@@ -15,7 +15,7 @@ use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event};
 use super::error::{Cause, Failure};
-use super::packet_tx::Report;
+use super::packet_tx::Ack;
 use super::time::{MILLISECOND, Nanos};
 
 /// How long a closed end answers at least (5.8).
@@ -25,7 +25,7 @@ const LINGER_PTOS: u64 = 3;
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
+pub(super) struct CloseState {
     state: State,
     peer_finished: bool,
     /// When [`Connection::close`] gives up.
@@ -44,7 +44,7 @@ enum State {
     Failed,
 }
 
-impl Closing {
+impl CloseState {
     pub(super) const fn new() -> Self {
         Self { state: State::Open, peer_finished: false, deadline: None, resets_peer: false }
     }
@@ -64,7 +64,7 @@ impl Closing {
         matches!(self.state, State::Closing)
     }
 
-    pub(super) const fn has_fin_left(&self) -> bool {
+    pub(super) const fn is_fin_sent(&self) -> bool {
         !matches!(self.state, State::Open | State::Closing)
     }
 
@@ -76,7 +76,7 @@ impl Closing {
     }
 
     /// FIN has left.
-    pub(super) const fn fin_left(&mut self, number: u64) {
+    pub(super) const fn fin_sent(&mut self, number: u64) {
         self.state = State::FinSent { number };
     }
 
@@ -91,7 +91,7 @@ impl Closing {
     }
 
     /// The peer did not hear the last acknowledgment, so it is answered for longer; not beyond the deadline.
-    pub(super) fn came_twice(&mut self, now: Nanos, pto: Nanos) {
+    pub(super) fn extend_linger(&mut self, now: Nanos, pto: Nanos) {
         if let State::Linger { until } = &mut self.state {
             let longer = linger_end(now, pto);
             *until = longer.min(self.deadline.unwrap_or(longer)).max(*until);
@@ -127,20 +127,20 @@ fn linger_end(now: Nanos, pto: Nanos) -> Nanos {
 
 impl Connection {
     /// Something has come: perhaps it was the last thing that was to come.
-    pub(super) fn go_on_closing(&mut self, now: Nanos) {
-        if let State::FinSent { number } = self.closing.state
-            && self.sender.una() > number
-            && self.closing.peer_finished
+    pub(super) fn advance_close(&mut self, now: Nanos) {
+        if let State::FinSent { number } = self.close.state
+            && self.packet_tx.una() > number
+            && self.close.peer_finished
         {
-            self.closing.state = State::Linger { until: linger_end(now, self.rtt.base_pto()) };
+            self.close.state = State::Linger { until: linger_end(now, self.rtt.base_pto()) };
             self.waiting_since = None;
         }
     }
 
     pub(super) fn expire_closing(&mut self, now: Nanos) {
-        match self.closing.state {
-            State::Linger { until } if until <= now => self.closed(),
-            State::Closing | State::FinSent { .. } if self.closing.deadline.is_some_and(|at| at <= now) => {
+        match self.close.state {
+            State::Linger { until } if until <= now => self.finish_close(),
+            State::Closing | State::FinSent { .. } if self.close.deadline.is_some_and(|at| at <= now) => {
                 self.fail(Cause::Deadline);
             }
             _ => {}
@@ -149,18 +149,18 @@ impl Connection {
 
     /// The peer has closed, or somebody says that it knows no such connection: by the id that the peer has given us.
     pub(super) fn handle_reset(&mut self, now: Nanos, packet: &Packet) {
-        if packet.extension.connection != self.settings.theirs || self.closing.is_over() {
+        if packet.extension.connection != self.settings.theirs || self.close.is_over() {
             self.counters.stale += 1;
             return;
         }
         let ack = packet.ack().filter(|_| packet.extension.duplicate);
-        let next = self.sender.next();
-        if matches!(self.closing.state, State::Linger { .. }) {
+        let next = self.packet_tx.next();
+        if matches!(self.close.state, State::Linger { .. }) {
             // All has come, both ways: whoever says that may be another one, at the port of a peer that has gone.
-            self.closed();
-        } else if self.closing.has_fin_left() && ack.is_some_and(|ack| ack.expand(next) == next) {
-            self.take_report(now, &Report { ack: next, ..Report::default() });
-            self.closed();
+            self.finish_close();
+        } else if self.close.is_fin_sent() && ack.is_some_and(|ack| ack.expand(next) == next) {
+            self.apply_ack(now, &Ack { ack: next, ..Ack::default() });
+            self.finish_close();
         } else if self.settings.trusts_resets {
             self.fail(Cause::Reset);
         } else {
@@ -168,22 +168,22 @@ impl Connection {
         }
     }
 
-    fn closed(&mut self) {
-        self.closing.state = State::Closed;
+    fn finish_close(&mut self) {
+        self.close.state = State::Closed;
         self.push_event(Event::Closed);
     }
 
     /// Ends the connection badly; whether it was not over before.
     pub(super) fn fail(&mut self, cause: Cause) -> bool {
-        if self.closing.is_over() {
+        if self.close.is_over() {
             return false;
         }
-        self.closing.state = State::Failed;
+        self.close.state = State::Failed;
         self.push_event(Event::Failed(Failure {
             cause,
-            unacknowledged: self.sending.unacknowledged(),
-            first: FullSequence::of(self.sender.una()).bits(),
-            peer_finished: self.closing.peer_finished,
+            unacknowledged: self.message_tx.unacknowledged(),
+            first: FullSequence::of(self.packet_tx.una()).bits(),
+            peer_finished: self.close.peer_finished,
         }));
         true
     }

@@ -48,7 +48,7 @@ pub(super) struct Congestion {
     max: f64,
     state: State,
     /// What the last cut replaced.
-    before: Option<State>,
+    before_cut: Option<State>,
     /// The first transmission behind the last cut: earlier ones neither cut nor add.
     epoch: u64,
     /// What fills the link whose rate was declared, as far as the round trip is known.
@@ -102,7 +102,7 @@ impl Congestion {
         let threshold = if algorithm == Algorithm::Private { window } else { max };
         let state = State { window, threshold, cubic: Cubic::default() };
         let slow_start = (algorithm != Algorithm::Private).then(SlowStart::new);
-        Self { algorithm, max, state, before: None, epoch: 0, declared: 0.0, doubted: 0, slow_start }
+        Self { algorithm, max, state, before_cut: None, epoch: 0, declared: 0.0, doubted: 0, slow_start }
     }
 
     /// Packets that may be under way, at least 2.
@@ -125,7 +125,7 @@ impl Congestion {
 
     /// A round trip was measured.
     #[inline]
-    pub(super) fn sampled(&mut self, sample: Nanos) {
+    pub(super) fn rtt_sampled(&mut self, sample: Nanos) {
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.sample(sample);
         }
@@ -133,9 +133,9 @@ impl Congestion {
 
     /// The transmission `come` is the latest that has come, `next` the one that leaves next.
     #[inline]
-    pub(super) fn come(&mut self, come: u64, next: u64) {
+    pub(super) fn round_acked(&mut self, largest_acked_tx: u64, next_tx: u64) {
         if let Some(slow_start) = &mut self.slow_start
-            && slow_start.come(come, next)
+            && slow_start.end_round(largest_acked_tx, next_tx)
         {
             self.slow_start = None;
             self.state.threshold = self.state.window;
@@ -204,11 +204,11 @@ impl Congestion {
 
     /// A packet is lost, or was marked, whose latest transmission was `transmission`; `next` is the one that comes next.
     /// Whether that cut the window: once for each epoch.
-    pub(super) fn lost(&mut self, transmission: u64, next: u64) -> bool {
+    pub(super) fn packet_lost(&mut self, transmission: u64, next: u64) -> bool {
         if transmission < self.epoch {
             return false;
         }
-        self.before = Some(self.state);
+        self.before_cut = Some(self.state);
         self.epoch = next;
         self.slow_start = None;
         let State { window, .. } = self.state;
@@ -229,7 +229,7 @@ impl Congestion {
 
     /// Losses all over several timeouts: the path is not what it was (RFC 9002, 7.6).
     pub(super) fn collapse(&mut self, next: u64) {
-        self.before = None;
+        self.before_cut = None;
         self.epoch = next;
         let window = f64::from(WINDOW_MIN);
         if self.algorithm == Algorithm::Private {
@@ -245,7 +245,7 @@ impl Congestion {
 
     /// The last cut had no reason; whether there was one to be undone.
     pub(super) fn undo(&mut self) -> bool {
-        let Some(before) = self.before.take() else { return false };
+        let Some(before) = self.before_cut.take() else { return false };
         self.state.window = self.state.window.max(before.window);
         self.state.threshold = self.state.threshold.max(before.threshold);
         self.state.cubic = Cubic { acked_at: self.state.cubic.acked_at, ..before.cubic };
@@ -290,10 +290,10 @@ mod tests {
         for (algorithm, left) in [(Algorithm::Private, 32), (Algorithm::NewReno, 32), (Algorithm::Cubic, 44)]
         {
             let mut congestion = Congestion::new(algorithm, 64, 1024);
-            assert!(congestion.lost(10, 74));
-            assert!(!congestion.lost(11, 75) && !congestion.lost(73, 75));
+            assert!(congestion.packet_lost(10, 74));
+            assert!(!congestion.packet_lost(11, 75) && !congestion.packet_lost(73, 75));
             assert_eq!(congestion.window(), left, "{algorithm:?}");
-            assert!(congestion.lost(74, 106));
+            assert!(congestion.packet_lost(74, 106));
         }
     }
 
@@ -304,7 +304,7 @@ mod tests {
         let mut reno = Congestion::new(Algorithm::NewReno, 10, 1024);
         run(&mut reno, &mut now, 3);
         assert_eq!(reno.window(), 80);
-        reno.lost(0, 1);
+        reno.packet_lost(0, 1);
         run(&mut reno, &mut now, 11);
         assert!((50..=52).contains(&reno.window()), "{reno:?}");
         let mut private = Congestion::new(Algorithm::Private, 64, 1024);
@@ -318,7 +318,7 @@ mod tests {
     fn cubic_returns_to_the_old_window_after_k() {
         let (mut now, smoothed) = (0, 20 * SMOOTHED);
         let mut cubic = Congestion::new(Algorithm::Cubic, 800, 16383);
-        cubic.lost(0, 1);
+        cubic.packet_lost(0, 1);
         let k = (800.0_f64 * 0.3 / 0.4).cbrt();
         let half = (k * 5.0 / 2.0) as u32;
         let start = cubic.window();
@@ -336,7 +336,7 @@ mod tests {
     fn cubic_begins_a_new_epoch_after_a_collapse() {
         let (mut now, smoothed) = (0, 20 * SMOOTHED);
         let mut cubic = Congestion::new(Algorithm::Cubic, 800, 16383);
-        cubic.lost(0, 1);
+        cubic.packet_lost(0, 1);
         cubic.collapse(2);
         let threshold = 560;
         while cubic.window() < threshold {
@@ -364,7 +364,7 @@ mod tests {
                 for _ in 0..window {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     if (random >> 33).is_multiple_of(100) {
-                        congestion.lost(transmission, transmission + u64::from(window));
+                        congestion.packet_lost(transmission, transmission + u64::from(window));
                     } else {
                         arrived += 1;
                     }
@@ -383,7 +383,7 @@ mod tests {
     fn an_undone_cut_gives_the_window_back_once() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
         assert!(!congestion.undo());
-        congestion.lost(0, 64);
+        congestion.packet_lost(0, 64);
         assert!(congestion.undo() && !congestion.undo());
         assert_eq!(congestion.window(), 64);
         congestion.collapse(70);
@@ -397,7 +397,7 @@ mod tests {
         let mut congestion = Congestion::new(Algorithm::Private, 64, 1024);
         congestion.declare(170);
         for loss in 0..10 {
-            assert!(congestion.lost(loss * 100, loss * 100 + 50));
+            assert!(congestion.packet_lost(loss * 100, loss * 100 + 50));
             assert_eq!(congestion.window(), 170);
         }
         congestion.collapse(2000);
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn unused_windows_do_not_grow() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
-        congestion.lost(0, 1);
+        congestion.packet_lost(0, 1);
         let mut now = 0;
         run(&mut congestion, &mut now, 1);
         let window = congestion.window();

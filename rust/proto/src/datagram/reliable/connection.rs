@@ -3,7 +3,7 @@
 //! What a driver does, in this order, whenever it is its turn:
 //!
 //! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the user data go.
-//!   Then [`Connection::poll_kept`] until there is nothing: what was kept and whose turn it is now;
+//!   Then [`Connection::poll_buffered`] until there is nothing: what was kept and whose turn it is now;
 //! - when there is none left, [`Connection::handle_drained`]; when [`Connection::next_timeout`] has come,
 //!   [`Connection::handle_timeout`];
 //! - after any of these, and after commands: [`Connection::poll_event`] until there is nothing, and
@@ -15,18 +15,18 @@
 use std::collections::VecDeque;
 
 use super::super::packet::Packet;
-use super::close::Closing;
+use super::close::CloseState;
 use super::congestion::Congestion;
 use super::content::Content;
 use super::counters::Counters;
 use super::error::{Cause as FailureCause, Failure, NoSuchArrival, SendError};
 use super::loss::Detection;
-use super::message_rx::{ArrivalId, Delivery, Receiving};
-use super::message_tx::{Cancel, Send, Sending};
+use super::message_rx::{ArrivalId, Delivery, MessageRx};
+use super::message_tx::{Cancel, MessageTx, Send};
 use super::pacing::Pacing;
-use super::packet_rx::Receiver;
-use super::packet_tx::Sender;
-use super::pending_acks::Acks;
+use super::packet_rx::PacketRx;
+use super::packet_tx::PacketTx;
+use super::pending_acks::PendingAcks;
 use super::rtt::{Rtt, Timing};
 use super::settings::{DATAGRAM_LEN_MIN, Settings, SettingsError};
 use super::time::{Nanos, earlier};
@@ -38,7 +38,7 @@ use super::windows::SendWindow;
 /// [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
 /// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_congestion_mark`](Self::handle_congestion_mark),
 /// [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
-/// [`poll_kept`](Self::poll_kept), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
+/// [`poll_buffered`](Self::poll_buffered), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
 /// [`next_timeout`](Self::next_timeout).
 ///
 /// Whatever a peer sends, nothing panics, and everything that is kept has a limit: what no honest peer says is counted
@@ -47,31 +47,31 @@ use super::windows::SendWindow;
 pub struct Connection {
     pub(super) settings: Settings,
     pub(super) rtt: Rtt,
-    pub(super) sender: Sender<Content>,
+    pub(super) packet_tx: PacketTx<Content>,
     /// None where nothing is left to do but to wait for the turn.
-    pub(super) receiver: Receiver<Option<Content>>,
-    pub(super) acks: Acks,
+    pub(super) packet_rx: PacketRx<Option<Content>>,
+    pub(super) pending_acks: PendingAcks,
     pub(super) congestion: Congestion,
     pub(super) detection: Detection,
     pub(super) pacing: Pacing,
     pub(super) send_window: SendWindow,
-    pub(super) sending: Sending,
-    pub(super) receiving: Receiving,
-    pub(super) closing: Closing,
+    pub(super) message_tx: MessageTx,
+    pub(super) message_rx: MessageRx,
+    pub(super) close: CloseState,
     pub(super) counters: Counters,
     pub(super) events: VecDeque<Event>,
     /// What the timer asks about.
-    pub(super) questions: [Option<u64>; 2],
+    pub(super) probes: [Option<u64>; 2],
     /// Whether one lost packet may leave beyond the window, right after a cut (RFC 9002, 7.3.2).
-    pub(super) is_rescue: bool,
+    pub(super) has_retransmit_allowance: bool,
     /// The number behind the last packet that asked for an acknowledgment.
-    pub(super) asked: u64,
+    pub(super) ack_requested: u64,
     /// Whether a packet without a message is to ask for an acknowledgment.
-    pub(super) asks_alone: bool,
+    pub(super) has_pure_ack_req: bool,
     pub(super) is_flushing: bool,
     pub(super) echoes_mark: bool,
-    pub(super) told_to_hold: bool,
-    heard_at: Nanos,
+    pub(super) is_held_by_driver: bool,
+    last_received_at: Nanos,
     /// Since when something is to come from the peer.
     pub(super) waiting_since: Option<Nanos>,
     /// When a packet may leave that waits for nothing but its pace.
@@ -84,9 +84,9 @@ pub struct Connection {
 pub enum Verdict {
     /// They are this.
     Deliver(Delivery),
-    /// They are to be kept, until [`Connection::poll_kept`] names the same slot: below `receive_window`, unlike for all that
+    /// They are to be kept, until [`Connection::poll_buffered`] names the same slot: below `receive_window`, unlike for all that
     /// are kept at the same time.
-    Keep {
+    Buffer {
         /// Where.
         slot: u16,
     },
@@ -143,33 +143,33 @@ impl Connection {
         let first_theirs = ABOVE_ZERO + u64::from(settings.first_theirs.bits());
         let path = settings.path;
         // However far the timer backs off, the peer is asked often enough before it counts as dead.
-        let ceiling = path.timing.ceiling.min(settings.dead_after / QUESTIONS_MIN).max(path.timing.floor);
+        let ceiling = path.timing.ceiling.min(settings.dead_after / PROBES_MIN).max(path.timing.floor);
         let mut rtt = Rtt::new(Timing { ceiling, ..path.timing }, settings.peer_max_ack_delay);
         if let Some(first_rtt) = settings.first_rtt {
             rtt.sample(first_rtt, 0);
         }
         let mut connection = Self {
             rtt,
-            sender: Sender::new(first_ours),
-            receiver: Receiver::new(first_theirs, settings.receive_window),
-            acks: Acks::new(path.max_ack_delay, settings.receive_window, settings.ack_every),
+            packet_tx: PacketTx::new(first_ours),
+            packet_rx: PacketRx::new(first_theirs, settings.receive_window),
+            pending_acks: PendingAcks::new(path.max_ack_delay, settings.receive_window, settings.ack_every),
             congestion: Congestion::new(path.algorithm, path.window, path.window_max),
             detection: Detection::new(),
             pacing: Pacing::new(path.rate),
             send_window: SendWindow::new(settings.send_window, first_ours),
-            sending: Sending::new(&settings),
-            receiving: Receiving::new(),
-            closing: Closing::new(),
+            message_tx: MessageTx::new(&settings),
+            message_rx: MessageRx::new(),
+            close: CloseState::new(),
             counters: Counters::default(),
             events: VecDeque::new(),
-            questions: [None; 2],
-            is_rescue: false,
-            asked: first_ours,
-            asks_alone: false,
+            probes: [None; 2],
+            has_retransmit_allowance: false,
+            ack_requested: first_ours,
+            has_pure_ack_req: false,
             is_flushing: false,
             echoes_mark: false,
-            told_to_hold: false,
-            heard_at: now,
+            is_held_by_driver: false,
+            last_received_at: now,
             waiting_since: None,
             paced_until: None,
             settings,
@@ -203,7 +203,7 @@ impl Connection {
     /// Packets that have left and are not acknowledged.
     #[must_use]
     pub fn unacknowledged(&self) -> u64 {
-        self.sender.next() - self.sender.una()
+        self.packet_tx.next() - self.packet_tx.una()
     }
 
     /// How long the timer waits now.
@@ -217,10 +217,10 @@ impl Connection {
     /// # Errors
     /// [`SendError::Full`]: try again when a message is complete. Else: the message cannot be sent.
     pub fn send(&mut self, send: Send) -> Result<(), SendError> {
-        if !self.closing.is_open() {
+        if !self.close.is_open() {
             return Err(SendError::Finished);
         }
-        self.sending.push(send)
+        self.message_tx.push(send)
     }
 
     /// Cuts what leaves from now on into datagrams of so many octets at most, or of as many as before where that is less: the way takes
@@ -228,7 +228,7 @@ impl Connection {
     pub fn shorten(&mut self, datagram_len_max: usize) {
         let len = datagram_len_max.max(DATAGRAM_LEN_MIN).min(self.settings.datagram_len_max);
         self.settings.datagram_len_max = len;
-        self.sending.set_room(self.settings.room());
+        self.message_tx.set_room(self.settings.room());
     }
 
     /// A receive has taken this message, whether or not it has room for all of it. Its sender is told if it waits for that. The id
@@ -237,7 +237,7 @@ impl Connection {
     /// # Errors
     /// There is no such message that waits to be matched: a mistake of the driver; nothing changes.
     pub fn matched(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
-        let answer = self.receiving.matched(arrival)?;
+        let answer = self.message_rx.matched(arrival)?;
         self.answer(answer);
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Connection {
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
     pub fn discard(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
-        let answer = self.receiving.discard(arrival)?;
+        let answer = self.message_rx.discard(arrival)?;
         self.answer(answer);
         Ok(())
     }
@@ -256,62 +256,63 @@ impl Connection {
     /// Takes a message back, or asks the peer for that; then [`Event::Cancelled`] or [`Event::NotCancelled`] follows.
     pub fn cancel(&mut self, token: u64) -> Cancel {
         // Nothing leaves behind our last packet.
-        if self.closing.has_fin_left() { Cancel::TooLate } else { self.sending.cancel(token) }
+        if self.close.is_fin_sent() { Cancel::TooLate } else { self.message_tx.cancel(token) }
     }
 
     /// A cancellable message will not be taken back, and its token is free, unless that was asked for already.
     pub fn forget(&mut self, token: u64) {
-        self.sending.forget(token);
+        self.message_tx.forget(token);
     }
 
     /// Lets the window that the peer has run empty from now on, or no longer: for a driver whose program does not consume.
     /// What the peer was permitted to send before still comes.
     pub fn hold(&mut self, hold: bool) {
-        self.told_to_hold = hold;
+        self.is_held_by_driver = hold;
         self.settle();
     }
 
     /// Asks for an acknowledgment of everything that was sent; see [`is_flushed`](Self::is_flushed).
     pub fn flush(&mut self) {
-        self.is_flushing = self.sending.has_queued();
-        self.asks_alone |= !self.is_flushing && self.sender.next() > self.asked.max(self.sender.una());
+        self.is_flushing = self.message_tx.has_queued();
+        self.has_pure_ack_req |=
+            !self.is_flushing && self.packet_tx.next() > self.ack_requested.max(self.packet_tx.una());
     }
 
     /// Whether something waits until the peer has acknowledged, granted or opened its window.
     #[must_use]
     pub fn has_queued(&self) -> bool {
-        self.sending.has_queued()
+        self.message_tx.has_queued()
     }
 
     /// Whether everything that was sent has come.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
-        !self.sending.has_queued() && self.sender.is_empty()
+        !self.message_tx.has_queued() && self.packet_tx.is_empty()
     }
 
     /// Takes no more sends, ends the connection when those that are there are complete, and fails at `deadline` at the latest.
     /// [`Event::Closed`] or [`Event::Failed`] follows.
     pub fn close(&mut self, deadline: Nanos) {
-        self.closing.close(deadline);
+        self.close.close(deadline);
     }
 
     /// Ends the connection at once. The peer is told, once; [`Event::Failed`] follows.
     pub fn abort(&mut self) {
         if self.fail(FailureCause::Aborted) {
-            self.closing.reset_peer();
+            self.close.reset_peer();
         }
     }
 
     /// Whether neither end of the connection has anything to say any more, well or not.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        self.closing.is_over()
+        self.close.is_over()
     }
 
     /// Tokens of the messages that are not complete, ascending. When the connection has failed, they never will be.
     #[must_use]
     pub fn pending(&self) -> Vec<u64> {
-        self.sending.pending()
+        self.message_tx.pending()
     }
 
     /// A datagram has come: its packet, in front of its user data.
@@ -325,12 +326,12 @@ impl Connection {
             self.counters.stale += 1;
             return Verdict::Drop;
         }
-        if self.closing.is_over() {
+        if self.close.is_over() {
             return Verdict::Drop;
         }
         self.counters.received += 1;
-        self.heard_at = now;
-        self.new_pass();
+        self.last_received_at = now;
+        self.begin_pass();
         if let Some(ack) = packet.ack() {
             self.handle_ack(now, ack, packet);
         }
@@ -339,39 +340,39 @@ impl Connection {
             None => {
                 self.counters.received_pure += 1;
                 if extension.ack_req {
-                    self.acks.urge();
+                    self.pending_acks.urge();
                 }
                 Verdict::Drop
             }
         };
         self.settle();
-        self.go_on_closing(now);
+        self.advance_close(now);
         verdict
     }
 
     /// The datagram that comes next, or came last, had a mark of congestion on its way.
     pub const fn handle_congestion_mark(&mut self) {
         self.echoes_mark = true;
-        self.acks.urge();
+        self.pending_acks.urge();
     }
 
     /// All that had come was taken.
     #[inline]
     pub fn handle_drained(&mut self, now: Nanos) {
-        self.new_pass();
-        self.acks.drained(now);
+        self.begin_pass();
+        self.pending_acks.handle_drained(now);
     }
 
     /// What was kept and whose turn it is now: its slot, and what its octets are.
     #[inline]
-    pub fn poll_kept(&mut self, now: Nanos) -> Option<(u16, Delivery)> {
-        while let Some((number, content)) = self.receiver.poll_kept() {
-            let slot = self.receiver.slot(number);
+    pub fn poll_buffered(&mut self, now: Nanos) -> Option<(u16, Delivery)> {
+        while let Some((number, content)) = self.packet_rx.poll_buffered() {
+            let slot = self.packet_rx.slot(number);
             // An acknowledgment may have left since the repair came, and has said that this one is missing.
-            self.acks.urge();
-            let delivery = content.and_then(|content| self.understand(&content));
+            self.pending_acks.urge();
+            let delivery = content.and_then(|content| self.accept(&content));
             self.settle();
-            self.go_on_closing(now);
+            self.advance_close(now);
             if let Some(delivery) = delivery {
                 return Some((slot, delivery));
             }
@@ -388,52 +389,52 @@ impl Connection {
     /// When [`handle_timeout`](Self::handle_timeout) has something to do; none if only packets and commands have.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        if self.closing.is_over() {
+        if self.close.is_over() {
             return None;
         }
-        let acks = earlier(self.acks.deadline(), self.sender.loss_at());
+        let acks = earlier(self.pending_acks.deadline(), self.packet_tx.loss_time());
         let windows = earlier(self.send_window.probe_deadline(), self.paced_until);
-        let ends = earlier(self.closing.deadline(), self.silent_at());
+        let ends = earlier(self.close.deadline(), self.dead_at());
         earlier(earlier(acks, windows), earlier(ends, self.pto_at()))
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        if self.closing.is_over() {
+        if self.close.is_over() {
             return;
         }
-        self.new_pass();
-        self.acks.expire(now);
-        if self.sender.loss_at().is_some_and(|at| at <= now) {
+        self.begin_pass();
+        self.pending_acks.expire(now);
+        if self.packet_tx.loss_time().is_some_and(|at| at <= now) {
             self.detect(now, false);
         }
         if self.pto_at().is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
-            self.questions = self.sender.questions(self.rtt.expiries() > 0);
+            self.probes = self.packet_tx.probes(self.rtt.expiries() > 0);
             self.rtt.expired();
             // Where nothing can leave, it is not due at once again.
-            self.sender.wait_anew(now);
+            self.packet_tx.restart_timer(now);
         }
         if self.send_window.probe_deadline().is_some_and(|at| at <= now) {
-            self.ask_again_for_window(now);
+            self.probe_window(now);
         }
-        if self.silent_at().is_some_and(|at| at <= now) {
+        if self.dead_at().is_some_and(|at| at <= now) {
             self.fail(FailureCause::Silence);
         }
         self.expire_closing(now);
     }
 
     fn pto_at(&self) -> Option<Nanos> {
-        self.sender.edge_since().map(|since| since.saturating_add(self.rtt.pto()))
+        self.packet_tx.edge_since().map(|since| since.saturating_add(self.rtt.pto()))
     }
 
     /// When the peer is dead (5.8).
-    fn silent_at(&self) -> Option<Nanos> {
-        let since = self.waiting_since?.max(self.heard_at);
+    fn dead_at(&self) -> Option<Nanos> {
+        let since = self.waiting_since?.max(self.last_received_at);
         Some(since.saturating_add(self.settings.dead_after))
     }
 
-    fn new_pass(&mut self) {
+    fn begin_pass(&mut self) {
         self.pacing.pass();
         self.paced_until = None;
     }
@@ -445,14 +446,14 @@ impl Connection {
     /// Panics when something is not what it must be after every step.
     pub fn check(&self) {
         self.rtt.check();
-        self.sender.check();
-        self.receiver.check();
+        self.packet_tx.check();
+        self.packet_rx.check();
         self.congestion.check();
         self.detection.check();
-        self.send_window.check(self.sender.una(), self.sender.next());
-        self.sending.check();
-        self.receiving.check();
-        let (load, answers) = (self.receiving.load(), self.sending.answers());
+        self.send_window.check(self.packet_tx.una(), self.packet_tx.next());
+        self.message_tx.check();
+        self.message_rx.check();
+        let (load, answers) = (self.message_rx.unmatched_len(), self.message_tx.answers());
         assert!(load <= self.settings.arrivals_max, "{load} messages are kept");
         // No packet comes that needs one when there are that many; all that has come may be matched then.
         let answers_max = self.settings.answers_max() + self.settings.arrivals_max;
@@ -463,4 +464,4 @@ impl Connection {
 /// A multiple of 2^31: the first numbers are above it, so that there is something below them.
 const ABOVE_ZERO: u64 = 1 << 32;
 /// The timer asks a silent peer so often at least before it counts as dead.
-const QUESTIONS_MIN: u64 = 8;
+const PROBES_MIN: u64 = 8;

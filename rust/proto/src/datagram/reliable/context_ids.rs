@@ -17,7 +17,7 @@ pub const CONTEXTS_MAX: u16 = 256;
 
 /// The sender's table.
 #[derive(Debug)]
-pub(super) struct Callers {
+pub(super) struct TxContextIds {
     ids: HashMap<u64, u16, BuildFold>,
     entries: Vec<Entry>,
     /// Uses so far.
@@ -30,7 +30,7 @@ struct Entry {
     used: u64,
 }
 
-impl Callers {
+impl TxContextIds {
     pub(super) fn new() -> Self {
         let mut ids = HashMap::default();
         ids.insert(WORLD, 0);
@@ -39,7 +39,7 @@ impl Callers {
 
     /// What to call this context in the packet that leaves next, and whether the packet has to say what that means.
     #[inline]
-    pub(super) fn call(&mut self, context: u64) -> (u16, bool) {
+    pub(super) fn id_of(&mut self, context: u64) -> (u16, bool) {
         self.uses += 1;
         if let Some(id) = self.ids.get(&context) {
             self.entries[usize::from(*id)].used = self.uses;
@@ -73,11 +73,11 @@ impl Callers {
 
 /// The receiver's table.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct RxContextIds {
     entries: Vec<Option<u64>>,
 }
 
-impl Called {
+impl RxContextIds {
     pub(super) fn new() -> Self {
         Self { entries: vec![Some(WORLD)] }
     }
@@ -112,7 +112,7 @@ mod tests {
     /// Whatever is used in whatever order, both ends agree, within the same number of ids.
     #[test]
     fn both_ends_agree_on_every_packet() {
-        let (mut callers, mut called) = (Callers::new(), Called::new());
+        let (mut tx, mut rx) = (TxContextIds::new(), RxContextIds::new());
         let mut random = 1_u64;
         let mut definitions = 0;
         for _ in 0..20_000 {
@@ -120,26 +120,26 @@ mod tests {
             // Some contexts are used often, many seldom.
             let spread = if random >> 63 == 0 { 8 } else { 1000 };
             let context = (random >> 33) % spread * 0x1_0000_0001;
-            let known = callers.ids.contains_key(&context);
-            let (id, is_new) = callers.call(context);
+            let known = tx.ids.contains_key(&context);
+            let (id, is_new) = tx.id_of(context);
             assert_eq!(known, !is_new);
-            assert_eq!(called.resolve(id, is_new.then_some(context)), Some(context));
+            assert_eq!(rx.resolve(id, is_new.then_some(context)), Some(context));
             definitions += u32::from(is_new);
-            callers.check();
+            tx.check();
         }
         assert!(definitions > 1000, "{definitions}");
-        assert_eq!(callers.call(WORLD), (0, false));
+        assert_eq!(tx.id_of(WORLD), (0, false));
     }
 
     /// Ids that no honest peer uses name nothing and take no memory.
     #[test]
     fn foreign_ids_name_nothing() {
-        let mut called = Called::new();
-        assert_eq!(called.resolve(1, None), None);
-        assert_eq!(called.resolve(CONTEXTS_MAX, Some(7)), None);
-        assert_eq!(called.resolve(u16::MAX, Some(7)), None);
-        assert_eq!(called.resolve(0, Some(7)), None);
-        assert_eq!(called.resolve(0, None), Some(WORLD));
-        assert!(called.entries.len() <= usize::from(CONTEXTS_MAX));
+        let mut rx = RxContextIds::new();
+        assert_eq!(rx.resolve(1, None), None);
+        assert_eq!(rx.resolve(CONTEXTS_MAX, Some(7)), None);
+        assert_eq!(rx.resolve(u16::MAX, Some(7)), None);
+        assert_eq!(rx.resolve(0, Some(7)), None);
+        assert_eq!(rx.resolve(0, None), Some(WORLD));
+        assert!(rx.entries.len() <= usize::from(CONTEXTS_MAX));
     }
 }

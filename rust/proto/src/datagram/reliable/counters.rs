@@ -34,7 +34,7 @@ pub struct Counters {
     /// Of those, packets without a sequence number.
     pub received_pure: u64,
     /// Of those, packets that were kept until earlier ones had come.
-    pub kept: u64,
+    pub buffered: u64,
     /// Packets with the number of another connection: of an earlier run, or of nobody.
     pub stale: u64,
     /// Resets that were not believed.

@@ -50,7 +50,7 @@ pub(super) struct Spurious {
 #[derive(Clone, Debug)]
 pub(super) struct Detection {
     packet_threshold: u64,
-    again: VecDeque<Again>,
+    retransmissions: VecDeque<Retransmission>,
     /// Packets sent again for a loss since the last cut, and how many of those came twice.
     since_cut: (u32, u32),
     cuts: u64,
@@ -59,7 +59,7 @@ pub(super) struct Detection {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Again {
+struct Retransmission {
     sent_at: Nanos,
     cause: Cause,
     cuts: u64,
@@ -69,7 +69,7 @@ impl Detection {
     pub(super) const fn new() -> Self {
         Self {
             packet_threshold: PACKET_THRESHOLD_MIN,
-            again: VecDeque::new(),
+            retransmissions: VecDeque::new(),
             since_cut: (0, 0),
             cuts: 0,
             trusted_from: 0,
@@ -90,48 +90,54 @@ impl Detection {
     }
 
     /// The window was cut.
-    pub(super) const fn cut(&mut self) {
+    pub(super) const fn window_cut(&mut self) {
         self.cuts += 1;
         self.since_cut = (0, 0);
     }
 
     /// A packet leaves again.
-    pub(super) fn sent_again(&mut self, now: Nanos, cause: Cause) {
-        if self.again.len() == REMEMBERED {
-            self.again.pop_front();
+    pub(super) fn retransmitted(&mut self, now: Nanos, cause: Cause) {
+        if self.retransmissions.len() == REMEMBERED {
+            self.retransmissions.pop_front();
         }
-        self.again.push_back(Again { sent_at: now, cause, cuts: self.cuts });
+        self.retransmissions.push_back(Retransmission { sent_at: now, cause, cuts: self.cuts });
         self.since_cut.0 += u32::from(cause == Cause::Loss);
     }
 
     /// Something came twice, says the peer; `transmission` is the one that leaves next.
-    pub(super) fn came_twice(&mut self, now: Nanos, rtt: &Rtt, transmission: u64) -> Spurious {
+    pub(super) fn handle_duplicate(&mut self, now: Nanos, rtt: &Rtt, transmission: u64) -> Spurious {
         let forgotten = rtt.pto().saturating_mul(FORGOTTEN_AFTER);
-        while self.again.front().is_some_and(|again| now.saturating_sub(again.sent_at) > forgotten) {
-            self.again.pop_front();
+        while self
+            .retransmissions
+            .front()
+            .is_some_and(|retransmission| now.saturating_sub(retransmission.sent_at) > forgotten)
+        {
+            self.retransmissions.pop_front();
         }
         // The latest that can be meant: some answers are lost, and what they were about must not be mistaken for this.
-        let is_answered = |again: &Again| now.saturating_sub(again.sent_at) >= rtt.min().unwrap_or(0);
-        let place = self.again.iter().rposition(is_answered);
-        let Some(again) = place.and_then(|place| self.again.remove(place)) else {
+        let is_answered = |retransmission: &Retransmission| {
+            now.saturating_sub(retransmission.sent_at) >= rtt.min().unwrap_or(0)
+        };
+        let place = self.retransmissions.iter().rposition(is_answered);
+        let Some(retransmission) = place.and_then(|place| self.retransmissions.remove(place)) else {
             self.trusted_from = transmission + DISTRUST;
             return Spurious::default();
         };
-        if again.cause == Cause::Probe {
+        if retransmission.cause == Cause::Probe {
             return Spurious { is_ours: true, undo: false };
         }
         if transmission < self.trusted_from {
             return Spurious::default();
         }
         self.packet_threshold = (self.packet_threshold + 1).min(PACKET_THRESHOLD_MAX);
-        let is_since_cut = again.cuts == self.cuts;
+        let is_since_cut = retransmission.cuts == self.cuts;
         self.since_cut.1 += u32::from(is_since_cut);
         Spurious { is_ours: true, undo: is_since_cut && self.since_cut.0 == self.since_cut.1 }
     }
 
     pub(super) fn check(&self) {
         assert!((PACKET_THRESHOLD_MIN..=PACKET_THRESHOLD_MAX).contains(&self.packet_threshold), "{self:?}");
-        assert!(self.again.len() <= REMEMBERED && self.since_cut.1 <= self.since_cut.0, "{self:?}");
+        assert!(self.retransmissions.len() <= REMEMBERED && self.since_cut.1 <= self.since_cut.0, "{self:?}");
     }
 }
 
@@ -154,8 +160,8 @@ mod tests {
     fn the_threshold_rises_with_each_loss_that_was_none() {
         let mut detection = Detection::new();
         for round in 0..20 {
-            detection.sent_again(round * 2 * RTT, Cause::Loss);
-            assert!(detection.came_twice(round * 2 * RTT + RTT, &rtt(), round).is_ours);
+            detection.retransmitted(round * 2 * RTT, Cause::Loss);
+            assert!(detection.handle_duplicate(round * 2 * RTT + RTT, &rtt(), round).is_ours);
             detection.check();
         }
         assert_eq!(detection.packet_threshold(), PACKET_THRESHOLD_MAX);
@@ -169,14 +175,14 @@ mod tests {
     fn copies_that_the_network_makes_prove_nothing() {
         for (sent_at, heard_at) in [(RTT, RTT + RTT / 2), (0, 10 * RTT)] {
             let mut detection = Detection::new();
-            detection.sent_again(sent_at, Cause::Loss);
-            assert!(!detection.came_twice(heard_at, &rtt(), 100).is_ours);
-            detection.sent_again(11 * RTT, Cause::Loss);
-            assert!(!detection.came_twice(13 * RTT, &rtt(), 101).is_ours);
+            detection.retransmitted(sent_at, Cause::Loss);
+            assert!(!detection.handle_duplicate(heard_at, &rtt(), 100).is_ours);
+            detection.retransmitted(11 * RTT, Cause::Loss);
+            assert!(!detection.handle_duplicate(13 * RTT, &rtt(), 101).is_ours);
             assert_eq!(detection.packet_threshold(), PACKET_THRESHOLD_MIN);
-            detection.again.clear();
-            detection.sent_again(14 * RTT, Cause::Loss);
-            assert!(detection.came_twice(15 * RTT, &rtt(), 100 + DISTRUST).is_ours);
+            detection.retransmissions.clear();
+            detection.retransmitted(14 * RTT, Cause::Loss);
+            assert!(detection.handle_duplicate(15 * RTT, &rtt(), 100 + DISTRUST).is_ours);
         }
     }
 
@@ -184,12 +190,12 @@ mod tests {
     #[test]
     fn a_cut_is_undone_when_all_that_followed_was_in_vain() {
         let mut detection = Detection::new();
-        detection.sent_again(0, Cause::Loss);
-        detection.cut();
-        detection.sent_again(1, Cause::Loss);
-        detection.sent_again(2, Cause::Probe);
-        detection.sent_again(3, Cause::Loss);
-        let undo = [(); 4].map(|()| detection.came_twice(2 * RTT, &rtt(), 4).undo);
+        detection.retransmitted(0, Cause::Loss);
+        detection.window_cut();
+        detection.retransmitted(1, Cause::Loss);
+        detection.retransmitted(2, Cause::Probe);
+        detection.retransmitted(3, Cause::Loss);
+        let undo = [(); 4].map(|()| detection.handle_duplicate(2 * RTT, &rtt(), 4).undo);
         assert_eq!(undo, [false, false, true, false], "one of two, a question, the other, an earlier cut's");
     }
 
@@ -198,7 +204,7 @@ mod tests {
     fn only_the_latest_are_remembered() {
         let mut detection = Detection::new();
         for number in 0..1000 {
-            detection.sent_again(number, Cause::Loss);
+            detection.retransmitted(number, Cause::Loss);
             detection.check();
         }
     }

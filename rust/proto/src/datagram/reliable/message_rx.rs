@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::content::{Block, Content};
-use super::context_ids::Called;
+use super::context_ids::RxContextIds;
 use super::error::NoSuchArrival;
-use super::settings::ANNOUNCED_LEN;
+use super::settings::RTS_DATA_LEN;
 
 /// Names a message that has come, to the driver and, as destination id, to the peer: place and generation, never an
 /// address. It is looked up and compared, so an id that is stale or made up names nothing; after 1023 messages a stale
@@ -36,7 +36,7 @@ pub struct Arrival {
     /// Whether its sender waits for the match.
     pub is_synchronous: bool,
     /// Whether the rest of it, if there is one, comes only when it is matched.
-    pub is_announced: bool,
+    pub is_rendezvous: bool,
 }
 
 /// What the user data of a packet are.
@@ -60,13 +60,13 @@ pub enum Delivery {
 
 /// Messages of one connection that have an id.
 #[derive(Debug)]
-pub(super) struct Receiving {
-    called: Called,
+pub(super) struct MessageRx {
+    context_ids: RxContextIds,
     slots: Vec<Slot>,
     free: Vec<u32>,
     len: usize,
     /// Of them, those that no receive has matched.
-    buffered: usize,
+    unmatched: usize,
     /// Of the latest message, 1 to [`GENERATION_MAX`].
     generation: u32,
     /// By message id those that are not matched and that the peer may name.
@@ -90,7 +90,7 @@ struct Inbound {
     kind: Kind,
     is_synchronous: bool,
     is_matched: bool,
-    is_drained: bool,
+    is_discarded: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,14 +98,14 @@ enum Kind {
     /// It comes without a grant.
     Eager,
     /// Its rest comes with a grant.
-    Announced,
+    Rendezvous,
 }
 
 impl ArrivalId {
-    /// With a place below [`PLACES_MAX`], and a generation of 1 to [`GENERATION_MAX`].
-    fn new(place: u32, generation: u32) -> Self {
+    /// With a place below [`SLOTS_MAX`], and a generation of 1 to [`GENERATION_MAX`].
+    fn new(slot_index: u32, generation: u32) -> Self {
         let generation = NonZeroU32::new(generation).unwrap_or(NonZeroU32::MIN);
-        Self(generation.saturating_mul(PLACES) | place)
+        Self(generation.saturating_mul(SLOTS) | slot_index)
     }
 
     fn of(destination_id: u32) -> Option<Self> {
@@ -118,32 +118,32 @@ impl ArrivalId {
         self.0.get()
     }
 
-    const fn place(self) -> usize {
-        (self.0.get() & (PLACES.get() - 1)) as usize
+    const fn slot_index(self) -> usize {
+        (self.0.get() & (SLOTS.get() - 1)) as usize
     }
 
     const fn generation(self) -> u32 {
-        self.0.get() >> PLACE_BITS
+        self.0.get() >> SLOT_BITS
     }
 }
 
-/// Bits of an id that are a place; the others are the generation.
-const PLACE_BITS: u32 = 22;
+/// Bits of an id that are a slot index; the others are the generation.
+const SLOT_BITS: u32 = 22;
 /// The largest generation.
-const GENERATION_MAX: u32 = u32::MAX >> PLACE_BITS;
+const GENERATION_MAX: u32 = u32::MAX >> SLOT_BITS;
 /// The number of places that an id can name.
-pub(super) const PLACES_MAX: usize = 1 << PLACE_BITS;
+pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// The same.
-const PLACES: NonZeroU32 = NonZeroU32::new(PLACES_MAX as u32).unwrap();
+const SLOTS: NonZeroU32 = NonZeroU32::new(SLOTS_MAX as u32).unwrap();
 
-impl Receiving {
+impl MessageRx {
     pub(super) fn new() -> Self {
         Self {
-            called: Called::new(),
+            context_ids: RxContextIds::new(),
             slots: Vec::new(),
             free: Vec::new(),
             len: 0,
-            buffered: 0,
+            unmatched: 0,
             generation: 0,
             named: BTreeMap::new(),
             eager: None,
@@ -158,19 +158,19 @@ impl Receiving {
 
     /// Of them, those that no receive has matched.
     #[inline]
-    pub(super) const fn load(&self) -> usize {
-        self.buffered
+    pub(super) const fn unmatched_len(&self) -> usize {
+        self.unmatched
     }
 
     /// Whether nothing that is matched is still to come.
     pub(super) const fn is_idle(&self) -> bool {
-        self.len == self.buffered
+        self.len == self.unmatched
     }
 
     /// A message begins, in the order of the packets. None if no honest peer says that.
     #[inline]
     pub(super) fn begin(&mut self, content: &Content) -> Option<Arrival> {
-        let context = self.called.resolve(content.context_id, content.context)?;
+        let context = self.context_ids.resolve(content.context_id, content.context)?;
         let mut arrival = Arrival {
             id: None,
             context,
@@ -179,7 +179,7 @@ impl Receiving {
             total: u64::from(content.len),
             len: content.len,
             is_synchronous: content.is_sync,
-            is_announced: false,
+            is_rendezvous: false,
         };
         if !matches!((content.mode, &content.block), (Mode::Short, Block::None)) {
             self.begin_with_id(content, &mut arrival)?;
@@ -191,11 +191,11 @@ impl Receiving {
         let (message_id, is_named) = match content.block {
             Block::Request(Request { message_id, total }) => {
                 arrival.total = total;
-                arrival.is_announced = content.mode == Mode::RequestSend;
+                arrival.is_rendezvous = content.mode == Mode::RequestSend;
                 // A whole one in Short, and one with a rest in RequestSend.
-                let is_sound = match arrival.is_announced {
+                let is_sound = match arrival.is_rendezvous {
                     // More is not asked for: it would be kept here until the message is matched.
-                    true => content.len <= ANNOUNCED_LEN,
+                    true => content.len <= RTS_DATA_LEN,
                     false => total == u64::from(content.len),
                 };
                 if !is_sound || self.named.contains_key(&message_id) {
@@ -216,7 +216,7 @@ impl Receiving {
             }
             _ => return None,
         };
-        let kind = if arrival.is_announced { Kind::Announced } else { Kind::Eager };
+        let kind = if arrival.is_rendezvous { Kind::Rendezvous } else { Kind::Eager };
         let id = self.insert(Inbound {
             message_id,
             total: arrival.total,
@@ -224,7 +224,7 @@ impl Receiving {
             kind,
             is_synchronous: content.is_sync,
             is_matched: false,
-            is_drained: false,
+            is_discarded: false,
         })?;
         arrival.id = Some(id);
         if is_named {
@@ -237,7 +237,7 @@ impl Receiving {
 
     /// A message without a grant goes on, in the order of the packets. None if no honest peer says that; what goes
     /// nowhere is no delivery.
-    pub(super) fn go_on(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
+    pub(super) fn continue_eager(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let (message_id, id) = self.eager?;
         let inbound = self.get(id)?;
         let is_next = inbound.received == fragment.offset && inbound.total == fragment.total && len > 0;
@@ -248,10 +248,10 @@ impl Receiving {
     }
 
     /// Octets of a message with a grant, in any order. None if there is no such message, or if they are not part of it.
-    pub(super) fn place(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
+    pub(super) fn accept_fragment(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let id = ArrivalId::of(fragment.destination_id)?;
         let inbound = self.get(id)?;
-        let is_open = inbound.kind == Kind::Announced && inbound.is_matched;
+        let is_open = inbound.kind == Kind::Rendezvous && inbound.is_matched;
         let is_part = inbound.message_id == fragment.message_id && inbound.total == fragment.total;
         // The sum alone is kept: a peer that sends a part twice and another never spoils its own message.
         if !is_open || !is_part || len == 0 || u64::from(len) > inbound.total - inbound.received {
@@ -264,14 +264,14 @@ impl Receiving {
         let inbound = self.get(id)?;
         inbound.received += u64::from(len);
         let is_last = inbound.received == inbound.total;
-        let Inbound { kind, is_matched, is_drained, .. } = *inbound;
+        let Inbound { kind, is_matched, is_discarded, .. } = *inbound;
         if is_last && kind == Kind::Eager {
             self.eager = None;
         }
         if is_last && is_matched {
             self.remove(id);
         }
-        (!is_drained).then_some(Delivery::Continued { arrival: id, offset, len, is_last })
+        (!is_discarded).then_some(Delivery::Continued { arrival: id, offset, len, is_last })
     }
 
     /// A receive has taken it; the answer, if its sender waits for one.
@@ -279,7 +279,7 @@ impl Receiving {
         let inbound = self.get(id).filter(|inbound| !inbound.is_matched).ok_or(NoSuchArrival(id))?;
         inbound.is_matched = true;
         let Inbound { message_id, total, received, kind, is_synchronous, .. } = *inbound;
-        self.buffered -= 1;
+        self.unmatched -= 1;
         if self.named.get(&message_id) == Some(&id) {
             self.named.remove(&message_id);
         }
@@ -297,16 +297,16 @@ impl Receiving {
 
     /// The rest of a message goes nowhere; the answer, if it was not matched and its sender waits for one.
     pub(super) fn discard(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
-        let inbound = self.get(id).filter(|inbound| !inbound.is_drained).ok_or(NoSuchArrival(id))?;
-        inbound.is_drained = true;
+        let inbound = self.get(id).filter(|inbound| !inbound.is_discarded).ok_or(NoSuchArrival(id))?;
+        inbound.is_discarded = true;
         if inbound.is_matched { Ok(None) } else { self.matched(id) }
     }
 
     /// The peer wants a message back: the answer, and the message if it is taken back.
-    pub(super) fn anti_send(&mut self, request: &Request) -> (Content, Option<ArrivalId>) {
+    pub(super) fn withdraw(&mut self, request: &Request) -> (Content, Option<ArrivalId>) {
         let taken = self.named.remove(&request.message_id);
         if let Some(id) = taken {
-            self.buffered -= 1;
+            self.unmatched -= 1;
             self.remove(id);
         }
         let granted = if taken.is_some() { 0 } else { u64::MAX };
@@ -315,32 +315,32 @@ impl Receiving {
     }
 
     fn insert(&mut self, inbound: Inbound) -> Option<ArrivalId> {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None if self.slots.len() < PLACES_MAX => {
-                let place = self.slots.len() as u32;
+        let slot_index = match self.free.pop() {
+            Some(slot_index) => slot_index,
+            None if self.slots.len() < SLOTS_MAX => {
+                let slot_index = self.slots.len() as u32;
                 self.slots.push(Slot { generation: 0, inbound: None });
-                place
+                slot_index
             }
             None => return None,
         };
         self.generation = self.generation % GENERATION_MAX + 1;
-        self.slots[place as usize] = Slot { generation: self.generation, inbound: Some(inbound) };
+        self.slots[slot_index as usize] = Slot { generation: self.generation, inbound: Some(inbound) };
         self.len += 1;
-        self.buffered += 1;
-        Some(ArrivalId::new(place, self.generation))
+        self.unmatched += 1;
+        Some(ArrivalId::new(slot_index, self.generation))
     }
 
     fn get(&mut self, id: ArrivalId) -> Option<&mut Inbound> {
-        let slot = self.slots.get_mut(id.place())?;
+        let slot = self.slots.get_mut(id.slot_index())?;
         if slot.generation == id.generation() { slot.inbound.as_mut() } else { None }
     }
 
     fn remove(&mut self, id: ArrivalId) {
-        if let Some(slot) = self.slots.get_mut(id.place())
+        if let Some(slot) = self.slots.get_mut(id.slot_index())
             && slot.inbound.take().is_some()
         {
-            self.free.push(id.place() as u32);
+            self.free.push(id.slot_index() as u32);
             self.len -= 1;
         }
     }
@@ -348,9 +348,9 @@ impl Receiving {
     pub(super) fn check(&self) {
         let inbound = || self.slots.iter().filter_map(|slot| slot.inbound.as_ref());
         assert_eq!(inbound().count(), self.len);
-        assert_eq!(inbound().filter(|inbound| !inbound.is_matched).count(), self.buffered);
+        assert_eq!(inbound().filter(|inbound| !inbound.is_matched).count(), self.unmatched);
         assert_eq!(self.slots.len(), self.len + self.free.len());
-        assert!(self.named.len() <= self.buffered);
+        assert!(self.named.len() <= self.unmatched);
         for inbound in inbound() {
             assert!(inbound.received <= inbound.total, "{inbound:?}");
             assert!(!inbound.is_matched || inbound.received < inbound.total, "{inbound:?}");

@@ -13,9 +13,9 @@ use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, LRANK_MAX, REQUEST_LEN};
 use super::content::{Block, Content};
-use super::context_ids::Callers;
+use super::context_ids::TxContextIds;
 use super::error::SendError;
-use super::settings::{ANNOUNCED_LEN, Settings};
+use super::settings::{RTS_DATA_LEN, Settings};
 
 /// How a send completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub struct Send {
     pub len: u64,
     /// How it completes.
     pub completion: Completion,
-    /// Whether no more than its first [`ANNOUNCED_LEN`] octets leave before it is matched, however short it is.
-    pub announced: bool,
+    /// Whether no more than its first [`RTS_DATA_LEN`] octets leave before it is matched, however short it is.
+    pub rendezvous: bool,
     /// Whether a short standard message can be taken back once it has left; its token stays in use until
     /// [`forget`](super::connection::Connection::forget). Means nothing for synchronous and long messages, which can be
     /// until they are matched.
@@ -52,18 +52,18 @@ pub struct Send {
 
 /// Messages of one connection, and answers to the peer.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct MessageTx {
     /// Octets of blocks and user data in a packet.
     room: usize,
     eager_len: u64,
     sends_max: usize,
-    callers: Callers,
+    context_ids: TxContextIds,
     /// Messages of which nothing has left, in order.
     queue: VecDeque<Send>,
     /// The message without a grant that leaves in parts: of it all but these octets.
     eager: Option<Part>,
     /// Messages that have an id which the peer may still name.
-    active: BTreeMap<u32, Active>,
+    active: BTreeMap<u32, ActiveSend>,
     /// Their ids.
     ids: BTreeMap<u64, u32>,
     /// Those with a grant and octets that may leave.
@@ -89,7 +89,7 @@ struct Part {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Active {
+struct ActiveSend {
     send: Send,
     /// Octets that have left.
     offset: u64,
@@ -97,7 +97,7 @@ struct Active {
     granted: u64,
     destination_id: u32,
     phase: Phase,
-    is_asked_back: bool,
+    is_cancel_requested: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,13 +131,13 @@ pub enum Cancel {
     TooLate,
 }
 
-impl Sending {
+impl MessageTx {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             room: settings.room(),
             eager_len: settings.eager_len(),
             sends_max: settings.sends_max,
-            callers: Callers::new(),
+            context_ids: TxContextIds::new(),
             queue: VecDeque::new(),
             eager: None,
             active: BTreeMap::new(),
@@ -175,7 +175,7 @@ impl Sending {
     /// Whether the peer owes nothing to any message.
     pub(super) fn is_idle(&self) -> bool {
         !self.has_queued()
-            && self.active.values().all(|active| active.phase == Phase::Eager && !active.is_asked_back)
+            && self.active.values().all(|active| active.phase == Phase::Eager && !active.is_cancel_requested)
     }
 
     pub(super) fn push(&mut self, send: Send) -> Result<(), SendError> {
@@ -212,15 +212,15 @@ impl Sending {
         }
         match self.eager {
             Some(part) => Some(self.poll_eager(part)),
-            None => self.queue.pop_front().map(|send| self.begin(send)),
+            None => self.queue.pop_front().map(|send| self.first_packet(send)),
         }
     }
 
-    fn begin(&mut self, send: Send) -> Content {
-        let (context_id, is_new) = self.callers.call(send.context);
+    fn first_packet(&mut self, send: Send) -> Content {
+        let (context_id, is_new) = self.context_ids.id_of(send.context);
         let has_id = send.completion == Completion::Synchronous || send.cancellable;
         let blocks = if is_new { CONTEXT_LEN } else { 0 } + if has_id { REQUEST_LEN } else { 0 };
-        let is_announced = send.announced && send.len > u64::from(ANNOUNCED_LEN);
+        let is_rendezvous = send.rendezvous && send.len > u64::from(RTS_DATA_LEN);
         let mut content = Content {
             is_sync: send.completion == Completion::Synchronous,
             context_id,
@@ -230,22 +230,22 @@ impl Sending {
             token: send.token,
             ..Content::new(Mode::Short)
         };
-        if send.len + blocks as u64 <= self.room as u64 && !is_announced {
+        if send.len + blocks as u64 <= self.room as u64 && !is_rendezvous {
             content.len = send.len as u32;
             content.is_last = true;
             if has_id {
                 let is_sync = content.is_sync;
                 let phase = if is_sync { Phase::Unmatched } else { Phase::Eager };
-                content.block = Block::Request(self.name(send, send.len, phase));
+                content.block = Block::Request(self.assign_id(send, send.len, phase));
             }
-        } else if send.len <= self.eager_len && !has_id && !is_announced {
+        } else if send.len <= self.eager_len && !has_id && !is_rendezvous {
             content.mode = Mode::Long;
             let part = Part { send, id: self.next_id(), offset: 0 };
-            self.cut(&mut content, part);
+            self.next_fragment(&mut content, part);
         } else {
             content.mode = Mode::RequestSend;
-            content.len = ANNOUNCED_LEN.min(u32::try_from(send.len).unwrap_or(u32::MAX));
-            content.block = Block::Request(self.name(send, u64::from(content.len), Phase::Unmatched));
+            content.len = RTS_DATA_LEN.min(u32::try_from(send.len).unwrap_or(u32::MAX));
+            content.block = Block::Request(self.assign_id(send, u64::from(content.len), Phase::Unmatched));
         }
         self.unreleased.insert(send.token);
         content
@@ -253,12 +253,12 @@ impl Sending {
 
     fn poll_eager(&mut self, part: Part) -> Content {
         let mut content = Content { token: part.send.token, ..Content::new(Mode::Long) };
-        self.cut(&mut content, part);
+        self.next_fragment(&mut content, part);
         content
     }
 
     /// The next part of a message without a grant.
-    fn cut(&mut self, content: &mut Content, part: Part) {
+    fn next_fragment(&mut self, content: &mut Content, part: Part) {
         let Part { send, id, offset } = part;
         let room = self.room - FRAGMENT_LEN - if content.context.is_some() { CONTEXT_LEN } else { 0 };
         let len = (send.len - offset).min(room as u64);
@@ -273,7 +273,7 @@ impl Sending {
         let id = self.granted.pop_front()?;
         let room = (self.room - FRAGMENT_LEN) as u64;
         let active = self.active.get_mut(&id)?;
-        let Active { send, offset, granted, destination_id, .. } = *active;
+        let ActiveSend { send, offset, granted, destination_id, .. } = *active;
         let len = (granted - offset).min(room);
         active.offset += len;
         let is_last = active.offset == send.len;
@@ -294,9 +294,16 @@ impl Sending {
     }
 
     /// Gives a message an id that the peer may name.
-    fn name(&mut self, send: Send, offset: u64, phase: Phase) -> Request {
+    fn assign_id(&mut self, send: Send, offset: u64, phase: Phase) -> Request {
         let message_id = self.next_id();
-        let active = Active { send, offset, granted: offset, destination_id: 0, phase, is_asked_back: false };
+        let active = ActiveSend {
+            send,
+            offset,
+            granted: offset,
+            destination_id: 0,
+            phase,
+            is_cancel_requested: false,
+        };
         self.active.insert(message_id, active);
         self.ids.insert(send.token, message_id);
         Request { message_id, total: send.len }
@@ -350,7 +357,7 @@ impl Sending {
         may_leave_again: impl Fn(u64) -> bool,
     ) -> Option<Answer> {
         let id = grant.message_id;
-        let active = self.active.get_mut(&id).filter(|active| active.is_asked_back)?;
+        let active = self.active.get_mut(&id).filter(|active| active.is_cancel_requested)?;
         let (token, phase) = (active.send.token, active.phase);
         if grant.granted == 0 {
             if !matches!(phase, Phase::Eager | Phase::Unmatched) || may_leave_again(token) {
@@ -360,7 +367,7 @@ impl Sending {
             self.unreleased.remove(&token);
             return Some(Answer::Cancelled(token));
         }
-        self.refuse(id)
+        self.refuse_cancel(id)
     }
 
     /// Takes a message back, or asks for that.
@@ -373,10 +380,10 @@ impl Sending {
         let active = id.and_then(|id| Some((id, self.active.get_mut(&id)?)));
         let Some((message_id, active)) = active else { return Cancel::TooLate };
         let is_open = matches!(active.phase, Phase::Eager | Phase::Unmatched) && !self.has_peer_finished;
-        if active.is_asked_back || !is_open {
+        if active.is_cancel_requested || !is_open {
             return Cancel::TooLate;
         }
-        active.is_asked_back = true;
+        active.is_cancel_requested = true;
         let block = Block::Request(Request { message_id, total: 0 });
         self.push_control(Content { block, ..Content::new(Mode::AntiSend) }, false);
         Cancel::Asked
@@ -386,15 +393,15 @@ impl Sending {
     pub(super) fn peer_finished(&mut self) -> Vec<Answer> {
         self.has_peer_finished = true;
         let asked: Vec<u32> =
-            self.active.iter().filter(|(_, active)| active.is_asked_back).map(|(id, _)| *id).collect();
-        asked.into_iter().filter_map(|id| self.refuse(id)).collect()
+            self.active.iter().filter(|(_, active)| active.is_cancel_requested).map(|(id, _)| *id).collect();
+        asked.into_iter().filter_map(|id| self.refuse_cancel(id)).collect()
     }
 
     /// A message that was asked for back is not taken back.
-    fn refuse(&mut self, id: u32) -> Option<Answer> {
+    fn refuse_cancel(&mut self, id: u32) -> Option<Answer> {
         let active = self.active.get_mut(&id)?;
         let token = active.send.token;
-        active.is_asked_back = false;
+        active.is_cancel_requested = false;
         if active.phase == Phase::Eager {
             self.remove(id);
         } else {
@@ -406,7 +413,7 @@ impl Sending {
     /// A cancellable message will not be taken back.
     pub(super) fn forget(&mut self, token: u64) {
         let Some(id) = self.ids.get(&token).copied() else { return };
-        let is_eager = |active: &Active| active.phase == Phase::Eager && !active.is_asked_back;
+        let is_eager = |active: &ActiveSend| active.phase == Phase::Eager && !active.is_cancel_requested;
         if self.active.get(&id).is_some_and(is_eager) {
             self.remove(id);
         }
@@ -419,14 +426,18 @@ impl Sending {
     }
 
     fn remove_if_over(&mut self, id: u32) {
-        if self.active.get(&id).is_some_and(|active| active.phase == Phase::Done && !active.is_asked_back) {
+        if self
+            .active
+            .get(&id)
+            .is_some_and(|active| active.phase == Phase::Done && !active.is_cancel_requested)
+        {
             self.remove(id);
         }
     }
 
     /// Tokens of all messages that are not complete, ascending.
     pub(super) fn pending(&self) -> Vec<u64> {
-        let is_pending = |active: &&Active| active.phase != Phase::Eager || active.is_asked_back;
+        let is_pending = |active: &&ActiveSend| active.phase != Phase::Eager || active.is_cancel_requested;
         let active = self.active.values().filter(is_pending).map(|active| active.send.token);
         let queued = self.queue.iter().map(|send| send.token);
         let tokens: BTreeSet<u64> = active.chain(queued).chain(self.unreleased.iter().copied()).collect();
@@ -439,7 +450,7 @@ impl Sending {
     }
 
     pub(super) fn check(&self) {
-        self.callers.check();
+        self.context_ids.check();
         assert_eq!(self.ids.len(), self.active.len());
         assert!(self.granted.iter().all(|id| self.active.contains_key(id)));
         for (id, active) in &self.active {
@@ -447,7 +458,7 @@ impl Sending {
             assert!(active.offset <= active.granted && active.granted <= active.send.len, "{active:?}");
             let waits = self.granted.iter().filter(|granted| *granted == id).count();
             assert_eq!(waits, usize::from(active.offset < active.granted), "{active:?}");
-            assert!(active.phase != Phase::Done || active.is_asked_back, "{active:?}");
+            assert!(active.phase != Phase::Done || active.is_cancel_requested, "{active:?}");
         }
         let is_answer = |c: &&Content| matches!(c.mode, Mode::OkToSend | Mode::AntiSendOk);
         assert_eq!(self.answers, self.controls.iter().filter(is_answer).count());

@@ -17,20 +17,20 @@ use super::windows::ReceiveWindow;
 
 /// The left edge, and what has come beyond it, with some `T` for each number.
 #[derive(Debug)]
-pub(super) struct Receiver<T> {
+pub(super) struct PacketRx<T> {
     next: u64,
     window: ReceiveWindow,
     /// From `next` on; the first is there only while it waits for its turn.
     ring: VecDeque<Option<T>>,
-    kept: usize,
+    buffered: usize,
     /// Those of the ring that have come.
-    came: Bitmap,
+    received: Bitmap,
     /// Packets kept one behind the other since the latest that opened or filled a gap.
     run: u32,
     /// When the latest number of all that have come did so.
-    latest_at: Nanos,
+    largest_received_at: Nanos,
     /// Whether something came twice since that was said last.
-    twice: bool,
+    duplicate: bool,
 }
 
 /// Packets behind an old gap after which there is an acknowledgment.
@@ -38,23 +38,32 @@ const RUN_MAX: u32 = 8;
 
 /// What a packet is, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// It is its turn.
     Next,
     /// Earlier ones are missing.
     Ahead,
     /// It has come before.
-    Twice,
+    Duplicate,
     /// It was not permitted.
     Beyond,
 }
 
-impl<T> Receiver<T> {
+impl<T> PacketRx<T> {
     /// Nothing has come; `size` packets may.
     pub(super) const fn new(first: u64, size: u16) -> Self {
         let window = ReceiveWindow::new(size, first);
-        let came = Bitmap::new(size as usize);
-        Self { next: first, window, ring: VecDeque::new(), kept: 0, came, run: 0, latest_at: 0, twice: false }
+        let received = Bitmap::new(size as usize);
+        Self {
+            next: first,
+            window,
+            ring: VecDeque::new(),
+            buffered: 0,
+            received,
+            run: 0,
+            largest_received_at: 0,
+            duplicate: false,
+        }
     }
 
     /// The left edge.
@@ -70,7 +79,7 @@ impl<T> Receiver<T> {
     /// Whether a packet is missing and a later one has come.
     #[inline]
     pub(super) const fn has_gap(&self) -> bool {
-        self.kept > 0
+        self.buffered > 0
     }
 
     /// Where the octets of a packet are kept: unlike for all that are kept at the same time.
@@ -80,85 +89,85 @@ impl<T> Receiver<T> {
     }
 
     #[inline]
-    pub(super) fn place(&self, number: u64) -> Place {
+    pub(super) fn position(&self, number: u64) -> Position {
         if number < self.next {
-            return Place::Twice;
+            return Position::Duplicate;
         }
         if number >= self.window.right() {
-            return Place::Beyond;
+            return Position::Beyond;
         }
         match self.ring.get((number - self.next) as usize) {
-            Some(Some(_)) => Place::Twice,
-            _ if number == self.next => Place::Next,
-            _ => Place::Ahead,
+            Some(Some(_)) => Position::Duplicate,
+            _ if number == self.next => Position::Next,
+            _ => Position::Ahead,
         }
     }
 
     /// The packet whose turn it is has come.
     #[inline]
-    pub(super) fn take_next(&mut self, now: Nanos) {
+    pub(super) fn accept_next(&mut self, now: Nanos) {
         if self.ring.is_empty() {
-            self.latest_at = now;
+            self.largest_received_at = now;
         } else {
             self.ring.pop_front();
         }
-        self.moved();
+        self.advance();
     }
 
-    /// A packet is to be kept, of the place [`Ahead`](Place::Ahead).
+    /// A packet is to be kept, of the place [`Ahead`](Position::Ahead).
     ///
     /// Whether its acknowledgment is urgent: it has opened or filled a gap, or it lets the sender count three packets behind
     /// one. Of those that follow each eighth is.
-    pub(super) fn keep(&mut self, now: Nanos, number: u64, content: T) -> bool {
+    pub(super) fn buffer(&mut self, now: Nanos, number: u64, content: T) -> bool {
         let place = (number - self.next) as usize;
-        let is_behind_latest = self.kept > 0 && place == self.ring.len();
+        let is_behind_latest = self.buffered > 0 && place == self.ring.len();
         self.run = if is_behind_latest { self.run.wrapping_add(1) } else { 0 };
         if self.ring.len() <= place {
             self.ring.resize_with(place + 1, || None);
-            self.latest_at = now;
+            self.largest_received_at = now;
         }
         self.ring[place] = Some(content);
-        self.kept += 1;
-        self.came.set(number);
+        self.buffered += 1;
+        self.received.set(number);
         u64::from(self.run) < PACKET_THRESHOLD_MIN || self.run.is_multiple_of(RUN_MAX)
     }
 
     /// The kept packet whose turn it is, with its number.
     #[inline]
-    pub(super) fn poll_kept(&mut self) -> Option<(u64, T)> {
+    pub(super) fn poll_buffered(&mut self) -> Option<(u64, T)> {
         if !matches!(self.ring.front(), Some(Some(_))) {
             return None;
         }
         let content = self.ring.pop_front().flatten()?;
         let number = self.next;
-        self.kept -= 1;
-        self.came.clear(number);
-        self.moved();
+        self.buffered -= 1;
+        self.received.clear(number);
+        self.advance();
         Some((number, content))
     }
 
     #[inline]
-    fn moved(&mut self) {
+    fn advance(&mut self) {
         self.next += 1;
         self.window.advance(self.next);
     }
 
     /// A packet came twice, and the peer has to know.
     #[inline]
-    pub(super) const fn note_twice(&mut self) {
-        self.twice = true;
+    pub(super) const fn note_duplicate(&mut self) {
+        self.duplicate = true;
     }
 
-    /// Whether one did, since [`forget_twice`](Self::forget_twice).
+    /// Whether one did, since [`clear_duplicate`](Self::clear_duplicate).
     #[inline]
-    pub(super) const fn has_twice(&self) -> bool {
-        self.twice
+    pub(super) const fn has_duplicate(&self) -> bool {
+        self.duplicate
     }
 
     /// It was said.
     #[inline]
-    pub(super) const fn forget_twice(&mut self) {
-        self.twice = false;
+    pub(super) const fn clear_duplicate(&mut self) {
+        self.duplicate = false;
     }
 
     /// How many packets behind the left edge's there are, up to the latest that has come.
@@ -172,7 +181,7 @@ impl<T> Receiver<T> {
             (self.reach().div_ceil(u64::BITS.into()) as usize).clamp(1, words_max.min(SACK_WORDS_MAX));
         let mut words = [0; SACK_WORDS_MAX];
         for (first, word) in (self.next + 1..).step_by(u64::BITS as usize).zip(&mut words[..count]) {
-            *word = self.came.word(first);
+            *word = self.received.word(first);
         }
         Sack::new(&words[..count])
     }
@@ -184,15 +193,15 @@ impl<T> Receiver<T> {
         if self.reach() > reach {
             return None;
         }
-        let delay = now.saturating_sub(self.latest_at) / MICROSECOND;
+        let delay = now.saturating_sub(self.largest_received_at) / MICROSECOND;
         u16::try_from(delay).ok().filter(|delay| *delay < u16::MAX)
     }
 
     pub(super) fn check(&self) {
         self.window.check(self.next);
         assert!(self.ring.len() as u64 <= self.window.right() - self.next, "{}", self.ring.len());
-        assert_eq!(self.ring.iter().flatten().count(), self.kept);
-        assert_eq!(self.came.count(), self.kept);
+        assert_eq!(self.ring.iter().flatten().count(), self.buffered);
+        assert_eq!(self.received.count(), self.buffered);
         assert!(self.ring.back().is_none_or(Option::is_some), "the latest number has come");
     }
 }

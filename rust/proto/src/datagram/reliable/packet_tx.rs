@@ -18,57 +18,57 @@ use super::time::{Nanos, earlier};
 
 /// What is under way, with some `T` for each number.
 #[derive(Debug)]
-pub(super) struct Sender<T> {
+pub(super) struct PacketTx<T> {
     una: u64,
-    records: VecDeque<Record<T>>,
+    packets: VecDeque<SentPacket<T>>,
     /// Numbers that count as lost and have not left again.
     lost: BTreeSet<u64>,
     /// Packets that have come out of order, and how many those are.
-    came: Bitmap,
-    sacked: usize,
+    sacked: Bitmap,
+    sacked_count: usize,
     /// Packets that are no longer under way, but which of both no acknowledgment has said yet.
-    gone: usize,
+    unreported_count: usize,
     /// Of the next packet that leaves.
-    transmission: u64,
+    next_tx: u64,
     /// The latest transmission that has come.
-    come: u64,
+    largest_acked_tx: u64,
     /// The first number of which the latest acknowledgment says nothing.
-    unreported: u64,
+    reported_end: u64,
     /// Whether it says that the left edge is missing.
     is_edge_missing: bool,
     /// When the left edge moved, or something about it happened.
     edge_since: Nanos,
     /// When the next packet is lost unless it has come.
-    loss_at: Option<Nanos>,
+    loss_time: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Record<T> {
+struct SentPacket<T> {
     content: T,
     transmission: u64,
     sent_at: Nanos,
-    is_again: bool,
+    is_retransmission: bool,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    UnderWay,
-    Come,
+    InFlight,
+    Acked,
     Lost,
     /// Come or lost: what left later has come, and acknowledgments do not reach this far.
-    Gone,
+    Unreported,
 }
 
 /// What an acknowledgment says, numbers in full.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Report<'a> {
+pub(super) struct Ack<'a> {
     /// Everything before it has come.
     pub(super) ack: u64,
     /// Bit k of word w: ack + 1 + 64 w + k has come.
     pub(super) sack: &'a [u64],
     /// The first number of which nothing is said.
-    pub(super) unreported: u64,
+    pub(super) reported_end: u64,
     /// Whether `ack` itself is missing though a later one has come.
     pub(super) is_missing: bool,
 }
@@ -84,21 +84,21 @@ pub(super) struct Progress {
     pub(super) sample: Option<Nanos>,
 }
 
-impl<T: Copy> Sender<T> {
+impl<T: Copy> PacketTx<T> {
     pub(super) fn new(first: u64) -> Self {
         Self {
             una: first,
-            records: VecDeque::new(),
+            packets: VecDeque::new(),
             lost: BTreeSet::new(),
-            came: Bitmap::new(WINDOW_MAX as usize),
-            sacked: 0,
-            gone: 0,
-            transmission: 1,
-            come: 0,
-            unreported: first,
+            sacked: Bitmap::new(WINDOW_MAX as usize),
+            sacked_count: 0,
+            unreported_count: 0,
+            next_tx: 1,
+            largest_acked_tx: 0,
+            reported_end: first,
             is_edge_missing: false,
             edge_since: 0,
-            loss_at: None,
+            loss_time: None,
         }
     }
 
@@ -111,48 +111,48 @@ impl<T: Copy> Sender<T> {
     /// The next number: the right edge.
     #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.una + self.records.len() as u64
+        self.una + self.packets.len() as u64
     }
 
     /// Whether everything has come.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.packets.is_empty()
     }
 
     /// Packets that are under way, as far as is known.
     #[inline]
     pub(super) fn in_flight(&self) -> usize {
-        self.records.len() - self.sacked - self.gone - self.lost.len()
+        self.packets.len() - self.sacked_count - self.unreported_count - self.lost.len()
     }
 
     /// The latest transmission that has come.
     #[inline]
-    pub(super) const fn latest_come(&self) -> u64 {
-        self.come
+    pub(super) const fn largest_acked_tx(&self) -> u64 {
+        self.largest_acked_tx
     }
 
     /// The number of the next transmission.
     #[inline]
-    pub(super) const fn next_transmission(&self) -> u64 {
-        self.transmission
+    pub(super) const fn next_tx(&self) -> u64 {
+        self.next_tx
     }
 
     /// When the left edge moved, or was asked for, if there is one: the timer counts from there.
     #[inline]
     pub(super) fn edge_since(&self) -> Option<Nanos> {
-        (!self.records.is_empty()).then_some(self.edge_since)
+        (!self.packets.is_empty()).then_some(self.edge_since)
     }
 
     /// The timer counts from now on.
-    pub(super) const fn wait_anew(&mut self, now: Nanos) {
+    pub(super) const fn restart_timer(&mut self, now: Nanos) {
         self.edge_since = now;
     }
 
     /// When [`detect`](Self::detect) may find something that it has not found yet.
     #[inline]
-    pub(super) const fn loss_at(&self) -> Option<Nanos> {
-        self.loss_at
+    pub(super) const fn loss_time(&self) -> Option<Nanos> {
+        self.loss_time
     }
 
     /// The first hole that is to be filled.
@@ -162,53 +162,53 @@ impl<T: Copy> Sender<T> {
     }
 
     /// Whether a packet with such contents may leave again.
-    pub(super) fn holds(&self, is_such: impl Fn(&T) -> bool) -> bool {
-        self.records.iter().any(|record| is_such(&record.content))
+    pub(super) fn contains(&self, is_such: impl Fn(&T) -> bool) -> bool {
+        self.packets.iter().any(|packet| is_such(&packet.content))
     }
 
     /// A new packet leaves; its number.
     #[inline]
     pub(super) fn push(&mut self, now: Nanos, content: T) -> u64 {
-        if self.records.is_empty() {
+        if self.packets.is_empty() {
             self.edge_since = now;
         }
         let number = self.next();
-        self.records.push_back(Record {
+        self.packets.push_back(SentPacket {
             content,
-            transmission: self.transmission,
+            transmission: self.next_tx,
             sent_at: now,
-            is_again: false,
-            state: State::UnderWay,
+            is_retransmission: false,
+            state: State::InFlight,
         });
-        self.transmission += 1;
+        self.next_tx += 1;
         number
     }
 
     /// A packet leaves again; what it was. None if it has come meanwhile.
-    pub(super) fn push_again(&mut self, now: Nanos, number: u64) -> Option<T> {
+    pub(super) fn retransmit(&mut self, now: Nanos, number: u64) -> Option<T> {
         let place = usize::try_from(number.checked_sub(self.una)?).ok()?;
-        let record = self.records.get_mut(place)?;
-        match record.state {
-            State::Come => return None,
-            State::Gone => self.gone -= 1,
-            State::UnderWay | State::Lost => {}
+        let packet = self.packets.get_mut(place)?;
+        match packet.state {
+            State::Acked => return None,
+            State::Unreported => self.unreported_count -= 1,
+            State::InFlight | State::Lost => {}
         }
-        record.state = State::UnderWay;
-        record.is_again = true;
-        record.transmission = self.transmission;
-        record.sent_at = now;
-        let content = record.content;
-        self.transmission += 1;
+        packet.state = State::InFlight;
+        packet.is_retransmission = true;
+        packet.transmission = self.next_tx;
+        packet.sent_at = now;
+        let content = packet.content;
+        self.next_tx += 1;
         self.lost.remove(&number);
         self.edge_since = now;
         Some(content)
     }
 
     /// What the timer asks about: the left edge, and the last packet as well if it has been in vain before.
-    pub(super) fn questions(&self, is_repeated: bool) -> [Option<u64>; 2] {
-        let has_not_come = |place: &usize| self.records[*place].state != State::Come;
-        let first = (0..self.records.len()).find(has_not_come);
-        let last = (0..self.records.len()).rev().find(has_not_come).filter(|last| Some(*last) != first);
+    pub(super) fn probes(&self, is_repeated: bool) -> [Option<u64>; 2] {
+        let has_not_come = |place: &usize| self.packets[*place].state != State::Acked;
+        let first = (0..self.packets.len()).find(has_not_come);
+        let last = (0..self.packets.len()).rev().find(has_not_come).filter(|last| Some(*last) != first);
         let number = |place: usize| self.una + place as u64;
         [first.map(number), last.filter(|_| is_repeated).map(number)]
     }
@@ -218,85 +218,92 @@ impl<T: Copy> Sender<T> {
     pub(super) fn handle(
         &mut self,
         now: Nanos,
-        report: &Report<'_>,
+        ack: &Ack<'_>,
         min_rtt: Option<Nanos>,
         epoch: u64,
         mut release: impl FnMut(&T),
     ) -> Option<Progress> {
-        if report.ack > self.next() {
+        if ack.ack > self.next() {
             return None;
         }
         let mut progress = Progress::default();
-        if report.ack < self.una {
+        if ack.ack < self.una {
             return Some(progress);
         }
-        let highest = match report.sack.iter().rposition(|word| *word != 0) {
-            None => report.ack.wrapping_sub(1),
-            Some(last) => report.ack + 64 * (last as u64 + 1) - u64::from(report.sack[last].leading_zeros()),
+        let highest = match ack.sack.iter().rposition(|word| *word != 0) {
+            None => ack.ack.wrapping_sub(1),
+            Some(last) => ack.ack + 64 * (last as u64 + 1) - u64::from(ack.sack[last].leading_zeros()),
         };
-        let mut news = News { now, min_rtt, epoch, highest, progress: &mut progress, come: self.come };
-        let is_moving = report.ack > self.una;
-        while self.una < report.ack {
-            let Some(record) = self.records.pop_front() else { break };
-            match record.state {
-                State::Come => {
-                    self.sacked -= 1;
-                    self.came.clear(self.una);
+        let mut newly_acked = NewlyAcked {
+            now,
+            min_rtt,
+            epoch,
+            highest,
+            progress: &mut progress,
+            largest_acked_tx: self.largest_acked_tx,
+        };
+        let is_moving = ack.ack > self.una;
+        while self.una < ack.ack {
+            let Some(packet) = self.packets.pop_front() else { break };
+            match packet.state {
+                State::Acked => {
+                    self.sacked_count -= 1;
+                    self.sacked.clear(self.una);
                 }
-                State::UnderWay => news.add(self.una, &record),
-                State::Gone => {
-                    self.gone -= 1;
-                    news.add(self.una, &record);
+                State::InFlight => newly_acked.add(self.una, &packet),
+                State::Unreported => {
+                    self.unreported_count -= 1;
+                    newly_acked.add(self.una, &packet);
                 }
                 State::Lost => {
                     self.lost.remove(&self.una);
-                    news.add(self.una, &record);
+                    newly_acked.add(self.una, &packet);
                 }
             }
-            release(&record.content);
+            release(&packet.content);
             self.una += 1;
         }
         // The number that an acknowledgment names is missing, whatever an earlier one said of it, or nobody would ask for it again.
-        if let Some(edge) = self.records.front_mut().filter(|edge| edge.state == State::Come) {
-            edge.state = State::UnderWay;
-            self.sacked -= 1;
-            self.came.clear(self.una);
+        if let Some(edge) = self.packets.front_mut().filter(|edge| edge.state == State::Acked) {
+            edge.state = State::InFlight;
+            self.sacked_count -= 1;
+            self.sacked.clear(self.una);
         }
-        for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(report.sack) {
+        for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(ack.sack) {
             // Those that earlier acknowledgments have named are no news.
-            let mut word = word & !self.came.word(first);
+            let mut word = word & !self.sacked.word(first);
             while word != 0 {
                 let number = first + u64::from(word.trailing_zeros());
                 word &= word - 1;
-                let Some(record) = self.records.get_mut((number - self.una) as usize) else { break };
-                match record.state {
+                let Some(packet) = self.packets.get_mut((number - self.una) as usize) else { break };
+                match packet.state {
                     State::Lost => drop(self.lost.remove(&number)),
-                    State::Gone => self.gone -= 1,
-                    State::UnderWay | State::Come => {}
+                    State::Unreported => self.unreported_count -= 1,
+                    State::InFlight | State::Acked => {}
                 }
-                news.add(number, record);
-                record.state = State::Come;
-                self.sacked += 1;
-                self.came.set(number);
+                newly_acked.add(number, packet);
+                packet.state = State::Acked;
+                self.sacked_count += 1;
+                self.sacked.set(number);
             }
         }
-        self.come = news.come;
+        self.largest_acked_tx = newly_acked.largest_acked_tx;
         if is_moving || progress.count > 0 {
             self.edge_since = now;
         }
-        self.unreported = report.unreported;
-        self.is_edge_missing = report.is_missing;
+        self.reported_end = ack.reported_end;
+        self.is_edge_missing = ack.is_missing;
         Some(progress)
     }
 
     /// Finds what is lost by now: the latest transmission that counts as lost, if any does (5.5).
     pub(super) fn detect(&mut self, now: Nanos, packet_threshold: u64, time_threshold: Nanos) -> Option<u64> {
-        self.loss_at = None;
-        let front = self.records.front_mut()?;
+        self.loss_time = None;
+        let front = self.packets.front_mut()?;
         // It left again, and an answer to that would have come: what left behind it may be more than can be reported.
         if std::mem::take(&mut self.is_edge_missing)
-            && front.is_again
-            && front.state == State::UnderWay
+            && front.is_retransmission
+            && front.state == State::InFlight
             && front.sent_at.saturating_add(time_threshold) <= now
         {
             front.state = State::Lost;
@@ -304,79 +311,79 @@ impl<T: Copy> Sender<T> {
             return Some(front.transmission);
         }
         // All behind it left later, and nothing of that has come.
-        if self.sacked == 0 && !front.is_again && front.transmission > self.come {
+        if self.sacked_count == 0 && !front.is_retransmission && front.transmission > self.largest_acked_tx {
             return None;
         }
-        let reach = usize::try_from(self.unreported.saturating_sub(self.una)).unwrap_or(usize::MAX);
+        let reach = usize::try_from(self.reported_end.saturating_sub(self.una)).unwrap_or(usize::MAX);
         let mut latest = None;
-        for (place, record) in self.records.iter_mut().enumerate() {
-            if place >= reach && record.transmission > self.come && !record.is_again {
+        for (place, packet) in self.packets.iter_mut().enumerate() {
+            if place >= reach && packet.transmission > self.largest_acked_tx && !packet.is_retransmission {
                 // What is behind it left later, but for what left again.
                 break;
             }
-            let is_open = matches!(record.state, State::UnderWay | State::Gone);
-            if !is_open || record.transmission >= self.come {
+            let is_open = matches!(packet.state, State::InFlight | State::Unreported);
+            if !is_open || packet.transmission >= self.largest_acked_tx {
                 continue;
             }
-            let due = record.sent_at.saturating_add(time_threshold);
-            let is_overtaken = record.transmission + packet_threshold <= self.come || due <= now;
+            let due = packet.sent_at.saturating_add(time_threshold);
+            let is_overtaken = packet.transmission + packet_threshold <= self.largest_acked_tx || due <= now;
             if place >= reach {
-                if is_overtaken && record.state == State::UnderWay {
-                    record.state = State::Gone;
-                    self.gone += 1;
+                if is_overtaken && packet.state == State::InFlight {
+                    packet.state = State::Unreported;
+                    self.unreported_count += 1;
                 }
             } else if is_overtaken {
-                self.gone -= usize::from(record.state == State::Gone);
-                record.state = State::Lost;
+                self.unreported_count -= usize::from(packet.state == State::Unreported);
+                packet.state = State::Lost;
                 self.lost.insert(self.una + place as u64);
-                latest = latest.max(Some(record.transmission));
+                latest = latest.max(Some(packet.transmission));
             } else {
-                self.loss_at = earlier(self.loss_at, Some(due));
+                self.loss_time = earlier(self.loss_time, Some(due));
             }
         }
         latest
     }
 
     pub(super) fn check(&self) {
-        let count = |state: State| self.records.iter().filter(|record| record.state == state).count();
-        let counts = [State::Come, State::Gone, State::Lost].map(count);
-        assert_eq!(counts, [self.sacked, self.gone, self.lost.len()]);
-        assert_eq!(self.came.count(), self.sacked);
+        let count = |state: State| self.packets.iter().filter(|packet| packet.state == state).count();
+        let counts = [State::Acked, State::Unreported, State::Lost].map(count);
+        assert_eq!(counts, [self.sacked_count, self.unreported_count, self.lost.len()]);
+        assert_eq!(self.sacked.count(), self.sacked_count);
         for number in &self.lost {
             let place = (number - self.una) as usize;
-            assert_eq!(self.records[place].state, State::Lost, "{number}");
+            assert_eq!(self.packets[place].state, State::Lost, "{number}");
         }
-        let transmissions = self.records.iter().map(|record| record.transmission);
-        assert!(transmissions.max().is_none_or(|latest| latest < self.transmission));
-        assert!(self.come < self.transmission);
+        let transmissions = self.packets.iter().map(|packet| packet.transmission);
+        assert!(transmissions.max().is_none_or(|latest| latest < self.next_tx));
+        assert!(self.largest_acked_tx < self.next_tx);
         assert!(
-            self.records.front().is_none_or(|edge| edge.state != State::Come),
+            self.packets.front().is_none_or(|edge| edge.state != State::Acked),
             "nobody asks for the left edge"
         );
     }
 }
 
 /// Collects what an acknowledgment is the first news of.
-struct News<'a> {
+struct NewlyAcked<'a> {
     now: Nanos,
     min_rtt: Option<Nanos>,
     epoch: u64,
     /// The latest number that it names.
     highest: u64,
     progress: &'a mut Progress,
-    come: u64,
+    largest_acked_tx: u64,
 }
 
-impl News<'_> {
+impl NewlyAcked<'_> {
     #[inline]
-    fn add<T>(&mut self, number: u64, record: &Record<T>) {
-        let elapsed = self.now.saturating_sub(record.sent_at);
+    fn add<T>(&mut self, number: u64, packet: &SentPacket<T>) {
+        let elapsed = self.now.saturating_sub(packet.sent_at);
         self.progress.count += 1;
-        self.progress.since_epoch += u32::from(record.transmission >= self.epoch);
-        if !record.is_again || self.min_rtt.is_none_or(|min| elapsed >= min) {
-            self.come = self.come.max(record.transmission);
+        self.progress.since_epoch += u32::from(packet.transmission >= self.epoch);
+        if !packet.is_retransmission || self.min_rtt.is_none_or(|min| elapsed >= min) {
+            self.largest_acked_tx = self.largest_acked_tx.max(packet.transmission);
         }
-        if number == self.highest && !record.is_again {
+        if number == self.highest && !packet.is_retransmission {
             self.progress.sample = Some(elapsed);
         }
     }

@@ -35,7 +35,7 @@ pub(super) const fn quarter(window: u64) -> u64 {
 
 /// What is owed to the peer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acks {
+pub(super) struct PendingAcks {
     max_delay: Nanos,
     /// Packets after which one leaves at once.
     every: u32,
@@ -46,12 +46,12 @@ pub(super) struct Acks {
     /// Why one leaves now, if it does.
     urgency: Option<Urgency>,
     /// When the peer asked last, and how long after the time before.
-    asked_at: Option<Nanos>,
-    between: Nanos,
+    requested_at: Option<Nanos>,
+    request_interval: Nanos,
     /// Whether the program answers what comes.
     is_answered: bool,
     /// Since when an answer was waited for that an acknowledgment has left before, if it may still come.
-    given_up: Option<Nanos>,
+    reply_awaited_since: Option<Nanos>,
 }
 
 /// Why an acknowledgment leaves now, alone if it has to.
@@ -65,7 +65,7 @@ pub(super) enum Urgency {
     Late,
 }
 
-impl Acks {
+impl PendingAcks {
     /// `window` packets may come; `every` is 0 unless the driver wants one more often than each quarter of it.
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
@@ -76,21 +76,21 @@ impl Acks {
             count: 0,
             oldest: 0,
             urgency: None,
-            asked_at: None,
-            between: 0,
+            requested_at: None,
+            request_interval: 0,
             is_answered: false,
-            given_up: None,
+            reply_awaited_since: None,
         }
     }
 
     /// A packet that is to be acknowledged has come; at once, if it is of those that may not wait.
     #[inline]
-    pub(super) const fn came(&mut self, now: Nanos, at_once: bool) {
+    pub(super) const fn packet_received(&mut self, now: Nanos, at_once: bool) {
         if self.count == 0 {
             self.oldest = now;
         }
         self.count += 1;
-        self.given_up = None;
+        self.reply_awaited_since = None;
         if at_once || self.count >= self.every {
             self.urge();
         }
@@ -104,16 +104,16 @@ impl Acks {
 
     /// The peer has asked: then it is told, and will ask again.
     #[inline]
-    pub(super) const fn asked(&mut self, now: Nanos) {
-        if let Some(before) = self.asked_at.replace(now) {
-            self.between = now.saturating_sub(before);
+    pub(super) const fn ack_requested(&mut self, now: Nanos) {
+        if let Some(before) = self.requested_at.replace(now) {
+            self.request_interval = now.saturating_sub(before);
         }
     }
 
     /// There is nothing left in the socket.
     #[inline]
-    pub(super) fn drained(&mut self, now: Nanos) {
-        let wait = REPLY_WAIT.max(self.between.saturating_mul(2));
+    pub(super) fn handle_drained(&mut self, now: Nanos) {
+        let wait = REPLY_WAIT.max(self.request_interval.saturating_mul(2));
         if !self.is_answered && self.count > 0 && now.saturating_sub(self.oldest) >= wait {
             self.urgency.get_or_insert(Urgency::Drained);
         }
@@ -130,8 +130,8 @@ impl Acks {
 
     /// A message leaves, and takes with it what is owed.
     #[inline]
-    pub(super) fn answered(&mut self, now: Nanos) {
-        let since = if self.count > 0 { Some(self.oldest) } else { self.given_up.take() };
+    pub(super) fn message_sent(&mut self, now: Nanos) {
+        let since = if self.count > 0 { Some(self.oldest) } else { self.reply_awaited_since.take() };
         self.is_answered |= since.is_some_and(|since| now.saturating_sub(since) < self.max_delay);
     }
 
@@ -143,7 +143,7 @@ impl Acks {
 
     /// Whether anything has come that is not acknowledged.
     #[inline]
-    pub(super) const fn is_owed(&self) -> bool {
+    pub(super) const fn is_pending(&self) -> bool {
         self.count > 0
     }
 
@@ -155,9 +155,9 @@ impl Acks {
 
     /// It has left; everything about it was said.
     #[inline]
-    pub(super) const fn left(&mut self) {
+    pub(super) const fn ack_sent(&mut self) {
         if self.count > 0 && matches!(self.urgency, Some(Urgency::Drained)) {
-            self.given_up = Some(self.oldest);
+            self.reply_awaited_since = Some(self.oldest);
         }
         self.count = 0;
         self.urgency = None;
@@ -165,7 +165,7 @@ impl Acks {
 
     /// The number has left, but there was no room for all that had to be said.
     #[inline]
-    pub(super) const fn left_in_part(&mut self) {
+    pub(super) const fn ack_sent_in_part(&mut self) {
         self.count = 0;
     }
 }
@@ -181,32 +181,32 @@ mod tests {
         for (window, every, expected) in
             [(64, 0, 16), (64, 2, 2), (64, 100, 16), (64, 1, 1), (3, 0, 2), (1, 0, 1)]
         {
-            let mut acks = Acks::new(MILLISECOND, window, every);
+            let mut acks = PendingAcks::new(MILLISECOND, window, every);
             for _ in 1..expected {
-                acks.came(0, false);
+                acks.packet_received(0, false);
                 assert!(acks.urgency().is_none());
             }
-            acks.came(0, false);
+            acks.packet_received(0, false);
             assert!(acks.urgency().is_some() && acks.deadline().is_none());
-            acks.left();
-            assert!(acks.urgency().is_none() && !acks.is_owed());
+            acks.ack_sent();
+            assert!(acks.urgency().is_none() && !acks.is_pending());
         }
     }
 
     /// Neither a drained socket nor a timer is in a hurry, and none owes what it does not have.
     #[test]
     fn a_reply_has_50_us_when_the_socket_is_drained_and_else_max_ack_delay() {
-        let mut acks = Acks::new(MILLISECOND, 64, 0);
-        acks.drained(REPLY_WAIT);
+        let mut acks = PendingAcks::new(MILLISECOND, 64, 0);
+        acks.handle_drained(REPLY_WAIT);
         acks.expire(MILLISECOND);
         assert!(acks.urgency().is_none());
-        acks.came(1, false);
+        acks.packet_received(1, false);
         assert_eq!(acks.deadline(), Some(1 + MILLISECOND));
-        acks.drained(REPLY_WAIT);
+        acks.handle_drained(REPLY_WAIT);
         acks.expire(MILLISECOND);
         assert!(acks.urgency().is_none());
         let mut spinning = acks;
-        spinning.drained(1 + REPLY_WAIT);
+        spinning.handle_drained(1 + REPLY_WAIT);
         acks.expire(1 + MILLISECOND);
         assert!(spinning.urgency().is_some() && acks.urgency().is_some());
     }
@@ -214,23 +214,23 @@ mod tests {
     /// Who asks now and then is told then; who has asked before and does not any more is told soon all the same.
     #[test]
     fn a_stream_that_asks_is_told_when_it_asks() {
-        let mut acks = Acks::new(100 * MILLISECOND, 1000, 0);
+        let mut acks = PendingAcks::new(100 * MILLISECOND, 1000, 0);
         for packet in 1..100 {
             let now = packet * MILLISECOND;
             let asks = packet % 10 == 0;
-            acks.came(now, asks);
+            acks.packet_received(now, asks);
             if asks {
-                acks.asked(now);
+                acks.ack_requested(now);
             }
-            acks.drained(now);
+            acks.handle_drained(now);
             assert_eq!(acks.urgency().is_some(), asks || (packet < 20 && packet % 2 == 0), "packet {packet}");
             if acks.urgency().is_some() {
-                acks.left();
+                acks.ack_sent();
             }
         }
-        acks.drained(91 * MILLISECOND + 20 * MILLISECOND - 1);
+        acks.handle_drained(91 * MILLISECOND + 20 * MILLISECOND - 1);
         assert!(acks.urgency().is_none());
-        acks.drained(91 * MILLISECOND + 20 * MILLISECOND);
+        acks.handle_drained(91 * MILLISECOND + 20 * MILLISECOND);
         assert!(acks.urgency().is_some());
     }
 }

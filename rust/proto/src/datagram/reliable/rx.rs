@@ -5,41 +5,41 @@ use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
-use super::message_rx::{Arrival, Delivery, PLACES_MAX};
+use super::message_rx::{Arrival, Delivery, SLOTS_MAX};
 use super::message_tx::Answer;
-use super::packet_rx::Place;
+use super::packet_rx::Position;
 use super::time::Nanos;
 
 impl Connection {
     pub(super) fn handle_sequenced(&mut self, now: Nanos, seq: FullSequence, packet: &Packet) -> Verdict {
-        let number = seq.expand(self.receiver.next());
+        let number = seq.expand(self.packet_rx.next());
         let extension = &packet.extension;
-        match self.receiver.place(number) {
-            Place::Twice => {
+        match self.packet_rx.position(number) {
+            Position::Duplicate => {
                 self.counters.duplicates += 1;
-                self.receiver.note_twice();
-                self.acks.urge();
-                self.closing.came_twice(now, self.rtt.base_pto());
+                self.packet_rx.note_duplicate();
+                self.pending_acks.urge();
+                self.close.extend_linger(now, self.rtt.base_pto());
                 Verdict::Drop
             }
-            Place::Beyond => {
+            Position::Beyond => {
                 self.counters.beyond_window += 1;
-                self.acks.urge();
+                self.pending_acks.urge();
                 Verdict::Drop
             }
-            Place::Next => {
-                let at_once = extension.ack_req || extension.fin || self.receiver.has_gap();
+            Position::Next => {
+                let at_once = extension.ack_req || extension.fin || self.packet_rx.has_gap();
                 if extension.ack_req {
-                    self.acks.asked(now);
+                    self.pending_acks.ack_requested(now);
                 }
-                self.receiver.take_next(now);
-                self.acks.came(now, at_once);
-                match self.read(packet).and_then(|content| self.understand(&content)) {
+                self.packet_rx.accept_next(now);
+                self.pending_acks.packet_received(now, at_once);
+                match self.read(packet).and_then(|content| self.accept(&content)) {
                     Some(delivery) => Verdict::Deliver(delivery),
                     None => Verdict::Drop,
                 }
             }
-            Place::Ahead => self.keep(now, number, packet),
+            Position::Ahead => self.keep(now, number, packet),
         }
     }
 
@@ -49,18 +49,18 @@ impl Connection {
         if let Some(content) = content
             && content.destination().is_some()
         {
-            let is_urgent = self.receiver.keep(now, number, None);
-            self.acks.came(now, is_urgent || packet.extension.ack_req);
-            return self.understand(&content).map_or(Verdict::Drop, Verdict::Deliver);
+            let is_urgent = self.packet_rx.buffer(now, number, None);
+            self.pending_acks.packet_received(now, is_urgent || packet.extension.ack_req);
+            return self.accept(&content).map_or(Verdict::Drop, Verdict::Deliver);
         }
-        let is_urgent = self.receiver.keep(now, number, content);
-        self.acks.came(now, is_urgent || packet.extension.ack_req || packet.extension.fin);
+        let is_urgent = self.packet_rx.buffer(now, number, content);
+        self.pending_acks.packet_received(now, is_urgent || packet.extension.ack_req || packet.extension.fin);
         let is_message = content.is_some_and(|content| content.mode.is_matched() && !content.is_fin);
         if !is_message {
             return Verdict::Drop;
         }
-        self.counters.kept += 1;
-        Verdict::Keep { slot: self.receiver.slot(number) }
+        self.counters.buffered += 1;
+        Verdict::Buffer { slot: self.packet_rx.slot(number) }
     }
 
     fn read(&mut self, packet: &Packet) -> Option<Content> {
@@ -70,45 +70,45 @@ impl Connection {
     }
 
     /// A packet in its turn, or one whose turn does not matter.
-    pub(super) fn understand(&mut self, content: &Content) -> Option<Delivery> {
-        let understood = self.try_understand(content);
+    pub(super) fn accept(&mut self, content: &Content) -> Option<Delivery> {
+        let understood = self.try_accept(content);
         self.counters.violations += u64::from(understood.is_none());
         understood.flatten()
     }
 
     /// None: no honest peer says that.
-    fn try_understand(&mut self, content: &Content) -> Option<Option<Delivery>> {
+    fn try_accept(&mut self, content: &Content) -> Option<Option<Delivery>> {
         if content.is_fin {
-            self.closing.peer_finished()?;
-            for answer in self.sending.peer_finished() {
+            self.close.peer_finished()?;
+            for answer in self.message_tx.peer_finished() {
                 self.answered(answer);
             }
             self.push_event(Event::PeerFinished);
             return Some(None);
         }
-        if self.closing.has_peer_finished() {
+        if self.close.has_peer_finished() {
             return None;
         }
         let arrived = |arrival: Arrival| Some(Delivery::Arrived(arrival));
         match (content.mode, content.block) {
             (Mode::Long, Block::Fragment(fragment)) if fragment.destination_id != 0 => {
-                self.receiving.place(&fragment, content.len)
+                self.message_rx.accept_fragment(&fragment, content.len)
             }
             (Mode::Long, Block::Fragment(fragment)) if fragment.offset > 0 => {
-                self.receiving.go_on(&fragment, content.len)
+                self.message_rx.continue_eager(&fragment, content.len)
             }
-            (Mode::Short | Mode::RequestSend | Mode::Long, _) => self.receiving.begin(content).map(arrived),
+            (Mode::Short | Mode::RequestSend | Mode::Long, _) => self.message_rx.begin(content).map(arrived),
             (Mode::OkToSend, Block::Grant(grant)) => {
-                let answer = self.sending.handle_grant(&grant)?;
+                let answer = self.message_tx.handle_grant(&grant)?;
                 Some(self.answered(answer))
             }
             (Mode::AntiSendOk, Block::Grant(grant)) => {
-                let may_leave_again = |token| self.sender.holds(|content| content.token == token);
-                let answer = self.sending.handle_anti_send_ok(&grant, may_leave_again)?;
+                let may_leave_again = |token| self.packet_tx.contains(|content| content.token == token);
+                let answer = self.message_tx.handle_anti_send_ok(&grant, may_leave_again)?;
                 Some(self.answered(answer))
             }
             (Mode::AntiSend, Block::Request(request)) => {
-                let (answer, taken) = self.receiving.anti_send(&request);
+                let (answer, taken) = self.message_rx.withdraw(&request);
                 self.answer(Some(answer));
                 self.events.extend(taken.map(|arrival| Event::Withdraw { arrival }));
                 Some(None)
@@ -129,9 +129,9 @@ impl Connection {
     /// Queues an answer to the peer. None leaves behind our last packet.
     pub(super) fn answer(&mut self, content: Option<Content>) {
         if let Some(content) = content
-            && !self.closing.has_fin_left()
+            && !self.close.is_fin_sent()
         {
-            self.sending.push_control(content, true);
+            self.message_tx.push_control(content, true);
         }
         self.settle();
     }
@@ -144,17 +144,17 @@ impl Connection {
     /// lies about that is held because of them (a choice of ours).
     pub(super) fn settle(&mut self) {
         let more = usize::from(self.settings.receive_window);
-        let is_full = self.receiving.load() + more >= self.settings.arrivals_max
-            || self.receiving.len() + more >= PLACES_MAX
-            || self.sending.answers() + more >= self.settings.answers_max();
-        let next = self.receiver.next();
-        let window = self.receiver.window();
-        let hold = self.told_to_hold || is_full;
+        let is_full = self.message_rx.unmatched_len() + more >= self.settings.arrivals_max
+            || self.message_rx.len() + more >= SLOTS_MAX
+            || self.message_tx.answers() + more >= self.settings.answers_max();
+        let next = self.packet_rx.next();
+        let window = self.packet_rx.window();
+        let hold = self.is_held_by_driver || is_full;
         if window.is_held() != hold {
             window.hold(hold, next);
         }
-        if window.is_news(next) {
-            self.acks.urge();
+        if window.is_update_due(next) {
+            self.pending_acks.urge();
         }
     }
 }

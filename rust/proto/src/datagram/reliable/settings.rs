@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::super::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN, WINDOW_MAX};
 use super::super::sequence::FullSequence;
 use super::congestion::Algorithm;
-use super::message_rx::PLACES_MAX;
+use super::message_rx::SLOTS_MAX;
 use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
 use super::windows::RECEIVE_WINDOW_MAX;
@@ -95,15 +95,15 @@ pub struct Settings {
 
 /// The shortest datagram with room for a fragment of an octet, whatever blocks it needs.
 pub const DATAGRAM_LEN_MIN: usize =
-    FIXED_LEN + CONTEXT_LEN + FRAGMENT_LEN + TRAILER_LEN + ANNOUNCED_LEN as usize;
+    FIXED_LEN + CONTEXT_LEN + FRAGMENT_LEN + TRAILER_LEN + RTS_DATA_LEN as usize;
 /// Octets of an announced message that go with its request: what a receiver needs to judge it (as over IMPI).
-pub const ANNOUNCED_LEN: u32 = 8;
+pub const RTS_DATA_LEN: u32 = 8;
 /// How long nothing may come from a peer that owes something (5.8).
 pub const DEAD_AFTER: Nanos = 30 * SECOND;
 /// Most octets of a message without a grant (5.9).
 pub const EAGER_MAX: u32 = 16 * 1024;
 /// The most arrivals that have ids.
-pub const ARRIVALS_MAX: usize = PLACES_MAX - 1;
+pub const ARRIVALS_MAX: usize = SLOTS_MAX - 1;
 /// Settings with which a connection cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {

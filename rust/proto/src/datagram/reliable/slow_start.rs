@@ -18,14 +18,14 @@ use super::time::{MILLISECOND, Nanos};
 /// Samples of a round that are enough (`N_RTT_SAMPLE`).
 const SAMPLES_MIN: u32 = 2;
 /// Bounds of what counts as longer (`MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
-const LONGER_MIN: Nanos = 4 * MILLISECOND;
-const LONGER_MAX: Nanos = 16 * MILLISECOND;
+const RTT_THRESHOLD_MIN: Nanos = 4 * MILLISECOND;
+const RTT_THRESHOLD_MAX: Nanos = 16 * MILLISECOND;
 /// Such a part of the round trip does (`MIN_RTT_DIVISOR`).
-const LONGER_PART: u64 = 8;
+const RTT_DIVISOR: u64 = 8;
 /// Such a part of the growth is left (`CSS_GROWTH_DIVISOR`).
-const CAREFUL_PART: f64 = 4.0;
-/// Careful rounds until it is over (`CSS_ROUNDS`).
-const CAREFUL_ROUNDS: u32 = 5;
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+/// Css rounds until it is over (`CSS_ROUNDS`).
+const CSS_ROUNDS: u32 = 5;
 
 /// The first slow start of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +36,11 @@ pub(super) struct SlowStart {
     shortest: Option<Nanos>,
     before: Option<Nanos>,
     samples: u32,
-    careful: Option<Careful>,
+    css: Option<Css>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Careful {
+struct Css {
     /// The shortest round trip with which it began.
     shortest: Nanos,
     rounds: u32,
@@ -48,7 +48,7 @@ struct Careful {
 
 impl SlowStart {
     pub(super) const fn new() -> Self {
-        Self { end: 0, shortest: None, before: None, samples: 0, careful: None }
+        Self { end: 0, shortest: None, before: None, samples: 0, css: None }
     }
 
     /// A round trip was measured.
@@ -59,12 +59,12 @@ impl SlowStart {
         if self.samples < SAMPLES_MIN {
             return;
         }
-        match (self.careful, self.before) {
-            (Some(careful), _) if shortest < careful.shortest => self.careful = None,
+        match (self.css, self.before) {
+            (Some(css), _) if shortest < css.shortest => self.css = None,
             (None, Some(before)) => {
-                let longer = (before / LONGER_PART).clamp(LONGER_MIN, LONGER_MAX);
+                let longer = (before / RTT_DIVISOR).clamp(RTT_THRESHOLD_MIN, RTT_THRESHOLD_MAX);
                 if shortest >= before.saturating_add(longer) {
-                    self.careful = Some(Careful { shortest, rounds: 0 });
+                    self.css = Some(Css { shortest, rounds: 0 });
                 }
             }
             _ => {}
@@ -72,21 +72,21 @@ impl SlowStart {
     }
 
     /// The transmission `come` has come, `next` is the one that leaves next: whether slow start is over.
-    pub(super) fn come(&mut self, come: u64, next: u64) -> bool {
-        if come < self.end {
+    pub(super) fn end_round(&mut self, largest_acked_tx: u64, next_tx: u64) -> bool {
+        if largest_acked_tx < self.end {
             return false;
         }
-        self.end = next;
+        self.end = next_tx;
         (self.before, self.shortest, self.samples) = (self.shortest.or(self.before), None, 0);
-        let Some(careful) = &mut self.careful else { return false };
-        careful.rounds += 1;
+        let Some(css) = &mut self.css else { return false };
+        css.rounds += 1;
         // The round in which it began counts (RFC 9406, 4.2).
-        careful.rounds >= CAREFUL_ROUNDS
+        css.rounds >= CSS_ROUNDS
     }
 
     /// What is left of so much growth.
     pub(super) fn growth(&self, count: f64) -> f64 {
-        if self.careful.is_some() { count / CAREFUL_PART } else { count }
+        if self.css.is_some() { count / CSS_GROWTH_DIVISOR } else { count }
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
             for _ in 0..SAMPLES_MIN {
                 slow_start.sample(round_trip * MILLISECOND);
             }
-            let is_over = slow_start.come(round * ROUND, (round + 1) * ROUND);
+            let is_over = slow_start.end_round(round * ROUND, (round + 1) * ROUND);
             told.push((is_over, slow_start.growth(1.0)));
         }
         told
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn a_round_trip_that_grows_ends_slow_start_with_care() {
         let told = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
-        let careful = told.iter().position(|(_, growth)| *growth < 1.0);
-        assert_eq!(careful, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
+        let css = told.iter().position(|(_, growth)| *growth < 1.0);
+        assert_eq!(css, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
         assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(7), "{told:?}");
     }
 
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn careful_slow_start_ends_behind_its_fifth_round() {
         let told = run(&[10, 10, 20, 20, 20, 20, 20, 20]);
-        let careful = told.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
-        assert_eq!(careful + 1, CAREFUL_ROUNDS as usize, "{told:?}");
+        let css = told.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
+        assert_eq!(css + 1, CSS_ROUNDS as usize, "{told:?}");
         assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(6), "{told:?}");
     }
 
@@ -138,8 +138,8 @@ mod tests {
     fn one_sample_says_nothing_and_a_round_without_any_does_not_forget() {
         let mut slow_start = SlowStart::new();
         slow_start.sample(10 * MILLISECOND);
-        slow_start.come(1, 2);
-        slow_start.come(2, 3);
+        slow_start.end_round(1, 2);
+        slow_start.end_round(2, 3);
         slow_start.sample(30 * MILLISECOND);
         assert_eq!(slow_start.growth(1.0), 1.0);
         slow_start.sample(31 * MILLISECOND);

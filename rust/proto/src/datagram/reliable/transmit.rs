@@ -30,18 +30,18 @@ pub struct Transmit {
 impl Connection {
     /// The next datagram, if one may leave at `now`.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
-        if self.closing.is_over() {
-            return self.closing.poll_reset().then(|| self.reset());
+        if self.close.is_over() {
+            return self.close.poll_reset().then(|| self.reset());
         }
-        if let Some(transmit) = self.poll_question(now) {
+        if let Some(transmit) = self.poll_probe(now) {
             return Some(transmit);
         }
-        if (self.sender.first_lost().is_some() || self.has_new())
+        if (self.packet_tx.first_lost().is_some() || self.has_new())
             && let Some(transmit) = self.poll_windowed(now)
         {
             return Some(transmit);
         }
-        if self.acks.urgency().is_some() || self.asks_alone {
+        if self.pending_acks.urgency().is_some() || self.has_pure_ack_req {
             return Some(self.transmit_pure(now));
         }
         None
@@ -50,18 +50,18 @@ impl Connection {
     /// Whether something waits that has not left before.
     #[inline]
     fn has_new(&self) -> bool {
-        self.sending.has_queued() || self.is_fin_next()
+        self.message_tx.has_queued() || self.is_fin_next()
     }
 
     fn is_fin_next(&self) -> bool {
-        self.closing.is_closing() && self.sending.is_idle() && self.receiving.is_idle()
+        self.close.is_closing() && self.message_tx.is_idle() && self.message_rx.is_idle()
     }
 
-    fn poll_question(&mut self, now: Nanos) -> Option<Transmit> {
-        while let Some(number) = self.questions[0].take().or_else(|| self.questions[1].take()) {
-            if let Some(content) = self.sender.push_again(now, number) {
-                self.note_again(now, Cause::Probe);
-                self.note_asked(number);
+    fn poll_probe(&mut self, now: Nanos) -> Option<Transmit> {
+        while let Some(number) = self.probes[0].take().or_else(|| self.probes[1].take()) {
+            if let Some(content) = self.packet_tx.retransmit(now, number) {
+                self.note_retransmission(now, Cause::Probe);
+                self.note_ack_req(number);
                 return Some(self.transmit(now, number, &content, true));
             }
         }
@@ -71,16 +71,16 @@ impl Connection {
     /// A packet that needs the congestion window.
     fn poll_windowed(&mut self, now: Nanos) -> Option<Transmit> {
         let window = u64::from(self.congestion.window());
-        let in_flight = self.sender.in_flight() as u64;
-        let lost = self.sender.first_lost();
-        let is_rescue = self.is_rescue && lost.is_some();
-        if in_flight >= window && !is_rescue {
+        let in_flight = self.packet_tx.in_flight() as u64;
+        let lost = self.packet_tx.first_lost();
+        let has_retransmit_allowance = self.has_retransmit_allowance && lost.is_some();
+        if in_flight >= window && !has_retransmit_allowance {
             return None;
         }
-        let (una, next) = (self.sender.una(), self.sender.next());
+        let (una, next) = (self.packet_tx.una(), self.packet_tx.next());
         let room = self.send_window.room(una, next);
         if lost.is_none() && room == 0 {
-            self.ask_for_window(now);
+            self.schedule_window_probe(now);
             return None;
         }
         let pace = self.pace();
@@ -93,7 +93,7 @@ impl Connection {
             Some(number) => self.transmit_lost(now, number)?,
             None => self.transmit_new(now, window.saturating_sub(in_flight).min(room))?,
         };
-        self.is_rescue = false;
+        self.has_retransmit_allowance = false;
         self.pacing.sent(now, &pace, len(&transmit.packet));
         self.waiting_since.get_or_insert(now);
         Some(transmit)
@@ -102,7 +102,7 @@ impl Connection {
     fn pace(&self) -> Pace {
         Pace {
             window: self.congestion.window(),
-            advertised: self.send_window.size(self.sender.una()),
+            advertised: self.send_window.size(self.packet_tx.una()),
             smoothed: self.rtt.smoothed(),
             len: self.settings.datagram_len_max,
             gain: if self.congestion.is_in_slow_start() { 200 } else { 125 },
@@ -110,106 +110,106 @@ impl Connection {
     }
 
     /// The peer has no room. As long as something is under way its acknowledgment will tell; else it has to be asked.
-    fn ask_for_window(&mut self, now: Nanos) {
-        if self.sender.is_empty() {
-            self.send_window.probe_at(now, self.rtt.base_pto());
+    fn schedule_window_probe(&mut self, now: Nanos) {
+        if self.packet_tx.is_empty() {
+            self.send_window.schedule_probe(now, self.rtt.base_pto());
             self.waiting_since.get_or_insert(now);
         }
     }
 
     /// The question is due. What waited may have been taken back since.
-    pub(super) fn ask_again_for_window(&mut self, now: Nanos) {
+    pub(super) fn probe_window(&mut self, now: Nanos) {
         if self.has_new() {
-            self.send_window.probed(now, self.rtt.base_pto());
+            self.send_window.probe_sent(now, self.rtt.base_pto());
             self.counters.window_probes += 1;
-            self.asks_alone = true;
+            self.has_pure_ack_req = true;
             return;
         }
-        self.send_window.forget_probe();
-        if self.sender.is_empty() {
+        self.send_window.cancel_probe();
+        if self.packet_tx.is_empty() {
             self.waiting_since = None;
         }
     }
 
     fn transmit_lost(&mut self, now: Nanos, number: u64) -> Option<Transmit> {
-        let content = self.sender.push_again(now, number)?;
-        self.note_again(now, Cause::Loss);
-        self.note_asked(number);
+        let content = self.packet_tx.retransmit(now, number)?;
+        self.note_retransmission(now, Cause::Loss);
+        self.note_ack_req(number);
         Some(self.transmit(now, number, &content, true))
     }
 
     /// A packet that has not left before; `left` such may leave, with it.
     fn transmit_new(&mut self, now: Nanos, left: u64) -> Option<Transmit> {
-        self.send_window.forget_probe();
-        let content = match self.sending.poll() {
+        self.send_window.cancel_probe();
+        let content = match self.message_tx.poll() {
             Some(content) => content,
             None => {
-                self.closing.fin_left(self.sender.next());
+                self.close.fin_sent(self.packet_tx.next());
                 Content::fin()
             }
         };
         if content.token != 0 {
-            self.acks.answered(now);
+            self.pending_acks.message_sent(now);
         }
-        let asks = self.asks(left) || content.is_fin;
-        let number = self.sender.push(now, content);
-        if asks {
-            self.note_asked(number);
+        let ack_req = self.requests_ack(left) || content.is_fin;
+        let number = self.packet_tx.push(now, content);
+        if ack_req {
+            self.note_ack_req(number);
         }
         self.counters.sent += 1;
-        Some(self.transmit(now, number, &content, asks))
+        Some(self.transmit(now, number, &content, ack_req))
     }
 
     /// Whether the packet that leaves now asks for an acknowledgment: a quarter of the window behind the last one that did,
     /// when none may follow and nobody was asked, and at a flush (5.6).
-    fn asks(&mut self, left: u64) -> bool {
-        let una = self.sender.una();
-        let since = self.sender.next() + 1 - self.asked.max(una);
+    fn requests_ack(&mut self, left: u64) -> bool {
+        let una = self.packet_tx.una();
+        let since = self.packet_tx.next() + 1 - self.ack_requested.max(una);
         let window = u64::from(self.congestion.window()).min(self.send_window.size(una));
-        let is_flushed = self.is_flushing && !self.sending.has_queued();
+        let is_flushed = self.is_flushing && !self.message_tx.has_queued();
         if is_flushed {
             self.is_flushing = false;
         }
-        since >= quarter(window) || (left <= 1 && self.asked <= una) || is_flushed
+        since >= quarter(window) || (left <= 1 && self.ack_requested <= una) || is_flushed
     }
 
-    fn note_asked(&mut self, number: u64) {
-        self.asked = self.asked.max(number + 1);
+    fn note_ack_req(&mut self, number: u64) {
+        self.ack_requested = self.ack_requested.max(number + 1);
     }
 
-    fn transmit(&mut self, now: Nanos, number: u64, content: &Content, asks: bool) -> Transmit {
+    fn transmit(&mut self, now: Nanos, number: u64, content: &Content, ack_req: bool) -> Transmit {
         let mut packet = self.packet(Some(FullSequence::of(number)));
         content.fill(&mut packet);
-        packet.extension.ack_req = asks;
+        packet.extension.ack_req = ack_req;
         // What was cut when datagrams were longer has no room for more.
         let room = self.settings.room().saturating_sub(content.octets_len());
-        self.counters.piggy_backed += u64::from(self.acks.is_owed());
-        self.acknowledge(now, &mut packet, room);
+        self.counters.piggy_backed += u64::from(self.pending_acks.is_pending());
+        self.attach_ack(now, &mut packet, room);
         Transmit { packet, body: content.body() }
     }
 
     fn transmit_pure(&mut self, now: Nanos) -> Transmit {
         let mut packet = self.packet(None);
-        packet.extension.ack_req = std::mem::replace(&mut self.asks_alone, false);
+        packet.extension.ack_req = std::mem::replace(&mut self.has_pure_ack_req, false);
         if packet.extension.ack_req {
-            self.asked = self.sender.next();
+            self.ack_requested = self.packet_tx.next();
         }
-        match self.acks.urgency() {
+        match self.pending_acks.urgency() {
             Some(Urgency::Drained) => self.counters.acks_drained += 1,
             Some(Urgency::Late) => self.counters.acks_late += 1,
             Some(Urgency::Needed) | None => {}
         }
         let room = self.settings.room();
-        self.acknowledge(now, &mut packet, room);
+        self.attach_ack(now, &mut packet, room);
         // No other packet has more room, so what was not said now never is.
-        self.acks.left();
+        self.pending_acks.ack_sent();
         self.counters.pure_acks += 1;
         Transmit { packet, body: None }
     }
 
     fn packet(&mut self, seq: Option<FullSequence>) -> Packet {
-        let next = self.receiver.next();
-        let window = self.receiver.window().tell(next);
+        let next = self.packet_rx.next();
+        let window = self.packet_rx.window().advertise(next);
         let mut packet =
             Packet { extension: Extension::new(self.settings.theirs, window), ..Packet::default() };
         packet.extension.checked = self.settings.checked;
@@ -219,30 +219,30 @@ impl Connection {
 
     /// Says what has come, as far as there is room. A fragment may leave none for the blocks; what they would have said is
     /// said by a packet of its own if it is urgent.
-    fn acknowledge(&mut self, now: Nanos, packet: &mut Packet, room: usize) {
+    fn attach_ack(&mut self, now: Nanos, packet: &mut Packet, room: usize) {
         let extension = &mut packet.extension;
         let mut room = room;
-        extension.nak = self.receiver.has_gap();
+        extension.nak = self.packet_rx.has_gap();
         let words_max = room.saturating_sub(SACK_LEN) / SACK_WORD_LEN;
         let mut says_all = true;
         if extension.nak {
-            let sack = (words_max > 0).then(|| self.receiver.sack(words_max));
-            says_all = sack.is_some_and(|sack| sack.reach() >= self.receiver.reach());
+            let sack = (words_max > 0).then(|| self.packet_rx.sack(words_max));
+            says_all = sack.is_some_and(|sack| sack.reach() >= self.packet_rx.reach());
             room -= sack.map_or(0, |sack| SACK_LEN + sack.words().len() * SACK_WORD_LEN);
             extension.sack = sack;
         }
         // Also when all of it was said before: that may have been lost, and a round trip is never measured without it.
         if room >= DELAY_LEN {
             let reach = extension.sack.map_or(0, |sack| sack.reach());
-            extension.delay_us = self.receiver.delay_us(now, reach);
+            extension.delay_us = self.packet_rx.delay_us(now, reach);
         }
-        extension.duplicate = self.receiver.has_twice();
-        self.receiver.forget_twice();
+        extension.duplicate = self.packet_rx.has_duplicate();
+        self.packet_rx.clear_duplicate();
         extension.ecn_echo = std::mem::replace(&mut self.echoes_mark, false);
         if says_all {
-            self.acks.left();
+            self.pending_acks.ack_sent();
         } else {
-            self.acks.left_in_part();
+            self.pending_acks.ack_sent_in_part();
         }
     }
 
@@ -255,11 +255,11 @@ impl Connection {
 
     /// What whoever still sends to this connection has to know, if it has closed well.
     pub(super) fn farewell(&self) -> Option<Packet> {
-        if !self.closing.is_closed() {
+        if !self.close.is_closed() {
             return None;
         }
         let mut packet = reset(self.settings.ours);
-        packet.number(None, Some(FullSequence::of(self.receiver.next())));
+        packet.number(None, Some(FullSequence::of(self.packet_rx.next())));
         packet.extension.duplicate = true;
         Some(packet)
     }

@@ -110,16 +110,16 @@ pub(super) struct ReceiveWindow {
     size: u16,
     /// The first number that the peer may not use.
     right: u64,
-    held: bool,
+    is_held: bool,
     /// What the peer was told last.
-    told: u64,
+    advertised: u64,
 }
 
 impl ReceiveWindow {
     pub(super) const fn new(size: u16, next: u64) -> Self {
         let right = next + size as u64;
         // Both ends know the size from setup.
-        Self { size, right, held: false, told: right }
+        Self { size, right, is_held: false, advertised: right }
     }
 
     pub(super) const fn size(&self) -> u16 {
@@ -132,40 +132,40 @@ impl ReceiveWindow {
     }
 
     /// Lets the window run empty from now on, or no longer.
-    pub(super) const fn hold(&mut self, held: bool, next: u64) {
-        self.held = held;
+    pub(super) const fn hold(&mut self, is_held: bool, next: u64) {
+        self.is_held = is_held;
         self.advance(next);
     }
 
     pub(super) const fn is_held(&self) -> bool {
-        self.held
+        self.is_held
     }
 
     /// `next` is the left edge now.
     #[inline]
     pub(super) const fn advance(&mut self, next: u64) {
         let right = next + self.size as u64;
-        if !self.held && right > self.right {
+        if !self.is_held && right > self.right {
             self.right = right;
         }
     }
 
     /// What is advertised with the left edge `next`, now that it leaves.
     #[inline]
-    pub(super) const fn tell(&mut self, next: u64) -> u16 {
-        self.told = self.right;
+    pub(super) const fn advertise(&mut self, next: u64) -> u16 {
+        self.advertised = self.right;
         (self.right - next) as u16
     }
 
     /// Whether the peer may believe that it has nothing, while it has something: nobody but us can tell it.
     #[inline]
-    pub(super) const fn is_news(&self, next: u64) -> bool {
-        self.told <= next && self.right > next
+    pub(super) const fn is_update_due(&self, next: u64) -> bool {
+        self.advertised <= next && self.right > next
     }
 
     pub(super) fn check(&self, next: u64) {
         assert!(next <= self.right && self.right <= next + u64::from(self.size), "{self:?}, next {next}");
-        assert!(self.told <= self.right, "{self:?}");
+        assert!(self.advertised <= self.right, "{self:?}");
     }
 }
 
@@ -207,7 +207,7 @@ impl SendWindow {
     }
 
     /// Something waits and nothing is under way. When to ask for the window: from PTO on, with backoff up to a second.
-    pub(super) const fn probe_at(&mut self, now: Nanos, pto: Nanos) -> Nanos {
+    pub(super) const fn schedule_probe(&mut self, now: Nanos, pto: Nanos) -> Nanos {
         match self.probe {
             Some((at, _)) => at,
             None => {
@@ -220,7 +220,7 @@ impl SendWindow {
 
     /// Nothing has to be asked for any more.
     #[inline]
-    pub(super) const fn forget_probe(&mut self) {
+    pub(super) const fn cancel_probe(&mut self) {
         self.probe = None;
     }
 
@@ -231,7 +231,7 @@ impl SendWindow {
     }
 
     /// The question leaves.
-    pub(super) fn probed(&mut self, now: Nanos, pto: Nanos) {
+    pub(super) fn probe_sent(&mut self, now: Nanos, pto: Nanos) {
         let asked = self.probe.map_or(0, |(_, asked)| asked).saturating_add(1);
         let factor = 1_u64.checked_shl(asked).unwrap_or(u64::MAX);
         self.probe = Some((now.saturating_add(limited(pto.saturating_mul(factor))), asked));
@@ -302,14 +302,14 @@ mod tests {
         window.hold(true, 10);
         for next in 10..=14 {
             window.advance(next);
-            assert_eq!(u64::from(window.tell(next)), 14 - next);
-            assert!(!window.is_news(next));
+            assert_eq!(u64::from(window.advertise(next)), 14 - next);
+            assert!(!window.is_update_due(next));
             window.check(next);
         }
         window.hold(false, 14);
-        assert!(window.is_news(14));
-        assert_eq!(window.tell(14), 4);
-        assert!(!window.is_news(14));
+        assert!(window.is_update_due(14));
+        assert_eq!(window.advertise(14), 4);
+        assert!(!window.is_update_due(14));
     }
 
     /// Acknowledgments that come late do not close a window.
@@ -329,12 +329,12 @@ mod tests {
     fn questions_for_a_closed_window_back_off() {
         let mut window = SendWindow::new(0, 0);
         let pto = SECOND / 100;
-        assert_eq!(window.probe_at(0, pto), pto);
-        assert_eq!(window.probe_at(pto / 2, pto), pto);
+        assert_eq!(window.schedule_probe(0, pto), pto);
+        assert_eq!(window.schedule_probe(pto / 2, pto), pto);
         let (mut now, mut gaps) = (pto, Vec::new());
         for _ in 0..9 {
-            window.probed(now, pto);
-            let next = window.probe_at(now, pto);
+            window.probe_sent(now, pto);
+            let next = window.schedule_probe(now, pto);
             gaps.push((next - now) / pto);
             now = next;
         }

@@ -110,7 +110,7 @@ impl Flows {
             if let Verdict::Deliver(_) = receiver.handle_datagram(now, &packet) {
                 self.octets[k] += MESSAGE_LEN;
             }
-            while receiver.poll_kept(now).is_some() {
+            while receiver.poll_buffered(now).is_some() {
                 self.octets[k] += MESSAGE_LEN;
             }
         }

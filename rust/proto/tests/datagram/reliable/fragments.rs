@@ -154,7 +154,7 @@ fn message_ids_name_one_message() {
 #[test]
 fn grants_must_be_asked_for() {
     let mut end = End::new();
-    let send = Send { announced: true, len: TOTAL, ..short(0) };
+    let send = Send { rendezvous: true, len: TOTAL, ..short(0) };
     let request = end.sends(send).extension.request.expect("it is announced");
     let right = Grant { message_id: request.message_id, destination_id: 3, granted: TOTAL };
     for wrong in [

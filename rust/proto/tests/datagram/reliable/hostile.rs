@@ -94,7 +94,7 @@ impl Driver {
     }
 
     fn drain(&mut self, now: Nanos) {
-        while let Some((_, delivery)) = self.connection.poll_kept(now) {
+        while let Some((_, delivery)) = self.connection.poll_buffered(now) {
             self.delivered(delivery);
         }
         while let Some(event) = self.connection.poll_event() {
@@ -220,7 +220,7 @@ fn stale_duplicate() {
     for seq in late - 500..late + 2 {
         assert_eq!(take(&mut connection, seq), seq);
     }
-    assert_eq!(connection.poll_kept(0), None);
+    assert_eq!(connection.poll_buffered(0), None);
     assert_eq!(connection.handle_datagram(0, &packet(late / 2)), Verdict::Drop);
     connection.check();
 }
@@ -239,7 +239,7 @@ fn numbers_wrap_at_2_to_the_31() {
     let mut come = 0;
     for packet in sent.into_iter().chain([lost]) {
         come += u32::from(matches!(b.handle_datagram(0, &packet), Verdict::Deliver(_)));
-        come += std::iter::from_fn(|| b.poll_kept(0)).count() as u32;
+        come += std::iter::from_fn(|| b.poll_buffered(0)).count() as u32;
     }
     assert_eq!(come, 5);
     let ack = b.poll_transmit(0).expect("it was repaired").packet;

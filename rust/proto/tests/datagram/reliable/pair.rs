@@ -38,7 +38,7 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     a.send(short(0)).expect("there is room");
     a.send(short(1)).expect("there is room");
     let [_, second] = packets(a, 0)[..] else { panic!("two packets") };
-    assert!(matches!(b.handle_datagram(0, &second), Verdict::Keep { .. }));
+    assert!(matches!(b.handle_datagram(0, &second), Verdict::Buffer { .. }));
     let [answer] = packets(b, 0)[..] else { panic!("a gap is told at once") };
     assert_eq!(a.handle_datagram(0, &answer), Verdict::Drop);
     let mut now = 0;
@@ -55,7 +55,7 @@ fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
     let (again, now) = repair(&mut a, &mut b);
     assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
     let early = packets(&mut b, now);
-    assert!(b.poll_kept(now).is_some() && b.poll_kept(now).is_none());
+    assert!(b.poll_buffered(now).is_some() && b.poll_buffered(now).is_none());
     let late = packets(&mut b, now);
     for packet in early.iter().chain(&late) {
         let _ = a.handle_datagram(now, packet);

@@ -283,14 +283,14 @@ impl End {
         }
         match self.connection.handle_datagram(now, &packet) {
             Verdict::Deliver(delivery) => self.deliver(now, delivery, data),
-            Verdict::Keep { slot } => {
+            Verdict::Buffer { slot } => {
                 assert!(slot < self.connection.settings().receive_window);
                 let before = self.kept.insert(slot, data.to_vec());
                 assert!(before.is_none(), "slot {slot} is in use");
             }
             Verdict::Drop => {}
         }
-        while let Some((slot, delivery)) = self.connection.poll_kept(now) {
+        while let Some((slot, delivery)) = self.connection.poll_buffered(now) {
             let data = self.kept.remove(&slot).expect("it is kept");
             self.deliver(now, delivery, &data);
         }
@@ -461,11 +461,11 @@ pub(crate) fn mixed(number: u64) -> Send {
         2 => Send { len: 5000, ..plain },
         3 => Send { len: 40_000, ..plain },
         4 => Send { len: 30, cancellable: true, ..plain },
-        5 => Send { len: 100, announced: true, ..plain },
+        5 => Send { len: 100, rendezvous: true, ..plain },
         6 => Send { len: 3000, completion: Completion::Synchronous, ..plain },
         7 => Send { len: 0, completion: Completion::Synchronous, ..plain },
         8 => Send { len: 2000, cancellable: true, ..plain },
-        9 => Send { len: 5, announced: true, ..plain },
+        9 => Send { len: 5, rendezvous: true, ..plain },
         _ => Send { len: 1100 + number % 100, ..plain },
     }
 }
