@@ -3,9 +3,10 @@
 use crate::sources::{none, read, root};
 
 /// Crates of ours that others may depend on.
-const OURS: [&str; 8] = ["buffer", "proto", "sys", "transport", "engine", "bootstrap", "jni", "cli"];
+const OURS: [&str; 9] =
+    ["buffer", "proto", "sys", "logging", "transport", "engine", "bootstrap", "jni", "cli"];
 /// Those whose other dependencies are in the table one by one.
-const PURE: [&str; 3] = ["buffer", "proto", "sys"];
+const PURE: [&str; 4] = ["buffer", "proto", "sys", "logging"];
 
 /// Names of the dependencies in the sections of a manifest that `picks` picks.
 fn dependencies(manifest: &str, picks: impl Fn(&str) -> bool) -> Vec<String> {

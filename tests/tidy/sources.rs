@@ -134,7 +134,7 @@ fn proto_uses_nothing_of_buffer_but_its_layout() {
     none(findings, "proto uses more than buffer::layout");
 }
 
-/// And every clock that is read is read by the transports, the engines, the start of a job, the launcher, the rim of IMPI's start-up, a benchmark or a test.
+/// And every clock that is read is read by the transports, the engines, the start of a job, the lines of events, the launcher, the rim of IMPI's start-up, a benchmark or a test.
 #[test]
 fn clocks_are_read_above_the_pure_crates_alone() {
     let all = sources("rust", ".rs");
@@ -145,6 +145,7 @@ fn clocks_are_read_above_the_pure_crates_alone() {
                 "rust/transport/",
                 "rust/engine/",
                 "rust/bootstrap/",
+                "rust/logging/",
                 "rust/bench/",
                 "rust/cli/src/job/",
                 "rust/cli/src/impi/",
@@ -159,7 +160,7 @@ fn clocks_are_read_above_the_pure_crates_alone() {
 #[test]
 fn unsafe_code_is_forbidden_where_it_has_no_business() {
     let forbids = |file: &str| read(&root().join(file)).contains("#![forbid(unsafe_code)]");
-    for name in ["buffer", "proto", "transport", "engine", "bootstrap", "cli", "bench", "fuzz"] {
+    for name in ["buffer", "proto", "logging", "transport", "engine", "bootstrap", "cli", "bench", "fuzz"] {
         let file = format!("rust/{name}/src/lib.rs");
         assert!(forbids(&file), "{file} does not forbid unsafe code");
     }
@@ -220,7 +221,7 @@ fn module_docs_begin_with_a_noun_phrase() {
 #[test]
 fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {
     let needles = ["sigaction", "sigaltstack", "signal_hook", "libc::signal"];
-    for name in ["buffer", "proto", "sys", "transport", "engine", "bootstrap", "jni"] {
+    for name in ["buffer", "proto", "sys", "logging", "transport", "engine", "bootstrap", "jni"] {
         let folder = format!("rust/{name}/src");
         // It gives back what an MPI has taken, and has no handler of its own.
         let gives_back = |source: &&Source| source.path == "rust/sys/src/mpi/signals.rs";
