@@ -23,6 +23,7 @@ use mpjdev_transport::waiting::Patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
+use tracing::{debug, info};
 
 use self::echo::{Echo, Turn};
 pub use self::error::MeetingError;
@@ -55,6 +56,8 @@ pub struct Meeting<'a> {
 
 /// One of the other ranks, during the setup.
 struct Other<'a> {
+    /// This rank.
+    own: u32,
     rank: u32,
     socket: &'a OwnedFd,
     /// This rank's address as the other rank sees it, and the other rank's address.
@@ -176,7 +179,18 @@ fn introduce<'a>(
     match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
         Ok(LEN) => {
             let echo = Echo::new(connection);
-            Ok(Other { rank, socket, here, address, path, echo, said, octets: [0; LEN], len: 0 })
+            Ok(Other {
+                own: meeting.rank,
+                rank,
+                socket,
+                here,
+                address,
+                path,
+                echo,
+                said,
+                octets: [0; LEN],
+                len: 0,
+            })
         }
         Ok(len) => Err(MeetingError::Gone { peer: rank, error: short(len) }),
         Err(error) => Err(MeetingError::Gone { peer: rank, error: error.into() }),
@@ -288,6 +302,7 @@ impl Other<'_> {
             let len = told.datagram_len_max.min(self.said.datagram_len_max);
             let is_proved = told.wants_proof || self.said.wants_proof;
             let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port));
+            debug!(target: "mpjdev::udp", rank = self.own, peer = self.rank, %to, octets = len, is_proved, "peer is introduced");
             self.echo.begin(to, told.connection, echo::lens(is_proved.then_some(len)));
         }
         let Turn { probes, words } = self.echo.poll(now, is_all);
@@ -386,7 +401,9 @@ impl Other<'_> {
                 return Err(MeetingError::Length { peer: self.rank, from, to, len });
             }
         }
-        Ok(len.min(ours).min(theirs))
+        let octets = len.min(ours).min(theirs);
+        info!(target: "mpjdev::udp", rank = self.own, peer = self.rank, octets, wanted = len, "path carries datagrams");
+        Ok(octets)
     }
 
     /// The other rank's entry in the job, once the setup is complete.

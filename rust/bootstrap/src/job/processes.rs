@@ -15,6 +15,7 @@ use mpjdev_transport::room;
 use mpjdev_transport::shm::{Board, SegmentPool};
 use mpjdev_transport::waiting::Patience;
 use mpjdev_transport::{PacketSource, Transport, shm};
+use tracing::{debug, warn};
 
 use crate::control;
 use crate::meeting::MeetingError;
@@ -205,10 +206,13 @@ pub fn join(
     let pool = private.reclaiming(create).map_err(system("shared memory"))?;
     let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
     let line = launcher::line(rank, control)?;
+    debug!(target: "mpjdev::rank", rank, ranks, "rank asks its launcher for the job");
     let mut admission = Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, patience)?;
     admission.collect_by(private);
     let joined = admission.receive(patience).and_then(|found| {
         let Found { spanning, job } = found;
+        let (connects, shares_memory) = (spanning.is_some(), job.is_some());
+        debug!(target: "mpjdev::rank", rank, ranks, connects, shares_memory, "launcher has described the job");
         match (spanning, job) {
             (Some(spanning), near) => {
                 let memory = Memory { near, pool: &pool, private };
@@ -221,6 +225,9 @@ pub fn join(
             (None, None) => Err(JoinError::Launcher("it hands out no job")),
         }
     });
+    if let Err(error) = &joined {
+        warn!(target: "mpjdev::rank", rank, %error, "rank has not joined");
+    }
     joined.map(Some).inspect_err(|error| match error {
         // The others may wait for this rank already.
         JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
+use tracing::{debug, info};
 
 use super::error::{Absence, MeshError, Record, Refusal, Refused, Warning};
 use super::handshake::Handshake;
@@ -154,6 +155,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         now: Instant,
         sockets: &mut [Option<OwnedFd>],
     ) -> Result<(), MeshError> {
+        debug!(target: "mpjdev::mesh", own = self.plan.number, %from, "connection is accepted");
         let prepared = prepare(socket.as_fd(), self.plan.peer_timeout);
         let talk = Talk { socket, exchange: Handshake::accept() };
         let until = now + self.limits.stranger_time;
@@ -191,6 +193,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
     /// Closes a connection and records the reason.
     fn refuse(&mut self, index: usize, why: Refusal) {
         let from = self.strangers.remove(index).from;
+        info!(target: "mpjdev::mesh", own = self.plan.number, %from, ?why, "connection is refused");
         self.record.add(from, why);
         let claimed = why.number().filter(|number| *number > self.plan.number);
         if let Some(claim) = claimed.and_then(|number| self.claims.get_mut(number as usize)) {

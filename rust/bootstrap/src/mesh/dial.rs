@@ -8,6 +8,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::connect;
 use rustix::net::sockopt::socket_error;
+use tracing::debug;
 
 use super::error::{Absence, MeshError};
 use super::handshake::Handshake;
@@ -36,7 +37,7 @@ enum Stage<'a> {
 }
 
 /// The result of the last connection.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Trouble {
     Closed,
     System(Errno),
@@ -94,6 +95,8 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     /// Tries a connection.
     fn call(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let address = self.plan.host(self.host).address;
+        let (own, host) = (self.plan.number, self.host);
+        debug!(target: "mpjdev::mesh", own, host, %address, "connection is tried");
         let socket = open(&address).map_err(|errno| self.impossible(errno))?;
         prepare(socket.as_fd(), self.plan.peer_timeout)
             .map_err(|errno| MeshError::system("set the options of a socket", errno))?;
@@ -131,7 +134,9 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     fn talk(&mut self, mut talk: Talk<'a>, now: Instant) -> Result<Option<Arrival>, MeshError> {
         match talk.go_on() {
             Ok(()) if talk.exchange.is_complete() => {
-                Ok(Some(Arrival { host: self.host, socket: talk.socket }))
+                let (own, host) = (self.plan.number, self.host);
+                debug!(target: "mpjdev::mesh", own, host, "connection is made");
+                Ok(Some(Arrival { host, socket: talk.socket }))
             }
             Ok(()) => {
                 self.stage = Stage::Talking(talk);
@@ -166,6 +171,8 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     }
 
     fn try_again(&mut self, trouble: Trouble, now: Instant) -> Result<Option<Arrival>, MeshError> {
+        let (own, host) = (self.plan.number, self.host);
+        debug!(target: "mpjdev::mesh", own, host, ?trouble, pause = ?self.pause, "connection has failed, it is tried again");
         self.trouble = Some(trouble);
         self.stage = Stage::Apart(now + self.pause);
         self.pause = (2 * self.pause).min(PAUSE_MAX);

@@ -27,6 +27,7 @@ use mpjdev_transport::waiting::Patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
+use tracing::info;
 
 use self::accept::Incoming;
 use self::dial::Outgoing;
@@ -135,7 +136,10 @@ fn connect_within(
         sockets: plan.hosts.iter().map(|_| None).collect(),
         plan: &plan,
     };
+    let hosts = plan.hosts.len();
+    info!(target: "mpjdev::mesh", own, hosts, deadline = ?(plan.deadline - begun), "mesh begins");
     meeting.meet(begun, patience)?;
+    info!(target: "mpjdev::mesh", own, hosts, after = ?begun.elapsed(), "mesh is complete");
     Ok(meeting.into_connected())
 }
 

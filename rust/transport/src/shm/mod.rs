@@ -28,6 +28,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
 use mpjdev_sys::segment::{Segment, Writers};
+use tracing::debug;
 
 use super::Kind;
 use crate::config::Config;
@@ -134,6 +135,7 @@ pub fn connect(
     job: Arc<Job>,
 ) -> (Arc<ShmTransport>, ShmSource) {
     let ranks = job.ranks();
+    debug!(target: "mpjdev::shm", rank, ranks, "memory of the other ranks is known");
     let transport = Arc::new(ShmTransport::new(rank, config, pool, job));
     let as_reclaim: std::sync::Weak<dyn Reclaim> = Arc::downgrade(&transport) as _;
     transport.pool.set_reclaim(as_reclaim);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mpjdev_buffer::Slab;
+use tracing::{debug, warn};
 
 use super::Job;
 use super::layout::{
@@ -108,6 +109,7 @@ impl ShmTransport {
         if let Some(peer) = place.get() {
             return Ok(peer);
         }
+        debug!(target: "mpjdev::shm", rank = self.rank, peer = rank, "segment of a peer is mapped");
         let open = file.as_ref().ok_or_else(|| "its file is closed".to_owned())?;
         let peer = Peer::open(rank, self.rank, self.job.ranks(), open.as_fd(), self.pool.clone())?;
         *file = None;
@@ -289,7 +291,11 @@ impl Transport for ShmTransport {
             _ => None,
         });
         match failed {
-            Some(failed) => Some(self.abort.get_or_init(|| failed).clone()),
+            Some(failed) => Some(self.abort.get_or_init(|| {
+                let (peer, why) = &failed;
+                warn!(target: "mpjdev::failure", rank = self.rank, peer, why, "peer has ended the job");
+                failed
+            }).clone()),
             None => {
                 self.sound.store(epoch, Release);
                 None
@@ -300,6 +306,7 @@ impl Transport for ShmTransport {
     fn finish(&self) -> Vec<Unacked> {
         let state = &self.words()[STATE];
         if state.compare_exchange(ALIVE, FINISHED, SeqCst, SeqCst).is_ok() {
+            debug!(target: "mpjdev::shm", rank = self.rank, "finish is written to the segment");
             self.ring_all();
         }
         Vec::new()

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::pair::{Pair, Settings};
+use tracing::{debug, info, warn};
 
 use super::channel::Channel;
 use super::rx_stream::Reading;
@@ -91,7 +92,9 @@ impl TcpTransport {
             let talks: Vec<Talk> = talks.collect::<io::Result<_>>()?;
             poller.add(channels.len(), socket.as_fd())?;
             watch.poller.add(channels.len(), socket.as_fd())?;
-            let ranks = talks.iter().map(|talk| talk.rank).collect();
+            let ranks: Vec<u32> = talks.iter().map(|talk| talk.rank).collect();
+            let foreign = !members[ranks.first().map_or(0, |rank| *rank as usize)].is_ours;
+            debug!(target: "mpjdev::tcp", rank, peers = ?ranks, foreign, "channel is open");
             channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
         }
         Ok(TcpTransport {
@@ -134,6 +137,8 @@ impl TcpTransport {
         if writing.is_closed {
             return;
         }
+        let (rank, peers) = (self.rank, &channel.ranks);
+        info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
         writing.close(untaken(channel));
         channel.is_closed.store(true, SeqCst);
         channel.is_full.store(false, SeqCst);
@@ -141,8 +146,9 @@ impl TcpTransport {
         self.note_room(channel);
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
-        for rank in &channel.ranks {
-            self.known.set_failed(*rank, why);
+        for peer in peers {
+            warn!(target: "mpjdev::failure", rank, peer, why, "peer has failed");
+            self.known.set_failed(*peer, why);
         }
         self.note_change();
     }
@@ -150,6 +156,8 @@ impl TcpTransport {
     /// Stops sending on a channel. Octets that the other end has sent before are still taken: a closed peer
     /// may have finished, and left answers unread. The end of reading decides its state.
     pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
+        let (rank, peers) = (self.rank, &channel.ranks);
+        info!(target: "mpjdev::tcp", rank, ?peers, %error, "channel is broken, the octets before are still read");
         self.note_fault(channel, error);
         writing.break_off(untaken(channel));
         self.note_waiting(channel, writing);
@@ -172,6 +180,7 @@ impl TcpTransport {
 
     /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
     pub(super) fn note_finished(&self, channel: &Channel) {
+        debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "peers have finished");
         channel.has_finished.store(true, SeqCst);
         for rank in &channel.ranks {
             self.known.set(*rank, PeerState::Finished);
@@ -200,7 +209,10 @@ impl TcpTransport {
         match self.known.take(rank, tag, octets)? {
             Wanted::Nothing => {}
             Wanted::Life => self.say_to(rank, &Extra::Alive(self.watch.calls.load(Relaxed))),
-            Wanted::Look => self.note_change(),
+            Wanted::Look => {
+                warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
+                self.note_change();
+            }
         }
         Ok(())
     }
@@ -239,6 +251,7 @@ impl TcpTransport {
             self.write(channel, &mut writing);
         }
         if writing.tx_pending().is_none() {
+            debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "end of packets is sent");
             let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
         }
     }

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::options;
+use tracing::info;
 
 use super::peer::{Peer, Side};
 use super::transport::UdpTransport;
@@ -35,6 +36,8 @@ impl UdpTransport {
         let before = side.connection.settings().datagram_len_max;
         let way_len = self.way_len(peer);
         if let Some(len) = way_len.filter(|len| *len < before) {
+            let (rank, peer) = (self.rank, peer.rank);
+            info!(target: "mpjdev::udp", rank, peer, before, octets = len, "path is shortened");
             side.connection.shorten(len);
             side.outgoing.shorten(len);
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use mpjdev_proto::datagram::reliable::connection::Event;
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure};
 use mpjdev_proto::datagram::reliable::time::Nanos;
+use tracing::{Level, debug};
 
 use super::path_mtu::LEN_SAFE;
 use super::peer::{Peer, Side};
@@ -97,7 +98,7 @@ impl UdpTransport {
     fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut PacketHandler<'_>) -> usize {
         let mut side = peer.side();
         if peer.next_timeout.load(Relaxed) <= now {
-            side.connection.handle_timeout(now);
+            self.handle_timeout(peer, &mut side, now);
         }
         side.connection.handle_drained(now);
         side.take_events(told);
@@ -107,6 +108,22 @@ impl UdpTransport {
         self.transmit(peer, &mut side, now);
         drop(side);
         self.tell(peer, told, each)
+    }
+
+    /// Passes an expired timer to the state machine. An event reports a retransmission timeout.
+    fn handle_timeout(&self, peer: &Peer, side: &mut Side, now: Nanos) {
+        let is_logged = tracing::enabled!(target: "mpjdev::udp", Level::DEBUG);
+        let before = is_logged.then(|| side.connection.counters().timeouts);
+        side.connection.handle_timeout(now);
+        let Some(before) = before else { return };
+        let counters = side.connection.counters();
+        if before != counters.timeouts {
+            let (rtt_us, timeouts) = (counters.smoothed_rtt / 1000, counters.timeouts);
+            debug!(
+                target: "mpjdev::udp", rank = self.rank, peer = peer.rank, timeouts, rtt_us,
+                "retransmission timeout"
+            );
+        }
     }
 
     /// Passes on the events of a state machine.
@@ -120,6 +137,7 @@ impl UdpTransport {
             let _ = each(peer.rank, header, Incoming::Nothing);
         }
         if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
+            debug!(target: "mpjdev::udp", rank = self.rank, peer = peer.rank, "peer has finished");
             self.known.set(peer.rank, PeerState::Finished);
             self.note_change();
         }

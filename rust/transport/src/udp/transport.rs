@@ -16,6 +16,7 @@ use mpjdev_proto::datagram::reliable::settings::Settings;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::offload::Offload;
 use mpjdev_sys::datagram::options;
+use tracing::{debug, info, warn};
 
 use super::gso::Outgoing;
 use super::ids::Ids;
@@ -107,6 +108,11 @@ impl UdpTransport {
             });
             let outgoing = Outgoing::new((!is_connected).then_some(member.address), cuts, network);
             let limits = [terms.eager_len(&member), terms.eager_max as usize];
+            let (octets, window) = (member.datagram_len_max, member.send_window);
+            debug!(
+                target: "mpjdev::udp", rank, peer, address = %member.address, octets, window,
+                checked = member.is_checked, "peer is open"
+            );
             Ok(Some(Peer::new(peer as u32, member.address, limits, connection, outgoing)))
         };
         let ids: Vec<_> =
@@ -169,6 +175,9 @@ impl UdpTransport {
 
     /// Gives up a peer.
     pub(super) fn close(&self, peer: &Peer, why: &str, is_cut: bool) {
+        let rank = self.rank;
+        info!(target: "mpjdev::udp", rank, peer = peer.rank, is_cut, why, "peer is closed before its end");
+        warn!(target: "mpjdev::failure", rank, peer = peer.rank, why, "peer has failed");
         let mut side = peer.side();
         let now = self.timers.now();
         side.close(is_cut);
@@ -188,6 +197,7 @@ impl UdpTransport {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
                 // No packet is expected from it, and it takes none.
+                debug!(target: "mpjdev::udp", rank = self.rank, peer = rank, why, "peer is closed");
                 let mut side = peer.side();
                 side.close(is_cut);
                 self.transmit(peer, &mut side, self.timers.now());
@@ -210,7 +220,10 @@ impl UdpTransport {
                 side.alive = Some(self.watch.calls.load(Relaxed));
                 self.transmit(peer, &mut side, self.timers.now());
             }
-            (Wanted::Look, _) => self.note_change(),
+            (Wanted::Look, _) => {
+                warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
+                self.note_change();
+            }
             _ => {}
         }
         Ok(())
