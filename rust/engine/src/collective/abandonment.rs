@@ -16,6 +16,7 @@ use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::PeerState;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::waiting::{Backoff, Patience};
+use tracing::{info, warn};
 
 use super::traffic::{pack, unpack};
 use crate::comm::{Comm, Engine};
@@ -77,7 +78,13 @@ impl Comm {
             let noticed = message.and_then(|message| self.parse_notice(message, rank));
             noticed.unwrap_or_else(|| left_by(rank))
         };
-        Ok(Some(self.abandonment().error.get_or_init(noticed).clone()))
+        let error = self.abandonment().error.get_or_init(noticed).clone();
+        let (own, context) = (self.world_rank(), self.context());
+        info!(
+            target: "mpjdev::collective", rank = own, peer = rank, context, %error,
+            "member has abandoned a collective operation"
+        );
+        Ok(Some(error))
     }
 
     /// The error that a notice carries; `None` if the notice is malformed.
@@ -139,6 +146,8 @@ impl Comm {
     pub(super) fn leave(&self, error: DeviceError) {
         // A second operation that ran at the same time, against the rules, has notified the others already.
         if self.abandonment().error.set(error.clone()).is_ok() {
+            let (rank, context) = (self.world_rank(), self.context());
+            warn!(target: "mpjdev::collective", rank, context, %error, "collective operation is abandoned");
             self.tell_abandonment(&error);
         }
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mpjdev_sys::mpi::Operation;
 use mpjdev_transport::waiting::{Backoff, Patience};
+use tracing::info;
 
 use super::memory::Octets;
 use super::peers::{GRACE, Notice};
@@ -27,6 +28,7 @@ impl Rank {
         if self.finishing.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
+        info!(target: "mpjdev::mpi", rank = self.rank, "finish begins");
         let told = self.tell(Notice::Finishing);
         let left = self.let_leave(patience);
         let result = match left {
@@ -43,6 +45,8 @@ impl Rank {
         self.drop_firsts();
         self.end_freed();
         runtime::note_finished(self.round.number);
+        let error = result.as_ref().err().map(ToString::to_string);
+        info!(target: "mpjdev::mpi", rank = self.rank, error, "rank has finished");
         result.and(told)
     }
 

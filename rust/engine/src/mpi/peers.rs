@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::octets::{load_word, store_word};
 use mpjdev_proto::rts::EAGER_MAX;
 use mpjdev_sys::mpi::{self, Operation};
+use tracing::debug;
 
 use super::memory::Octets;
 use super::recv::Receive;
@@ -110,6 +111,8 @@ impl Rank {
                 self.hear_answers(&slab, envelope.len);
                 continue;
             }
+            let (rank, peer, sent) = (self.rank, envelope.source, word(2));
+            debug!(target: "mpjdev::mpi", rank, peer, has_finished = word(1) != 0, sent, "peer ends");
             peers.peers[envelope.source as usize] = match word(1) {
                 0 => Peer::Finishing,
                 _ => Peer::Finished(word(2), Instant::now()),

@@ -11,6 +11,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::waiting::Patience;
+use tracing::{info, warn};
 
 use super::group::Group;
 use super::retiring::empty;
@@ -191,6 +192,8 @@ pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Pati
     let round = runtime.open_round(patience)?;
     runtime.open = Some((round.number, round.rank));
     let here = runtime.here.unwrap_or(round.size) as usize;
+    let (rank, ranks) = (round.rank, round.size);
+    info!(target: "mpjdev::mpi", rank, ranks, here, library = runtime.mpi.path(), "rank has joined");
     let config = Config { spins: wait::SPINS, ..config };
     let config = config.for_ranks_on(here, processors::shared()).bounded();
     let rank = Arc::new(Rank::new(runtime.mpi, round, config, source));
@@ -250,6 +253,7 @@ pub(super) fn note_finished(number: u64) {
 /// Prints why this rank has failed, and ends all processes of the job, this one too.
 pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
     eprintln!("mpjdev: rank {rank} ends the job: {why}");
+    warn!(target: "mpjdev::failure", rank, why, "rank ends the job");
     // An aborting launcher forwards no more output; MPICH's drops even what it has read.
     std::thread::sleep(FORWARD);
     if let Err(error) = mpi.abort(1) {

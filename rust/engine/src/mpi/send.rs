@@ -8,6 +8,7 @@ use mpjdev_proto::rts::{RTS_LEN, Rts, is_eager};
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Operation, To};
 use mpjdev_transport::waiting::Patience;
+use tracing::debug;
 
 use super::group::{Channel, Group};
 use super::lanes::Held;
@@ -274,6 +275,8 @@ impl Rank {
             return Ok(());
         }
         let (number, tag) = open()?;
+        let (peer, octets) = (sending.dest, first_len + second_len);
+        debug!(target: "mpjdev::rendezvous", rank = self.rank, peer, number, octets, "send is started");
         sending.number = Some(number);
         sending.is_short = is_eager(first_len, second_len);
         let is_synchronous = sending.mode == Mode::Synchronous;

@@ -22,6 +22,7 @@ use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
 use mpjdev_transport::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
 use mpjdev_transport::{PacketSource, Transport};
+use tracing::debug;
 
 use crate::clients::Clients;
 use crate::collective::Abandonment;
@@ -496,6 +497,7 @@ impl Endpoint {
             }
         };
         if withdrawn {
+            debug!(target: "mpjdev::rank", rank = self.rank, "request is cancelled");
             self.complete(state, id, Err(DeviceError::Cancelled));
         }
         Ok(withdrawn)

@@ -8,6 +8,7 @@ use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::stats::{Stats, report};
 use mpjdev_transport::waiting::{Backoff, Patience};
 use mpjdev_transport::{PeerState, Unacked};
+use tracing::{debug, info, warn};
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
@@ -119,6 +120,7 @@ impl Endpoint {
     /// Fails every operation that no rank can complete any more.
     #[cold]
     pub(crate) fn fail_hopeless(&self, core: &mut Core) {
+        debug!(target: "mpjdev::failure", rank = self.rank, "state of a peer has changed");
         let state = &mut core.state;
         let posted = state.matcher.posted().map(|(selector, id)| (*id, selector));
         let begun = state.begun.iter().map(Begun::waits_for);
@@ -186,6 +188,7 @@ impl Endpoint {
                 }
                 _ => continue,
             }
+            info!(target: "mpjdev::failure", rank = self.rank, %error, "operation has failed");
             self.complete(state, id, Err(error));
         }
         if !state.lanes.is_empty() {
@@ -207,6 +210,7 @@ impl Endpoint {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
+        info!(target: "mpjdev::rank", rank = self.rank, "finish begins");
         self.finishing.store(true, Ordering::Relaxed);
         let left = self.let_leave(patience).and_then(|()| self.end_with_foreign(patience));
         let result = match left {
@@ -215,10 +219,13 @@ impl Endpoint {
         };
         self.end_receives();
         self.drop_outbox();
+        debug!(target: "mpjdev::rank", rank = self.rank, "transport finishes");
         let unacked = self.transport.finish();
         self.note_unreceived();
         self.tell_stats();
         self.end_beside();
+        let error = result.as_ref().err().map(ToString::to_string);
+        info!(target: "mpjdev::rank", rank = self.rank, error, "rank has finished");
         match self.transport.abort() {
             None => result.and(acknowledged(&unacked)),
             Some(_) => result,
@@ -336,6 +343,7 @@ impl Endpoint {
 
     /// Ends the whole job because this rank has failed: every operation of every rank throws from now on.
     pub fn fail(&self, why: &str) {
+        warn!(target: "mpjdev::failure", rank = self.rank, why, "rank ends the job");
         self.transport.fail(why);
         self.tell_stats();
     }

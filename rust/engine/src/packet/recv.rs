@@ -10,6 +10,7 @@ use mpjdev_buffer::{BufferError, Message, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
+use tracing::debug;
 
 use crate::error::DeviceError;
 use crate::packet::credit::Charge;
@@ -229,6 +230,9 @@ impl Endpoint {
     fn arrive_answer(&self, state: &mut State, source: u32, id: RequestId) {
         let request = state.requests.get(id).filter(|r| r.outcome.is_none());
         if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
+            if self.is_physical(source) {
+                debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "send is matched");
+            }
             self.complete(state, id, Ok(Completed::SENT));
         }
         let unanswered = &mut state.unanswered[source as usize];
@@ -298,7 +302,12 @@ impl Endpoint {
         let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
         let capacity = receive.capacity;
         let outcome = match payload {
-            Ok(Payload::Partial { .. }) => {
+            Ok(Payload::Partial { len, here }) => {
+                let Envelope { source: peer, tag, .. } = envelope;
+                debug!(
+                    target: "mpjdev::rendezvous", rank = self.rank, peer, tag, octets = len, here,
+                    "receive is matched"
+                );
                 if self.transport.is_foreign(envelope.source) {
                     state.note_undecided(envelope, token);
                 }

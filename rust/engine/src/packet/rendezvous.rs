@@ -3,6 +3,7 @@
 use mpjdev_buffer::SlabError;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
+use tracing::debug;
 
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::requests::RequestId;
@@ -59,6 +60,7 @@ impl Endpoint {
         // The receive may have been given up meanwhile.
         let Some(at) = at else { return Ok(()) };
         let begun = state.begun.swap_remove(at);
+        debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "rest of a message has arrived");
         let payload: Result<Payload, SlabError> = self.keep(body, None);
         match begun.then {
             Then::Receive(request, envelope) => {
@@ -80,6 +82,7 @@ impl Endpoint {
             envelope.source == source && message.token() == Some(token)
         });
         let withdrawn = withdrawn.into_iter().map(|(_, message)| message);
+        debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "sender has cancelled a message");
         for message in withdrawn.chain(state.take_held_token(source, token)).collect::<Vec<_>>() {
             self.settle(state, source, message.charge());
         }

@@ -7,6 +7,7 @@ use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::context::shadow;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, LARGE_PART};
 use mpjdev_transport::{Header, Kind, Outgoing, Payload};
+use tracing::debug;
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Endpoint, Mode};
@@ -62,6 +63,9 @@ impl Endpoint {
         }
         let id = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
         drop(core);
+        if leave.kind == Kind::Rts {
+            self.note_rendezvous(dest, header.tag, len);
+        }
         Ok(self.unless_done(id, &leave))
     }
 
@@ -102,11 +106,14 @@ impl Endpoint {
         let logical_len = message.logical_len();
         let (tag, len, pair) = (header.tag, Some(logical_len), Some(number));
         let work = Work::Send { dest, tag, len, pair, charged, mode };
-        let header = Header { kind, context: shadow(header.context), tag: second_tag, token: 0 };
+        let second_header = Header { kind, context: shadow(header.context), tag: second_tag, token: 0 };
         let payload = Payload::Physical(second.clone(), second_len);
-        let second = self.queue_locked(&mut core, dest, header, payload, work);
+        let second = self.queue_locked(&mut core, dest, second_header, payload, work);
         drop(core);
         second.into_iter().for_each(|id| self.detach(id));
+        if leave.kind == Kind::Rts || kind == Kind::Rts {
+            self.note_rendezvous(dest, header.tag, logical_len);
+        }
         Ok(self.unless_done(first, &leave))
     }
 
@@ -137,6 +144,11 @@ impl Endpoint {
         // The second half is complete last.
         first.into_iter().for_each(|id| self.detach(id));
         Ok(second)
+    }
+
+    /// Reports the start of a rendezvous.
+    fn note_rendezvous(&self, peer: u32, tag: i32, octets: usize) {
+        debug!(target: "mpjdev::rendezvous", rank = self.rank, peer, tag, octets, "send is started");
     }
 
     /// The send plan of a message of `len` octets; the credit covers its second half too.
