@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod dependencies;
+mod logging;
 mod sources;
 mod troubleshooting;

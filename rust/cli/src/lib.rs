@@ -22,6 +22,7 @@ const UNUSABLE: u8 = 2;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args: Vec<OsString> = args.into_iter().collect();
     if args.get(1).is_some_and(|word| word == job::STUB) {
+        mpjdev_logging::start("stub");
         return job::stub::become_program(&args[2..]);
     }
     let is_monitor = args.get(1).is_some_and(|word| word == job::MONITOR);
@@ -32,6 +33,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         args.splice(..1, ["mpjdev".into(), "run".into()]);
     }
     let args = commands::words::known(args);
+    let name = args.get(1).map(|word| word.to_string_lossy());
+    mpjdev_logging::start(match (name.as_deref(), is_monitor) {
+        (Some("run"), false) => "mpjrun",
+        (Some("run"), true) => "monitor",
+        (Some("impi-server"), _) => "impi-server",
+        _ => "mpjdev",
+    });
     match commands::parse(args.clone()) {
         Ok(command) => command.run(&args[1..], is_monitor),
         Err(usage) => {

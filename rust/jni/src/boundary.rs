@@ -511,6 +511,7 @@ natives! {
 
 fn abi(env: &mut Env) -> Result<i32, Failure> {
     quiet_panics();
+    mpjdev_logging::start("library");
     find_fields(env)?;
     upcalls::find_vm(env);
     crate::handle::pool().set_reclaim(upcalls::reclaim);

@@ -11,6 +11,7 @@ use mpjdev_proto::impi::startup::{Failure, Fault, Output, Server, ServerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tracing::{debug, info, warn};
 
 use super::penalty::Penalties;
 use crate::job::signals;
@@ -115,6 +116,9 @@ impl Rim {
     /// # Errors
     /// Polling fails.
     pub fn run(mut self) -> io::Result<Ending> {
+        if let Ok(address) = self.address() {
+            info!(target: "mpjdev::server", %address, "server listens");
+        }
         loop {
             self.carry_out();
             if let Some(ending) = self.ending.take() {
@@ -205,6 +209,7 @@ impl Rim {
             let peer = Peer { stream, address, rank: None, queue: VecDeque::new(), sent_len: 0 };
             self.peers.insert(conn, peer);
             let source = source_of(address.ip());
+            debug!(target: "mpjdev::server", %address, "connection is accepted");
             self.server.handle_connected(self.now_ms(), conn, source);
         }
         self.carry_out();
@@ -242,18 +247,21 @@ impl Rim {
     fn handle_event(&mut self, event: ServerEvent) {
         match event {
             ServerEvent::Joined { conn, rank } => {
+                info!(target: "mpjdev::server", client = rank, "client has joined");
                 if let Some(peer) = self.peers.get_mut(&conn) {
                     peer.rank = Some(rank);
                 }
             }
             ServerEvent::Over(outcome) => {
+                info!(target: "mpjdev::server", ?outcome, "job is over");
                 self.ending = Some(outcome.map_or_else(Ending::Failed, |()| Ending::Finished));
             }
+            ServerEvent::Formed => info!(target: "mpjdev::server", "all clients have joined"),
+            ServerEvent::Running => info!(target: "mpjdev::server", "all clients have the tables"),
             // A lost connection is reported when it is closed.
-            ServerEvent::Formed
-            | ServerEvent::Running
-            | ServerEvent::Finished { .. }
-            | ServerEvent::Lost { .. } => {}
+            event @ (ServerEvent::Finished { .. } | ServerEvent::Lost { .. }) => {
+                debug!(target: "mpjdev::server", ?event, "client has ended");
+            }
         }
     }
 
@@ -261,6 +269,7 @@ impl Rim {
         let Some(peer) = self.peers.remove(&conn) else { return };
         if let Some(fault) = fault {
             let Peer { address, rank, stream, .. } = peer;
+            warn!(target: "mpjdev::server", client = rank, %address, %fault, "connection is closed");
             match rank {
                 Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
                 None => self.tell(&format!("refused {address}: {fault}")),

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, set_child_subr
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGTSTP};
 use signal_hook::iterator::Signals;
+use tracing::debug;
 
 use super::ending::Ending;
 use super::{signals, tree};
@@ -86,17 +87,24 @@ fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter
     let fds = [input.as_fd()];
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
     sendmsg(&ours, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
-    let monitor = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    if !mpjdev_logging::is_on() {
+        // The launcher has refused the value. Each process of the job would refuse it again.
+        command.env_remove(mpjdev_logging::VARIABLE);
+    }
+    let monitor = command
         .arg0("mpjdev")
         .arg(super::MONITOR)
         .args(args)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()?;
+    debug!(target: "mpjdev::job", pid = monitor.id(), "monitor is started");
     Ok((ours, monitor, to_input))
 }
 
 /// The monitor has exited or was killed. If it was killed, the ranks are ended here.
 fn conclude(ending: Ending) -> u8 {
+    debug!(target: "mpjdev::job", %ending, "monitor has ended");
     if let Ending::Killed(_) = ending {
         eprintln!("mpjrun: the monitor of the job {ending}; ending all ranks");
     }

@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
 };
+use tracing::{debug, info, warn};
 
 use super::ending::{Ending, Verdict};
 use super::led::{drain, receive_input, signals};
@@ -159,6 +160,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         is_led: true,
         given_up: false,
     };
+    info!(target: "mpjdev::job", ranks = job.plan.ranks, "job starts");
     match job.serve() {
         Ok(()) => job.start(input),
         Err(error) => job.give_up(&error.to_string()),
@@ -167,6 +169,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     job.settle();
     job.leave(&launcher, &children);
     job.end(&launcher, &children);
+    info!(target: "mpjdev::job", status = job.verdict.status(), "job is over");
     Ok(job.verdict.status())
 }
 
@@ -206,6 +209,7 @@ impl Job {
             self.pipes.push(Pipe { fd, rank: Some(rank), lines, is_error });
         }
         let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::NotFound)?;
+        debug!(target: "mpjdev::job", member = rank, pid = child.id(), "stub of a rank is started");
         Ok(Rank { pid, has_ended: false })
     }
 
@@ -244,6 +248,7 @@ impl Job {
             Some(signals) => signals.into_iter().for_each(|signal| self.handle_signal(signal)),
             None if self.is_led => {
                 self.is_led = false;
+                warn!(target: "mpjdev::job", "launcher has died");
                 self.kill_ranks();
             }
             None => {}
@@ -342,6 +347,7 @@ impl Job {
     /// Begins to end the job: a signal now, SIGKILL after the time of grace.
     fn close(&mut self, signal: Signal, asked: bool) {
         if self.closing.is_none() {
+            info!(target: "mpjdev::job", signal = signal.as_raw(), asked, "ranks are asked to end");
             self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace, asked });
             self.sent.push(signal.as_raw());
             self.signal_ranks_but(signal, !asked && !self.plan.keep_going);
@@ -349,6 +355,7 @@ impl Job {
     }
 
     fn kill_ranks(&mut self) {
+        warn!(target: "mpjdev::job", running = self.left(), "remaining ranks are killed");
         self.given_up = true;
         // Not again at once: killed processes end soon.
         let kill_at = Instant::now() + Duration::from_secs(1);
@@ -431,6 +438,10 @@ impl Job {
         for (pid, ending) in ended {
             let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
             let member = self.roster.handle_exit(pid, ending);
+            let rank = member.map(|(rank, _)| rank).or(program.map(|at| at as u32));
+            debug!(
+                target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %ending, "process has ended"
+            );
             self.note_server_end(pid, ending);
             if let Some(at) = program {
                 self.ranks[at].has_ended = true;
@@ -446,6 +457,7 @@ impl Job {
         for rank in gone {
             let is_known = self.roster.process(rank).is_none();
             if !is_known && self.roster.handle_loss(rank) {
+                info!(target: "mpjdev::job", member = rank, "process of a rank has died, its program runs");
                 self.losses.push((rank, Instant::now() + LOSS_WAIT));
             }
         }

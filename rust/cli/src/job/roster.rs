@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_passcred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tracing::{debug, info};
 
 use super::ending::Ending;
 
@@ -286,6 +287,7 @@ impl Roster {
         let waiting = self.gathering.as_mut().and_then(|round| round.members[rank].as_mut());
         if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
             member.cancels = true;
+            debug!(target: "mpjdev::job", member = rank, "rank waits no longer");
         }
     }
 
@@ -298,6 +300,7 @@ impl Roster {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
                 round.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
                 self.pids[rank] = Some(pid);
+                debug!(target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), "rank waits for the others");
                 self.running.iter_mut().for_each(|round| round.members[rank] = None);
             }
             Err(why) => refuse(&answer, why),
@@ -349,6 +352,7 @@ impl Roster {
         round.members.iter_mut().flatten().for_each(Member::release);
         let is_described = self.extent == Extent::Memory || round.description.is_some();
         if is_described && round.is_complete() {
+            info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks are there, a session begins");
             round.begin(self.extent == Extent::Memory || self.shares_memory);
             self.running = self.gathering.take();
         }
@@ -454,6 +458,7 @@ impl Roster {
         self.blamed[rank] = segment.and_then(|segment| blamed(segment, ranks, rank as u32));
         let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
+            info!(target: "mpjdev::failure", member = rank, ?death, "rank has ended without finishing");
             round.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
@@ -467,6 +472,7 @@ impl Roster {
 
 /// Refuses a process. It may have ended before it reads the answer.
 fn refuse(answer: &OwnedFd, why: Refusal) {
+    info!(target: "mpjdev::job", ?why, "process is refused as a rank");
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));
 }
 

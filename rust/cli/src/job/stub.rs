@@ -27,6 +27,7 @@ pub fn become_program(words: &[OsString]) -> ExitCode {
     if let Some(place) = place.to_str().and_then(|p| p.parse().ok()) {
         bind(place);
     }
+    tracing::debug!(target: "mpjdev::job", pid = std::process::id(), ?program, "stub becomes the program");
     let error = Command::new(program).args(args).exec();
     eprintln!("mpjrun: cannot start {}: {error}", program.to_string_lossy());
     ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED })

@@ -4,6 +4,7 @@
 mod connected;
 mod datagrams;
 mod kills;
+mod logging;
 mod namespaces;
 mod parts;
 mod sites;
@@ -178,6 +179,7 @@ fn tests() -> Vec<(&'static str, fn())> {
     TESTS
         .iter()
         .chain(connected::TESTS)
+        .chain(logging::TESTS)
         .chain(datagrams::TESTS)
         .chain(sites::TESTS)
         .chain(namespaces::TESTS)
@@ -223,6 +225,7 @@ const TESTS: [(&str, fn()); 15] = [
 
 fn main() -> ExitCode {
     if std::env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
+        mpjdev_logging::start("library");
         return parts::play(&std::env::args().nth(1).unwrap_or_default());
     }
     let mut arguments = Arguments::from_args();

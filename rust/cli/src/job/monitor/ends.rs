@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
+use tracing::{debug, info};
 
 use super::Job;
 use crate::job::ending::{Ending, RankEnd};
@@ -29,6 +30,9 @@ impl Job {
     /// A rank's process has died. Its program, which would know how, runs on.
     pub(super) fn handle_loss(&mut self, rank: u32) {
         let is_first = self.verdict.handle_lost(rank);
+        if is_first {
+            info!(target: "mpjdev::failure", member = rank, "root cause of the job's failure is chosen");
+        }
         // The end of the program does not explain the death any more.
         self.verdict.handle_own(LOST);
         if !is_first || self.closing.is_some() {
@@ -49,6 +53,8 @@ impl Job {
     pub(super) fn take_end(&mut self, end: End) {
         let is_good = end.ending.is_good() && !end.is_lost;
         if !is_good && self.is_explained_soon(end.rank) {
+            let End { rank, ending, .. } = end;
+            debug!(target: "mpjdev::failure", member = rank, %ending, "failure may follow from another one");
             return self.held.push((end, Instant::now() + CULPRIT_WAIT));
         }
         self.handle_end(&end);
@@ -91,6 +97,9 @@ impl Job {
         let end = RankEnd { name: self.names.rank(rank), pid, ending, after: self.begun.elapsed() };
         let failed = self.verdict.handle_end(rank, ending);
         let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
+        if is_first {
+            info!(target: "mpjdev::failure", member = rank, pid, %ending, "root cause of the job's failure is chosen");
+        }
         if ending.is_good() && !is_lost {
             return;
         }

@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
+use tracing::{info, warn};
 
 use super::Job;
 use crate::job::plan::Plan;
@@ -59,6 +60,7 @@ impl Job {
     /// The job has formed: the ranks get their numbers in the world.
     fn take_place(&mut self, formed: Formed) {
         let Formed { handout, first, size, foreign, loopback } = formed;
+        info!(target: "mpjdev::job", first, ranks = size, foreign, "site has joined its job");
         self.names.first = Some(first);
         for at in 0..self.pipes.len() {
             if let Some(rank) = self.pipes[at].rank {
@@ -92,6 +94,7 @@ impl Job {
 
     /// Ends a job that cannot form, or has lost other sites.
     pub(super) fn give_up(&mut self, why: &str) {
+        warn!(target: "mpjdev::job", why, "job cannot run");
         self.say(why);
         self.verdict.handle_own(NOT_FORMED);
         self.roster.give_up();

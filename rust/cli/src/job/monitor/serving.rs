@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+use tracing::debug;
 
 use super::{Job, Pipe};
 use crate::impi::auth::{AUTH_KEY, AUTH_KEY_FILE, AUTH_NONE};
@@ -64,6 +65,7 @@ impl Job {
             self.pipes.push(Pipe { fd, rank: None, lines: Lines::new(""), is_error: true });
         }
         let address = address(&mut child)?;
+        debug!(target: "mpjdev::server", pid = child.id(), address, "startup server is started");
         self.server = Some(Server { pid, address, key, ending: None });
         Ok(())
     }
@@ -110,6 +112,8 @@ impl Job {
         };
         if is_its_fault {
             self.verdict.handle_own(FAILED);
+        }
+        if is_its_fault || mpjdev_logging::is_on() {
             self.err.put(std::mem::take(&mut self.heard));
         }
     }

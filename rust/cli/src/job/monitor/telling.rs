@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid};
+use tracing::info;
 
 use super::Job;
 use crate::job::ending::Ending;
@@ -128,6 +129,7 @@ impl Job {
     pub(super) fn settle(&mut self) {
         let Some(hearing) = self.hearing.as_mut().filter(|hearing| !hearing.is_settled) else { return };
         let Some(Failure { rank, ending, text, .. }) = hearing.origin.first().cloned() else { return };
+        info!(target: "mpjdev::failure", member = rank, %ending, "root cause of the job's failure is chosen");
         hearing.is_settled = true;
         hearing.settle_at = None;
         let site_ranks = self.ranks_of(0).end;
