@@ -3,7 +3,7 @@
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::Mode;
 
-use crate::site::{ANY, Site, content, from, octets, usual_pair};
+use crate::site::{Site, content, from, octets, usual_pair};
 use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, DATASYNC, Head, SYNCACK, Speaker};
 
 /// A numbered standard message, one that can be taken back.
@@ -81,34 +81,6 @@ fn of_messages_with_one_id_the_latest_is_gone() {
     cancel(&mut speaker, 71);
     speaker.expect(CANCELYES, 71);
     assert_eq!(value(&site, 1), 1);
-    site.check_clean();
-}
-
-/// It is matched by whoever has taken it out of matching, though not received yet (MPI 3.8.2).
-#[test]
-fn a_message_that_was_taken_out_of_matching_is_not_gone() {
-    let (site, mut speaker) = usual_pair();
-    numbered(&mut speaker, 1, 71, 1);
-    let long = speaker.begin(1, &octets(Encoding::Big, &[2; 300], &[]));
-    let mut taken = None;
-    site.until("it is taken", |comm| {
-        taken = comm.improbe(ANY).expect("improbe");
-        taken.is_some()
-    });
-    let (_, first) = taken.expect("just taken");
-    cancel(&mut speaker, 71);
-    speaker.expect(CANCELNO, 71);
-    site.until("the other one is here", |comm| comm.iprobe(ANY).expect("iprobe").is_some());
-    let (_, second) = site.comm().improbe(ANY).expect("improbe").expect("it is here");
-    cancel(&mut speaker, long.srqid);
-    speaker.expect(CANCELNO, long.srqid);
-    let answer = speaker.expect(SYNCACK, long.srqid);
-    speaker.end(&long, answer.drqid, &octets(Encoding::Big, &[2; 300], &[]));
-    for (taken, bytes) in [(second, vec![2; 300]), (first, vec![1])] {
-        let id = site.comm().imrecv(taken, 400);
-        let message = site.wait(id).expect("it is not gone").message.expect("a message");
-        assert_eq!(content(&site, message).0, bytes);
-    }
     site.check_clean();
 }
 

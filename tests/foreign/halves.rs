@@ -227,39 +227,6 @@ fn several_long_first_parts_are_told_apart_at_once() {
     site.check_clean();
 }
 
-/// The second part belongs to whoever has taken the first out of matching, whether it is here then or comes later.
-#[test]
-fn a_message_that_was_taken_out_of_matching_has_its_second_part() {
-    for (primary, secondary) in LENS {
-        for early in [true, false] {
-            for drops in [false, true] {
-                let (site, mut speaker) = usual_pair();
-                let (bytes, stream) = parts(1, primary, secondary);
-                let (first, second) = halves(Encoding::Big, &bytes, &stream);
-                let begun = Parts::begin(&mut speaker, 7, &[first]);
-                let early_second =
-                    early.then(|| Parts::begin(&mut speaker, 7, std::slice::from_ref(&second)));
-                speaker.ask();
-                let (status, taken) = site.comm().improbe(ANY).expect("improbe").expect("it is here");
-                assert_eq!((status.source, status.tag, status.size), (1, 7, 8 + primary.next_multiple_of(8)));
-                let other = site.comm().irecv(ANY, 16, None).expect("irecv");
-                let second = early_second.unwrap_or_else(|| Parts::begin(&mut speaker, 7, &[second]));
-                speaker.send(7, &octets(Encoding::Big, &[9], &[]));
-                begun.end(&mut speaker);
-                second.end(&mut speaker);
-                check(&site, site.wait(other), &(vec![9], vec![]));
-                if drops {
-                    drop(taken);
-                } else {
-                    let id = site.comm().imrecv(taken, 6000);
-                    check(&site, site.wait(id), &(bytes, stream));
-                }
-                site.check_clean();
-            }
-        }
-    }
-}
-
 /// The format leaves octets 0 to 3 of the secondary header unspecified, so a foreign sender may leave anything there.
 #[test]
 fn foreign_split_message_with_garbage_in_unused_octets_is_joined() {
@@ -290,29 +257,21 @@ fn foreign_split_message_with_garbage_in_unused_octets_is_joined() {
 #[test]
 fn both_parts_are_consumed_when_the_first_does_not_fit() {
     for (primary, secondary) in LENS {
-        for taken_out in [true, false] {
-            let (site, mut speaker) = usual_pair();
-            let (bytes, stream) = parts(1, primary, secondary);
-            let (first, second) = halves(Encoding::Little, &bytes, &stream);
-            let begun = Parts::begin(&mut speaker, 7, &[first]);
-            speaker.ask();
-            let id = match taken_out {
-                true => {
-                    let taken = site.comm().improbe(ANY).expect("improbe").expect("it is here");
-                    site.comm().imrecv(taken.1, 8)
-                }
-                false => site.comm().irecv(ANY, 8, None).expect("irecv"),
-            };
-            let second = Parts::begin(&mut speaker, 7, &[second]);
-            speaker.send(7, &octets(Encoding::Big, &[9], &[]));
-            begun.end(&mut speaker);
-            second.end(&mut speaker);
-            let needed = 8 + primary.next_multiple_of(8);
-            let error = DeviceError::Truncated { needed, capacity: 8, source_rank: 1, tag: 7 };
-            assert_eq!(site.wait(id).unwrap_err(), error);
-            check(&site, site.recv(ANY, 16), &(vec![9], vec![]));
-            site.check_clean();
-        }
+        let (site, mut speaker) = usual_pair();
+        let (bytes, stream) = parts(1, primary, secondary);
+        let (first, second) = halves(Encoding::Little, &bytes, &stream);
+        let begun = Parts::begin(&mut speaker, 7, &[first]);
+        speaker.ask();
+        let id = site.comm().irecv(ANY, 8, None).expect("irecv");
+        let second = Parts::begin(&mut speaker, 7, &[second]);
+        speaker.send(7, &octets(Encoding::Big, &[9], &[]));
+        begun.end(&mut speaker);
+        second.end(&mut speaker);
+        let needed = 8 + primary.next_multiple_of(8);
+        let error = DeviceError::Truncated { needed, capacity: 8, source_rank: 1, tag: 7 };
+        assert_eq!(site.wait(id).unwrap_err(), error);
+        check(&site, site.recv(ANY, 16), &(vec![9], vec![]));
+        site.check_clean();
     }
 }
 

@@ -174,9 +174,8 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
     let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Standard).expect("begun");
     let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
     receiver.comm.probe(from, &mut patience()).expect("an announcement");
-    let taken = receiver.comm.improbe(from).expect("no failure");
     receiver.rest(sender);
-    let id = receiver.comm.imrecv(taken.expect("it is announced").1, LEN);
+    let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     assert!(!receiver.watch.is_resting(), "nobody reads it");
     sender.look_until(|| receiver.comm.endpoint().is_some_and(|endpoint| !endpoint.has_pending()));
     receiver.comm.wait(id, None, &mut patience()).expect("a message");

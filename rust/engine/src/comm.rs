@@ -13,11 +13,10 @@ use mpjdev_transport::waiting::Patience;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
-use crate::mpi::{Group, Making, Taken, Wanted};
+use crate::mpi::{Group, Making, Wanted};
 use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
 use crate::packet::fast_recv::Direct;
 use crate::packet::freed::Membership;
-use crate::packet::probe;
 use crate::packet::requests::{Completed, RequestId};
 
 /// A group of ranks with a context of their own.
@@ -360,38 +359,6 @@ impl Comm {
         Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
     }
 
-    /// Takes a message out of matching, so that no other receive gets it. Does not block.
-    ///
-    /// # Errors
-    /// As for [`iprobe`](Self::iprobe).
-    pub fn improbe(&self, from: RecvFrom) -> Result<Option<(Status, MatchedMessage)>, DeviceError> {
-        let taken = match &self.engine {
-            Engine::Packets(endpoint) => {
-                let taken = endpoint.take_matched(&self.selector(from)?, &self.members)?;
-                taken.map(|mut taken| {
-                    taken.owner = Some(endpoint.clone());
-                    MatchedMessage::Packets(taken)
-                })
-            }
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.take_matched(self.wanted(from)?)?.map(MatchedMessage::Library),
-        };
-        Ok(taken.map(|m| (self.seen(&m.envelope(), m.needs_capacity()), m)))
-    }
-
-    /// Receives a message that was taken out of matching. Does not block.
-    pub fn imrecv(&self, matched: MatchedMessage, capacity: usize) -> RequestId {
-        match (matched, &self.engine) {
-            (MatchedMessage::Packets(matched), Engine::Packets(endpoint)) => {
-                endpoint.start_matched_receive(matched, capacity)
-            }
-            #[cfg(not(loom))]
-            (MatchedMessage::Library(matched), _) => matched.start(capacity),
-            #[cfg(not(loom))]
-            (MatchedMessage::Packets(_), _) => unreachable!("a communicator's messages are of its engine"),
-        }
-    }
-
     /// The outcome of a request if it is complete; the request is removed then. Does not block.
     ///
     /// # Errors
@@ -505,49 +472,6 @@ impl Comm {
             tag: Some(tag),
         };
         ReceiveArgs { selector, capacity, spare: None, members: None }
-    }
-}
-
-/// A message that was taken out of matching and waits for its receive. A dropped one is consumed: its sender
-/// gets the match ack, and its memory is released.
-#[derive(Debug)]
-pub enum MatchedMessage {
-    /// A message of the packet engine.
-    #[doc(hidden)]
-    Packets(probe::MatchedMessage),
-    /// A message of a C MPI.
-    #[doc(hidden)]
-    #[cfg(not(loom))]
-    Library(Taken),
-}
-
-impl MatchedMessage {
-    /// The message's envelope, its source numbered in the world.
-    pub fn envelope(&self) -> Envelope {
-        match self {
-            MatchedMessage::Packets(matched) => matched.envelope(),
-            #[cfg(not(loom))]
-            MatchedMessage::Library(matched) => matched.envelope(),
-        }
-    }
-
-    /// Capacity that the receiving buffer needs.
-    pub fn needs_capacity(&self) -> usize {
-        match self {
-            MatchedMessage::Packets(matched) => matched.needs_capacity(),
-            #[cfg(not(loom))]
-            MatchedMessage::Library(matched) => matched.needs_capacity(),
-        }
-    }
-
-    /// Moves the message to the [remains](Endpoint::remains) of its rank. It can be received there if it has
-    /// arrived in full.
-    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
-        match self {
-            MatchedMessage::Packets(matched) => matched.retire(remains),
-            #[cfg(not(loom))]
-            MatchedMessage::Library(_) => {}
-        }
     }
 }
 

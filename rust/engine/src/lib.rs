@@ -14,7 +14,7 @@ mod packet;
 mod rank;
 
 pub use clients::Clients;
-pub use comm::{Comm, Done, MatchedMessage, RecvFrom, Status};
+pub use comm::{Comm, Done, RecvFrom, Status};
 pub use error::DeviceError;
 /// Values that threads keep for themselves.
 pub use mpjdev_sys::keepsake;

@@ -27,7 +27,7 @@ use crate::array::{Array, Direct, IntArray};
 use crate::error::{Failure, Fault, JavaClass};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
-const ABI: i32 = 4;
+const ABI: i32 = 5;
 
 /// The calling thread's Java environment, for the length of one call.
 #[derive(Debug)]
@@ -482,10 +482,6 @@ natives! {
     "irecv" Java_mpjdev_core_Native_irecv = crate::comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
     "probe" Java_mpjdev_core_Native_probe = crate::comm::probe, (comm: long, source: int, tag: int, out: status) -> long;
     "iprobe" Java_mpjdev_core_Native_iprobe = crate::comm::iprobe, (comm: long, source: int, tag: int, out: status) -> long;
-    "improbe" Java_mpjdev_core_Native_improbe = crate::comm::improbe, (comm: long, source: int, tag: int) -> long;
-    "matchedStatus" Java_mpjdev_core_Native_matchedStatus = crate::comm::matched_status, (matched: long, out: status) -> long;
-    "imrecv" Java_mpjdev_core_Native_imrecv = crate::comm::imrecv, (matched: long, buffer: long) -> long;
-    "freeMatched" Java_mpjdev_core_Native_freeMatched = crate::comm::free_matched, (matched: long) -> void;
     "await" Java_mpjdev_core_Native_await = crate::comm::wait, (request: long, nanos: long, out: status) -> long;
     "test" Java_mpjdev_core_Native_test = crate::comm::test, (request: long, out: status) -> long;
     "awaitAny" Java_mpjdev_core_Native_awaitAny = crate::comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;

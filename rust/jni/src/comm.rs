@@ -329,33 +329,6 @@ pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Nativ
     Ok(found.map_or(PENDING, |status| pack(env, &status, out)))
 }
 
-pub(crate) fn improbe(_: &mut Env, comm: i64, source: i32, tag: i32) -> Answer {
-    let comm = handle::comm(comm)?;
-    match comm.improbe(from(source, tag))? {
-        Some((status, message)) => handle::keep_matched(comm, status, message),
-        None => Ok(PENDING),
-    }
-}
-
-pub(crate) fn matched_status(env: &mut Env, matched: i64, out: NativeStatus) -> Answer {
-    let status = handle::matched_status(matched)?;
-    Ok(pack(env, &status, out))
-}
-
-/// Receives a matched message, which is consumed once the receive has started. A call that is refused, for
-/// the message or for the buffer, changes neither.
-pub(crate) fn imrecv(_: &mut Env, matched: i64, buffer: i64) -> Answer {
-    handle::matched_status(matched)?;
-    let (capacity, _) = begin_receive(buffer)?;
-    let taken = handle::take_matched(matched);
-    if taken.is_err() {
-        let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
-    }
-    let (comm, _, message) = taken?;
-    let id = comm.imrecv(message, capacity);
-    keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
-}
-
 /// Keeps the request of a receive. Without room for another request, the receive is given up and its buffer
 /// is free.
 fn keep_receive(request: Request, buffer: i64) -> Answer {
@@ -364,11 +337,6 @@ fn keep_receive(request: Request, buffer: i64) -> Answer {
         let _ = handle::with_any_buffer(buffer, |b| b.pending = None);
     }
     kept
-}
-
-pub(crate) fn free_matched(_: &mut Env, matched: i64) -> Answer<()> {
-    let _ = handle::take_matched(matched);
-    Ok(())
 }
 
 // ---- Requests

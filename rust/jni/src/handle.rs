@@ -11,7 +11,7 @@ use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handles::Slots;
 use mpjdev_engine::keepsake::{Keepsake, Keepsakes};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Endpoint, MatchedMessage, RequestId, Status};
+use mpjdev_engine::{Comm, Endpoint, RequestId};
 
 use crate::error::{Failure, Fault};
 use crate::view::Hold;
@@ -52,14 +52,12 @@ pub(crate) struct Request {
 static BUFFERS: Slots<Buffer> = Slots::new();
 static COMMS: Slots<Arc<Comm>> = Slots::new();
 static REQUESTS: Slots<Request> = Slots::new();
-static MATCHED: Slots<(Arc<Comm>, Status, MatchedMessage)> = Slots::new();
 static OPERATIONS: Slots<Operation> = Slots::new();
 static VIEWS: Slots<Hold> = Slots::new();
 
 const BUFFER: &str = "buffer";
 const COMM: &str = "communicator";
 const REQUEST: &str = "request";
-const MESSAGE: &str = "matched message";
 const OPERATION: &str = "collective operation";
 const VIEW: &str = "view";
 
@@ -255,14 +253,6 @@ fn retire(rank: &Arc<Endpoint>) {
             }
         });
     }
-    if !MATCHED.is_empty() {
-        MATCHED.for_each(|_, (comm, _, message)| {
-            if comm.is_of(rank) {
-                on_remains(comm);
-                message.retire(comm.endpoint().expect("its rank is one of ours"));
-            }
-        });
-    }
     if !OPERATIONS.is_empty() {
         // An operation that another thread advances fails there, and is removed then. Operations of other
         // ranks may be in a long wait.
@@ -309,23 +299,7 @@ pub(crate) fn open_requests() -> usize {
     REQUESTS.len()
 }
 
-// ---- Messages that were taken out of matching, collective operations
-
-/// Keeps a matched message for Java and returns its handle.
-pub(crate) fn keep_matched(comm: Arc<Comm>, status: Status, message: MatchedMessage) -> Result<i64, Failure> {
-    MATCHED.insert((comm, status, message)).map_err(|(_, r)| Failure::handle(MESSAGE)(r))
-}
-
-/// The status of a matched message.
-pub(crate) fn matched_status(handle: i64) -> Result<Status, Failure> {
-    let mut held = MATCHED.hold_patiently(handle).map_err(Failure::handle(MESSAGE))?;
-    Ok(held.with(|matched| matched.1))
-}
-
-/// Removes a matched message, which can be received once.
-pub(crate) fn take_matched(handle: i64) -> Result<(Arc<Comm>, Status, MatchedMessage), Failure> {
-    MATCHED.remove(handle).map_err(Failure::handle(MESSAGE))
-}
+// ---- Collective operations
 
 /// Keeps a collective operation for Java and returns its handle.
 pub(crate) fn keep_operation(operation: Operation) -> Result<i64, Failure> {
@@ -508,7 +482,7 @@ mod tests {
         writer.finish().expect("a message").clone()
     }
 
-    /// Java's handles of a rank refer to messages not received and operations not complete when the rank
+    /// Java's handles of a rank refer to requests not waited for and operations not complete when the rank
     /// finishes.
     #[test]
     fn a_rank_that_has_finished_goes_though_handles_of_it_are_kept() {
@@ -519,8 +493,8 @@ mod tests {
         let comm = super::comm(handle).expect("a communicator");
         let from = RecvFrom { source: Some(0), tag: Some(1) };
         comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Patient).expect("sent");
-        let (status, message) = comm.improbe(from).expect("this rank is here").expect("a message");
-        let matched = keep_matched(comm.clone(), status, message).expect("room");
+        let id = comm.irecv(from, CAPACITY as usize, None).expect("this rank is here");
+        let request = keep_request(Request { comm: comm.clone(), id, buffer: None }).expect("room");
         let mut barrier = comm.start_barrier();
         assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
         let operation = keep_operation(barrier).expect("room");
@@ -533,8 +507,7 @@ mod tests {
         let over = with_operation(operation, |operation| operation.advance().map(drop));
         assert!(matches!(over, Ok(Err(DeviceError::Finished { rank: 0 }))), "{over:?}");
         drop_operation(operation);
-        let (comm, _, message) = take_matched(matched).expect("it is kept");
-        let id = comm.imrecv(message, CAPACITY as usize);
+        let Request { comm, id, .. } = drop_request(request).expect("it is kept");
         let done = comm.test(id).expect("it is here").expect("it is whole");
         let mut reader = ReadBuffer::new(private(), CAPACITY).expect("memory");
         reader.adopt(done.message.expect("a receive has one"));

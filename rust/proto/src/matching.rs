@@ -139,7 +139,7 @@ impl<R, M> Matcher<R, M> {
         self.unexpected.get_slot(slot)
     }
 
-    /// Takes the message that a receive with this selector would take now (`MPI_Improbe`): no other receive gets it.
+    /// Takes the message that a receive with this selector would take now: no other receive gets it.
     #[inline]
     pub fn take(&mut self, selector: &Selector) -> Option<(Envelope, M)> {
         let slot = self.unexpected.find(selector)?;
@@ -310,9 +310,9 @@ mod tests {
         }
     }
 
-    /// A probe leaves the message, a matched probe takes it, and no later receive gets it.
+    /// A probe leaves the message; a take removes it, and no later receive gets it.
     #[test]
-    fn matched_probe_takes_the_message_from_all_receives() {
+    fn take_removes_the_message_from_all_receives() {
         let mut matcher = Numbers::new();
         matcher.add_unexpected(envelope(1, 7), 42);
         let asked = selector(None, Some(7));

@@ -13,7 +13,6 @@ in_every_world![
     a_freed_communicator_keeps_no_credit,
     a_dropped_communicator_is_freed,
     receives_that_were_posted_before_the_free_get_their_messages,
-    a_message_that_was_probed_before_the_free_is_received_whole,
     messages_of_a_communicator_that_is_being_made_are_kept,
     messages_of_a_freed_communicator_do_not_reach_a_new_one,
     receives_and_probes_of_a_freed_communicator_fail,
@@ -154,29 +153,6 @@ fn receives_that_were_posted_before_the_free_get_their_messages(world: &World) {
     });
 }
 
-/// Its second half is no message that nobody takes, whether it has come before the free or comes later.
-fn a_message_that_was_probed_before_the_free_is_received_whole(world: &World) {
-    for letter in letters(world) {
-        run(world, 2, |party| {
-            let made = party.on(dup(party));
-            if party.rank() == 0 {
-                let sent = made.isend(Mode::Standard, &letter, 1, 1);
-                // Nobody takes this.
-                let other = made.isend(Mode::Synchronous, &letter, 1, 2);
-                made.wait_all([sent, other]);
-                party.send(&SMALL, 1, END);
-            } else {
-                made.see(from(0, 1));
-                let (_, probed) = made.comm.improbe(from(0, 1)).expect("improbe").expect("it is here");
-                made.comm.free();
-                let id = made.comm.imrecv(probed, letter.needs());
-                made.wait_letter(id, &letter);
-                party.expect(from(0, END), &SMALL);
-            }
-        });
-    }
-}
-
 /// Rank 0 has the new communicator, and sends in it, while rank 1 has done no more than its part of the dup. Other communicators
 /// were freed before.
 fn messages_of_a_communicator_that_is_being_made_are_kept(world: &World) {
@@ -244,7 +220,6 @@ fn receives_and_probes_of_a_freed_communicator_fail(world: &World) {
         assert_eq!(made.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::Freed);
         assert_eq!(made.iprobe(ANY), Err(DeviceError::Freed));
         assert_eq!(made.probe(ANY, &mut Patient), Err(DeviceError::Freed));
-        assert_eq!(made.improbe(ANY).map(drop), Err(DeviceError::Freed));
     });
 }
 

@@ -176,17 +176,16 @@ impl Player<'_> {
         }
     }
 
-    /// By matched probe, when something is there.
+    /// Probes, and receives the message that is there with the capacity that it needs.
     fn receive_unknown(&mut self) {
         if !self.posted.is_empty() {
             return;
         }
         let asked = if self.random.chance(50) { from(None, None) } else { from(None, 1) };
-        let Some((status, message)) = self.party.comm.improbe(asked).expect("improbe") else { return };
+        let Some(status) = self.party.comm.iprobe(asked).expect("iprobe") else { return };
         let planned = self.expected.take(status.source, asked.tag);
         assert_eq!((status.tag, status.size), (planned.tag, planned.letter.needs()));
-        let id = self.party.comm.imrecv(message, status.size);
-        self.party.wait_letter(id, &planned.letter);
+        self.party.expect(from(status.source, status.tag), &planned.letter);
     }
 }
 

@@ -216,14 +216,11 @@ impl Endpoint {
         abandonment: &Abandonment,
     ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
         let mut arriving = lock(&abandonment.arriving);
-        let (id, source) = match *arriving {
-            Some(arriving) => arriving,
-            None => {
-                let Some(notice) = self.take_matched(&notices(context), &[])? else { return Ok(None) };
-                let source = notice.envelope().source;
-                (self.start_matched_receive(notice, NOTICE_CAPACITY), source)
-            }
+        let notice = match *arriving {
+            None => self.receive_arrived(&notices(context), NOTICE_CAPACITY)?,
+            arriving => arriving,
         };
+        let Some((id, source)) = notice else { return Ok(None) };
         let received = self.test(id);
         *arriving = matches!(received, Ok(None)).then_some((id, source));
         match received {

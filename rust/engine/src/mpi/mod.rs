@@ -46,7 +46,6 @@ use crate::packet::unreceived::Unreceived;
 
 pub(crate) use create::Making;
 pub use group::Group;
-pub use probe::Taken;
 pub use recv::Receive;
 pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
 

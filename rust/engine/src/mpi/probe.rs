@@ -27,40 +27,6 @@ const FRUITLESS: u32 = 64;
 /// Polls of the receives of a collective operation per poll for a notice, which is rare.
 const NOTICE_LOOKS: u32 = 8;
 
-/// A message that was taken out of matching and waits for its receive.
-#[derive(Debug)]
-pub struct Taken {
-    group: Arc<Group>,
-    envelope: Envelope,
-    needs_capacity: usize,
-    /// `None` once it is received.
-    message: Option<Spilled>,
-}
-
-impl Taken {
-    pub(crate) fn envelope(&self) -> Envelope {
-        self.envelope
-    }
-
-    pub(crate) fn needs_capacity(&self) -> usize {
-        self.needs_capacity
-    }
-
-    /// Starts to receive the message.
-    pub(crate) fn start(mut self, capacity: usize) -> RequestId {
-        let message = self.message.take().expect("a message is received or dropped once");
-        let receive = Receive::taken(&self.group, message, capacity, None);
-        self.group.owner().keep_receive(receive)
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        // A dropped receive consumes the message that it has matched.
-        drop(self.message.take().map(|message| Receive::taken(&self.group, message, 0, None)));
-    }
-}
-
 impl Group {
     /// Polls for a message without receiving it. Returns its envelope and the capacity that it needs.
     pub(crate) fn probe_now(
@@ -89,23 +55,6 @@ impl Group {
     ) -> Result<(Envelope, usize), DeviceError> {
         let rank = self.owner();
         rank.block(None, Backoff::new(&rank.config), patience, || self.probe_now(wanted))
-    }
-
-    /// Takes a message out of matching: no other receive gets it.
-    pub(crate) fn take_matched(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Taken>, DeviceError> {
-        let rank = self.owner();
-        rank.check_unfinished()?;
-        self.check_kept()?;
-        let message = {
-            let mut spills = lock(&self.spilled);
-            self.spill_until(&mut spills, wanted)?;
-            let taken = spills.take(wanted);
-            taken.inspect(|taken| self.note_taken(&spills, taken))
-        };
-        let Some(message) = message else { return self.probe_now(wanted).map(|_| None) };
-        let envelope = self.envelope(message.source, message.tag);
-        let needs_capacity = message.len.saturating_sub(HEADERS_LEN);
-        Ok(Some(Taken { group: self.clone(), envelope, needs_capacity, message: Some(message) }))
     }
 
     fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {

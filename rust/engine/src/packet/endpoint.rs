@@ -299,21 +299,21 @@ impl Endpoint {
         self.progress(core);
         let selector = args.selector;
         let id = self.post(&mut core.state, args);
-        self.give_up_receive(core, id, Some(selector));
+        self.give_up_receive(core, id, selector);
         id
     }
 
     /// Fails a receive whose source had ended before the receive was posted: the source of its message or,
     /// after its first half, that of the second.
-    pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Option<Selector>) {
+    pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Selector) {
         if self.transport.epoch() == 0 {
             return;
         }
         let halves = core.state.halves.iter().map(|half| half.waits_for());
         let begun = core.state.begun.iter().map(|begun| begun.waits_for());
         let half = halves.chain(begun).find(|(request, _)| *request == id);
-        if let Some(selector) = half.map(|(_, second)| second).or(selector)
-            && let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
+        let selector = half.map_or(selector, |(_, second)| second);
+        if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
             && let Some(error) = self.hopeless_receive(&selector, receive.members())
         {
             self.give_up(core, vec![(id, error)]);

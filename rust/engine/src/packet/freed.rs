@@ -27,9 +27,6 @@ use crate::packet::rendezvous::Then;
 pub(crate) struct Freed {
     /// Contexts of programs' messages, and those of collective operations, which end with the last reference.
     contexts: [mpjdev_proto::freed::FreedContexts; 2],
-    /// Messages that were taken out of matching and not received, each a possible first half: its source, and
-    /// the context of its second half.
-    probed: Vec<(u32, u64)>,
     /// Contexts of freed communicators with second halves that were kept.
     kept: BTreeSet<u64>,
 }
@@ -43,18 +40,6 @@ impl Freed {
         self.contexts[0].insert(context);
         if is_last {
             self.contexts[1].insert(context);
-        }
-    }
-
-    /// Records that a possible first half was taken out of matching.
-    pub(crate) fn add_probed(&mut self, first: &Envelope) {
-        self.probed.push((first.source, shadow(first.context)));
-    }
-
-    fn remove_probed(&mut self, first: &Envelope) {
-        let of_first = |probed: &(u32, u64)| *probed == (first.source, shadow(first.context));
-        if let Some(at) = self.probed.iter().position(of_first) {
-            self.probed.swap_remove(at);
         }
     }
 }
@@ -77,16 +62,11 @@ impl State {
         !keeps
     }
 
-    /// Whether this may be the second half of a message that a receive has in part, or of one that was taken
-    /// out of matching.
+    /// Whether this may be the second half of a message that a receive has in part.
     fn awaits_second(&self, second: &Envelope) -> bool {
         let is_first =
             |first: &Envelope| (first.source, shadow(first.context)) == (second.source, second.context);
-        self.freed.probed.contains(&(second.source, second.context))
-            || self
-                .begun
-                .iter()
-                .any(|begun| matches!(&begun.then, Then::Receive(_, first) if is_first(first)))
+        self.begun.iter().any(|begun| matches!(&begun.then, Then::Receive(_, first) if is_first(first)))
     }
 }
 
@@ -167,8 +147,7 @@ impl Endpoint {
         self.matched(state, envelope.source, charge, 0);
     }
 
-    /// Drops second halves that were kept for a first half which has arrived in full, was given up or is
-    /// received.
+    /// Drops second halves that were kept for a first half which has arrived in full or was given up.
     #[inline]
     pub(crate) fn drop_kept_halves(&self, state: &mut State) {
         if !state.freed.kept.is_empty() {
@@ -176,12 +155,6 @@ impl Endpoint {
                 self.drop_freed(state, context);
             }
         }
-    }
-
-    /// Records that a message that was taken out of matching has its receive.
-    pub(crate) fn note_received(&self, state: &mut State, first: &Envelope) {
-        state.freed.remove_probed(first);
-        self.drop_kept_halves(state);
     }
 }
 

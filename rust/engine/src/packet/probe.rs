@@ -1,68 +1,11 @@
-//! Probes, and messages that a matched probe has taken out of matching.
-
-use std::sync::Arc;
+//! Probes, which leave their message unexpected, and receives of messages that have arrived.
 
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use crate::error::DeviceError;
-use crate::packet::credit::Charge;
-use crate::packet::endpoint::{Core, Endpoint, State};
-use crate::packet::recv::{Unexpected, lengths, received};
-use crate::packet::rendezvous::Then;
-use crate::packet::requests::{Completed, Receive, RequestId, Work};
-
-/// A message that was taken out of matching and waits for its receive. A dropped one is consumed: its sender
-/// gets the match ack, and its memory is released.
-#[derive(Debug)]
-pub struct MatchedMessage {
-    pub(crate) envelope: Envelope,
-    needs_capacity: usize,
-    /// `None` once it is received.
-    message: Option<Taken>,
-    /// The rank that consumes the message when this is dropped.
-    pub(crate) owner: Option<Arc<Endpoint>>,
-}
-
-/// The part of a message that was taken out of matching.
-#[derive(Debug)]
-enum Taken {
-    /// The message, or its first half.
-    Message { message: Box<Unexpected>, may_be_half: bool },
-    /// A receive that has started already. The unnumbered second half of a foreign message must not match
-    /// another receive, and a sender that may still withdraw its message must receive the match ack.
-    Receive(RequestId),
-}
-
-impl Drop for MatchedMessage {
-    fn drop(&mut self) {
-        if let (Some(owner), Some(taken)) = (self.owner.take(), self.message.take()) {
-            let id = owner.receive_taken(self.envelope, taken, 0);
-            owner.detach(id);
-        }
-    }
-}
-
-impl MatchedMessage {
-    /// The message's envelope, its source numbered in the world.
-    pub fn envelope(&self) -> Envelope {
-        self.envelope
-    }
-
-    /// Capacity that the receiving buffer needs.
-    pub fn needs_capacity(&self) -> usize {
-        self.needs_capacity
-    }
-
-    /// Moves the message to the remains of its rank, which keep no credit.
-    pub(crate) fn retire(&mut self, remains: &Arc<Endpoint>) {
-        self.owner = Some(remains.clone());
-        if let Some(Taken::Message { message, .. }) = &mut self.message {
-            message.charge = Charge::default();
-        }
-    }
-}
+use crate::packet::endpoint::{Core, Endpoint};
+use crate::packet::requests::{Receive, RequestId, Work};
 
 impl Endpoint {
     /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it
@@ -120,104 +63,30 @@ impl Endpoint {
         })
     }
 
-    /// Takes a message out of matching (MPI_Improbe): no other receive gets it.
+    /// Starts to receive the message that a receive with this selector would get, if it has arrived. Returns
+    /// the request and the sender.
     ///
     /// # Errors
     /// As for [`probe_now`](Self::probe_now).
-    pub fn take_matched(
+    pub(crate) fn receive_arrived(
         &self,
         selector: &Selector,
-        members: &[u32],
-    ) -> Result<Option<MatchedMessage>, DeviceError> {
+        capacity: usize,
+    ) -> Result<Option<(RequestId, u32)>, DeviceError> {
         let mut core = self.lock();
         self.check_self(&core.state)?;
         self.progress(&mut core);
-        match core.state.matcher.take(selector) {
-            Some((envelope, message)) => {
-                let needs_capacity = message.needs_capacity();
-                let begins = self.transport.is_foreign(envelope.source) || message.is_unnumbered_half();
-                let taken = match begins {
-                    true => Taken::Receive(self.receive_now(&mut core, envelope, *message, needs_capacity)),
-                    false => {
-                        let may_be_half = self.is_physical(envelope.source) && !message.is_all();
-                        if may_be_half {
-                            core.state.freed.add_probed(&envelope);
-                        }
-                        Taken::Message { message, may_be_half }
-                    }
-                };
-                Ok(Some(MatchedMessage { envelope, needs_capacity, message: Some(taken), owner: None }))
-            }
-            None => {
-                let seen = self.peek(&mut core, selector, members);
-                drop(core);
-                self.note_fruitless();
-                seen.map(|_| None)
-            }
-        }
-    }
-
-    /// Receives a message that was taken out of matching (MPI_Imrecv).
-    pub fn start_matched_receive(&self, mut matched: MatchedMessage, capacity: usize) -> RequestId {
-        let message = matched.message.take().expect("a message is received or dropped once");
-        self.receive_taken(matched.envelope, message, capacity)
-    }
-
-    fn receive_taken(&self, envelope: Envelope, taken: Taken, capacity: usize) -> RequestId {
-        let mut core = self.lock();
-        let id = match taken {
-            Taken::Message { message, may_be_half } => {
-                let id = self.receive_now(&mut core, envelope, *message, capacity);
-                if may_be_half {
-                    self.note_received(&mut core.state, &envelope);
-                }
-                id
-            }
-            Taken::Receive(id) => {
-                receive_with(&mut core.state, id, capacity);
-                id
-            }
+        let Some((envelope, message)) = core.state.matcher.take(selector) else {
+            let seen = self.peek(&mut core, selector, &[]);
+            drop(core);
+            self.note_fruitless();
+            return seen.map(|_| None);
         };
-        self.call_for_rest(&mut core, id, Some(envelope.source));
-        id
-    }
-
-    fn receive_now(
-        &self,
-        core: &mut Core,
-        envelope: Envelope,
-        message: Unexpected,
-        capacity: usize,
-    ) -> RequestId {
         let receive = Receive { capacity, post: None, spare: None, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
-        self.deliver_unexpected(&mut core.state, id, envelope, message);
-        self.give_up_receive(core, id, None);
-        id
+        self.deliver_unexpected(&mut core.state, id, envelope, *message);
+        self.give_up_receive(&mut core, id, Selector::from(envelope));
+        self.call_for_rest(&mut core, id, Some(envelope.source));
+        Ok(Some((id, envelope.source)))
     }
-}
-
-/// Sets the final capacity of a receive that was started with room for the whole message.
-fn receive_with(state: &mut State, id: RequestId, capacity: usize) {
-    let State { halves, begun, requests, .. } = state;
-    let begun = begun.iter_mut().filter_map(|begun| match &mut begun.then {
-        Then::Half(half) => Some(&mut **half),
-        Then::Receive(..) => None,
-    });
-    halves.iter_mut().chain(begun).filter(|h| h.request == id).for_each(|half| half.capacity = capacity);
-    let Some(request) = requests.get(id) else { return };
-    if let Work::Receive(receive) = &mut request.work {
-        receive.capacity = capacity;
-    }
-    let outcome = request.outcome.take();
-    request.outcome = outcome.map(|done| done.and_then(|done| within(done, capacity)));
-}
-
-/// The received message, if it fits the capacity.
-fn within(done: Completed, capacity: usize) -> Result<Completed, DeviceError> {
-    let (Some(envelope), Some(message)) = (done.envelope, done.message) else {
-        return Err(DeviceError::NoSuchRequest);
-    };
-    check_first(message.first_len(), capacity).map_err(|error| lengths(error, &envelope))?;
-    Ok(received(envelope, message.received_by(capacity)))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_buffer::{BufferError, Message, SecondaryHeader, Slab, SlabError};
+use mpjdev_buffer::{BufferError, Message, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
@@ -62,14 +62,6 @@ impl Unexpected {
 
     pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, Charge) {
         (self.payload, self.charge)
-    }
-
-    /// Whether this is the first half of a split message without a pairing number: the second half follows
-    /// it.
-    pub(crate) fn is_unnumbered_half(&self) -> bool {
-        let Ok(Payload::Physical(slab, len)) = &self.payload else { return false };
-        let is_unnumbered = |(_, secondary): (_, SecondaryHeader)| secondary.pair == 0;
-        !is_all(slab.words(), *len) && parse_first(slab.words(), *len).is_ok_and(is_unnumbered)
     }
 
     /// Whether no second half and no rest is to follow, for physical messages.

@@ -32,7 +32,7 @@ pub(crate) struct Half {
     /// The first half, or the error of the receive once the second half is consumed.
     first: Result<(Slab, usize), DeviceError>,
     first_envelope: Envelope,
-    pub(crate) capacity: usize,
+    capacity: usize,
 }
 
 impl Half {

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
  * All native methods, in one class, so that the library is loaded exactly once. Internal.
  *
  * <p><b>Handles.</b> A {@code long} argument named {@code handle}, {@code buffer}, {@code comm},
- * {@code request}, {@code operation}, {@code matched} or {@code view} is the result of a method that makes
+ * {@code request}, {@code operation} or {@code view} is the result of a method that makes
  * one. A stale or invented handle is an {@link IllegalStateException}. Methods that free a handle ignore one
  * that is stale.
  *
@@ -45,7 +45,7 @@ public final class Native {
     public static final long SENT = -2;
 
     /** Version of the native interface. It grows on both sides when a method or a signature changes. */
-    static final int ABI = 4;
+    static final int ABI = 5;
 
     static {
         NativeLoader.load();
@@ -411,24 +411,6 @@ public final class Native {
 
     /** As {@link #probe}, without blocking: {@link #PENDING} if no message matches. */
     public static native long iprobe(long comm, int source, int tag, NativeStatus out);
-
-    /**
-     * Matches a message as {@link #iprobe} finds it and takes it out of matching. Does not block. Returns the
-     * handle of the matched message, or {@link #PENDING}.
-     */
-    public static native long improbe(long comm, int source, int tag);
-
-    /** Returns {@code source << 32 | tag} of a matched message; {@code out} receives the size. */
-    public static native long matchedStatus(long matched, NativeStatus out);
-
-    /**
-     * Starts to receive a matched message into {@code buffer} and consumes its handle. Does not block.
-     * Returns a request. A call that is refused changes neither.
-     */
-    public static native long imrecv(long matched, long buffer);
-
-    /** Drops a matched message. */
-    public static native void freeMatched(long matched);
 
     // ---- Requests
 
