@@ -73,10 +73,10 @@ impl Endpoint {
     /// Sends a message without octets, and does not wait for its completion. Such a message has no headers of
     /// the mpjdev format.
     pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
-        let leave = self.leave(dest, 0, Mode::Standard, 0);
+        let plan = self.plan_send(dest, 0, Mode::Standard, 0);
         let payload = Payload::Physical(self.source.take(0)?, 0);
-        let work = send(dest, tag, None, leave.charged, Mode::Standard);
-        let header = Header { kind: leave.kind, context, tag, token: 0 };
+        let work = send(dest, tag, None, plan.charged, Mode::Standard);
+        let header = Header { kind: plan.kind, context, tag, token: 0 };
         if let Some(id) = self.queue(dest, header, payload, work) {
             self.detach(id);
         }
@@ -97,8 +97,8 @@ impl Endpoint {
         if let Some(len) = self.take_plain_here(core, selector) {
             return len.map(Some);
         }
-        let Some(error) = self.hopeless(selector, &[]) else { return Ok(None) };
-        self.take_in_last(core);
+        let Some(error) = self.unsatisfiable(selector, &[]) else { return Ok(None) };
+        self.poll_ended_peers(core);
         self.take_plain_here(core, selector).unwrap_or(Err(error)).map(Some)
     }
 

@@ -2,8 +2,8 @@
 //! context.
 
 mod abandonment;
+mod machine_run;
 mod over_clients;
-mod running;
 mod traffic;
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::endpoint::Endpoint;
 pub(crate) use abandonment::Abandonment;
+use machine_run::{Machine, MachineRun};
 use over_clients::OverClients;
-use running::{Machine, Running};
 
 /// A collective operation in progress: advance it until it is complete.
 ///
@@ -43,7 +43,7 @@ enum Stage {
 #[derive(Debug)]
 enum Way {
     /// A state machine among ranks of this project.
-    Machine(Running),
+    Machine(MachineRun),
     /// A barrier with foreign ranks.
     OverClients(Box<OverClients>),
     /// An error, before anything was sent.
@@ -75,7 +75,7 @@ impl Comm {
         let way = match (self.first_foreign(), clients) {
             (None, _) => {
                 let machine = Barrier::new(self.rank(), self.size() as u32);
-                Way::Machine(Running::barrier(self, machine, is_end))
+                Way::Machine(MachineRun::barrier(self, machine, is_end))
             }
             (Some(_), Some((endpoint, clients))) if self.context() == WORLD => {
                 Way::OverClients(Box::new(OverClients::new(self, endpoint, clients, is_end)))
@@ -106,7 +106,7 @@ impl Comm {
         let way = match self.first_foreign() {
             None => {
                 let machine = Machine::Creation(Box::new(machine(self.rank(), self.size() as u32)));
-                Way::Machine(Running::new(self, machine, false))
+                Way::Machine(MachineRun::new(self, machine, false))
             }
             Some(rank) => Way::Refused(DeviceError::Foreign { operation, rank }),
         };

@@ -13,9 +13,9 @@ use mpjdev_transport::waiting::Patience;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
-use crate::mpi::{Group, Making, Wanted};
+use crate::mpi::{CommCreation, Group, Wanted};
 use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
-use crate::packet::fast_recv::Direct;
+use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::packet::requests::{Completed, RequestId};
 
@@ -47,7 +47,7 @@ pub(crate) enum Engine {
 pub(crate) enum Part {
     Made(Comm),
     #[cfg(not(loom))]
-    Making(Making),
+    Creating(CommCreation),
 }
 
 /// The envelope and size of a message that was received or probed.
@@ -96,7 +96,9 @@ impl Comm {
         let endpoint = match &self.engine {
             Engine::Packets(endpoint) => endpoint.clone(),
             #[cfg(not(loom))]
-            Engine::Library(group) => return Part::Making(Making::new(group, context, members, rank)),
+            Engine::Library(group) => {
+                return Part::Creating(CommCreation::new(group, context, members, rank));
+            }
         };
         let membership = Some(Membership::new(endpoint.clone(), context));
         let (engine, abandonment) = (Engine::Packets(endpoint), Arc::default());
@@ -254,11 +256,11 @@ impl Comm {
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::around);
-        match (self.recv_directly(from, capacity, &mut place), place) {
+        match (self.try_recv_spinning(from, capacity, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
-            (Err(direct), place) => {
-                self.recv_after(direct, from, capacity, place.map(Message::into_slab), patience)
+            (Err(fast), place) => {
+                self.recv_posted(fast, from, capacity, place.map(Message::into_slab), patience)
             }
         }
     }
@@ -267,50 +269,51 @@ impl Comm {
     /// else refers to the memory in `place`; its contents are undefined after an error.
     ///
     /// # Errors
-    /// [`Direct::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or
-    /// damaged, and is consumed. Any other result without a message goes to [`recv_after`](Self::recv_after),
-    /// which receives the message.
+    /// [`FastRecv::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or
+    /// damaged, and is consumed. Any other result without a message goes to
+    /// [`recv_posted`](Self::recv_posted), which receives the message.
     #[inline(always)]
-    pub fn recv_directly(
+    pub fn try_recv_spinning(
         &self,
         from: RecvFrom,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> Result<Status, Direct> {
-        let direct = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.receive_directly(self.selector(from)?, capacity, place),
+    ) -> Result<Status, FastRecv> {
+        let fast = match &self.engine {
+            Engine::Packets(endpoint) => endpoint.try_recv_spinning(self.selector(from)?, capacity, place),
             #[cfg(not(loom))]
-            Engine::Library(group) => group.receive_directly(self.wanted(from)?, capacity, place),
+            Engine::Library(group) => group.try_recv_spinning(self.wanted(from)?, capacity, place),
         };
-        match (direct, place) {
-            (Direct::Taken(envelope), Some(message)) => Ok(self.status(&envelope, message)),
-            (Direct::Taken(_), None) => Err(DeviceError::NoSuchRequest.into()),
-            (direct, _) => Err(direct),
+        match (fast, place) {
+            (FastRecv::Done(envelope), Some(message)) => Ok(self.status(&envelope, message)),
+            (FastRecv::Done(_), None) => Err(DeviceError::NoSuchRequest.into()),
+            (fast, _) => Err(fast),
         }
     }
 
-    /// Completes a [`recv`](Self::recv) after an empty [`recv_directly`](Self::recv_directly). Blocks.
+    /// Completes a [`recv`](Self::recv) after an empty [`try_recv_spinning`](Self::try_recv_spinning).
+    /// Blocks.
     ///
     /// # Errors
     /// As for [`recv`](Self::recv).
-    pub fn recv_after(
+    pub fn recv_posted(
         &self,
-        direct: Direct,
+        fast: FastRecv,
         from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Status, Message), DeviceError> {
-        if let Direct::Failed(error) = direct {
+        if let FastRecv::Failed(error) = fast {
             return Err(*error);
         }
         let (envelope, message) = match &self.engine {
             Engine::Packets(endpoint) => {
-                endpoint.receive_after(&direct, self.receive_args(from, capacity, spare)?, patience)?
+                endpoint.recv_posted(&fast, self.receive_args(from, capacity, spare)?, patience)?
             }
             #[cfg(not(loom))]
             Engine::Library(group) => {
-                group.receive_after(direct, self.wanted(from)?, capacity, spare, patience)?
+                group.recv_posted(fast, self.wanted(from)?, capacity, spare, patience)?
             }
         };
         Ok((self.status(&envelope, &message), message))

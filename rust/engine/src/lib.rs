@@ -24,6 +24,6 @@ pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
 pub use packet::endpoint::{Endpoint, Mode, ReceiveArgs};
-pub use packet::fast_recv::Direct;
+pub use packet::fast_recv::FastRecv;
 pub use packet::requests::{Completed, RequestId};
 pub use packet::unreceived::Unreceived;

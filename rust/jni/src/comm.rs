@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{
-    Comm, Config, DeviceError, Direct, Done, Mode, RecvFrom, RequestId, Status, deadline_after, mpi,
+    Comm, Config, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, Status, deadline_after, mpi,
 };
 
 use crate::array::{Array, IntArray};
@@ -254,12 +254,12 @@ fn receive(
 ) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        let direct = match recv_in_place(comm, buffer, from)? {
+        let fast = match recv_in_place(comm, buffer, from)? {
             Ok(status) => return Ok(answer(env, &status)),
-            Err(direct) => direct,
+            Err(fast) => fast,
         };
         let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv_after(direct, from, capacity, spare, &mut || env.may_wait());
+        let result = comm.recv_posted(fast, from, capacity, spare, &mut || env.may_wait());
         let (status, message) = end_receive(buffer, result)?;
         deliver(buffer, message);
         Ok(answer(env, &status))
@@ -268,12 +268,12 @@ fn receive(
 
 /// Receives a message that arrives at once directly into its buffer, which is held meanwhile.
 #[inline(always)]
-fn recv_in_place(comm: &Comm, buffer: i64, from: RecvFrom) -> Answer<Result<Status, Direct>> {
+fn recv_in_place(comm: &Comm, buffer: i64, from: RecvFrom) -> Answer<Result<Status, FastRecv>> {
     handle::with_idle_buffer(buffer, |b| {
-        let Kind::Read(reader) = &mut b.kind else { return Err(Direct::Closed) };
+        let Kind::Read(reader) = &mut b.kind else { return Err(FastRecv::Unavailable) };
         let capacity = reader.capacity();
-        let received = comm.recv_directly(from, capacity, reader.landing(handle::round()));
-        if let Err(Direct::Failed(_)) = received {
+        let received = comm.try_recv_spinning(from, capacity, reader.landing(handle::round()));
+        if let Err(FastRecv::Failed(_)) = received {
             reader.clear();
         }
         received

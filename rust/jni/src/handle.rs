@@ -232,7 +232,7 @@ pub(crate) fn free_comm(handle: i64) {
 /// Releases a rank whose world was freed. Its transport, its memory and its threads must not wait until Java
 /// collects the communicators, requests and buffers that refer to it.
 fn retire(rank: &Arc<Endpoint>) {
-    rank.end_beside();
+    rank.end_progress_threads();
     let remains = OnceCell::new();
     let on_remains = |comm: &mut Arc<Comm>| {
         let remains = remains.get_or_init(|| rank.remains(&private()));

@@ -35,7 +35,7 @@ pub(crate) fn since_mark(_: &mut Env) -> Result<String, Failure> {
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn print(_: &mut Env) -> Result<(), Failure> {
     if let Some(rank) = handle::process_rank() {
-        rank.tell_stats();
+        rank.print_stats();
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use mpjdev_proto::impi::barrier::{Action, Barrier};
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use super::Outcome;
-use super::running::Running;
+use super::machine_run::MachineRun;
 use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::error::DeviceError;
@@ -32,7 +32,7 @@ pub(super) struct OverClients {
     own: Range<u32>,
     stage: Stage,
     /// The barrier of the own client, the first or the second.
-    local: Running,
+    local: MachineRun,
     masters: Barrier,
     waiting: Option<Waiting>,
     /// The error of the masters' stage at this rank.
@@ -187,7 +187,7 @@ impl OverClients {
         let soon = Instant::now() + endpoint.config().slice;
         let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), patience, |core| {
             let may_go_on = core.state.matcher.probe(&selector).is_some()
-                || endpoint.hopeless(&selector, &[]).is_some()
+                || endpoint.unsatisfiable(&selector, &[]).is_some()
                 || endpoint.first_failed().is_some();
             Ok(may_go_on.then_some(()))
         });
@@ -214,10 +214,10 @@ impl OverClients {
 }
 
 /// A barrier of the own client; `gone` is a rank that this rank knows to have ended.
-fn local_barrier(comm: &Comm, own: Range<u32>, gone: Option<u32>, is_end: bool) -> Running {
+fn local_barrier(comm: &Comm, own: Range<u32>, gone: Option<u32>, is_end: bool) -> MachineRun {
     let mut machine = collective::Barrier::among(own, comm.rank(), comm.size() as u32);
     gone.into_iter().for_each(|rank| machine.note_gone(rank));
-    Running::barrier(comm, machine, is_end)
+    MachineRun::barrier(comm, machine, is_end)
 }
 
 /// The message that a master waits for.

@@ -23,7 +23,7 @@ type Made = Result<Arc<Group>, DeviceError>;
 /// The creation of a communicator. If it is dropped before the group is taken, the group is made and
 /// abandoned.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub(crate) struct CommCreation {
     parent: Arc<Group>,
     /// The arguments of the creation, until a thread starts it.
     due: Mutex<Option<Due>>,
@@ -52,11 +52,11 @@ enum Slot {
     Closed,
 }
 
-impl Making {
+impl CommCreation {
     /// The creation of a group of these world ranks.
-    pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> Making {
+    pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> CommCreation {
         let due = Mutex::new(Some(Due { context, members, member }));
-        Making { parent: parent.clone(), due, shared: Arc::default() }
+        CommCreation { parent: parent.clone(), due, shared: Arc::default() }
     }
 
     /// Starts the creation on a thread of its own, unless it is in progress. Does not block, unless the
@@ -95,7 +95,7 @@ impl Making {
     }
 }
 
-impl Drop for Making {
+impl Drop for CommCreation {
     fn drop(&mut self) {
         // The other members wait for this rank inside the library.
         self.start();

@@ -18,7 +18,7 @@ use super::memory::Octets;
 use super::recv::{Post, Receive};
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
-use crate::packet::fast_recv::Direct;
+use crate::packet::fast_recv::FastRecv;
 use crate::packet::recv::{damaged, lengths};
 use crate::packet::requests::Completed;
 
@@ -27,20 +27,20 @@ const PARTS_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Group {
     /// Posts a receive and spins for its message, which is stored in `place`.
-    pub(crate) fn receive_directly(
+    pub(crate) fn try_recv_spinning(
         self: &Arc<Self>,
         wanted: Wanted,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> Direct {
+    ) -> FastRecv {
         let rank = self.owner();
         if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() || self.check_kept().is_err() {
-            return Direct::Closed;
+            return FastRecv::Unavailable;
         }
         let mut posted = match self.post(Channel::Program, wanted) {
             Ok(Post::Posted(posted)) => posted,
             Ok(Post::Taken(taken)) => {
-                return Direct::Posted(Box::new(Receive::taken(self, taken, capacity, None)));
+                return FastRecv::Posted(Box::new(Receive::taken(self, taken, capacity, None)));
             }
             Err(error) => return error.into(),
         };
@@ -56,13 +56,13 @@ impl Group {
                     // The physical message of a rendezvous is received into the same memory.
                     let spare = place.take().map(Message::into_slab);
                     let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
-                    return receive.go_on(outcome, looks, place);
+                    return receive.spin_on(outcome, looks, place);
                 }
                 Err(error) => return DeviceError::from(error).into(),
             }
             looks -= 1;
         }
-        Direct::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
+        FastRecv::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
     }
 
     /// Copies a received message that fits to `place`.
@@ -87,18 +87,18 @@ impl Group {
         put.map(|()| envelope)
     }
 
-    /// Receives a message after an empty [fast path](Self::receive_directly).
-    pub(crate) fn receive_after(
+    /// Receives a message after an empty [fast path](Self::try_recv_spinning).
+    pub(crate) fn recv_posted(
         self: &Arc<Self>,
-        direct: Direct,
+        fast: FastRecv,
         wanted: Wanted,
         capacity: usize,
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
         let rank = self.owner();
-        let (mut receive, backoff) = match direct {
-            Direct::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
+        let (mut receive, backoff) = match fast {
+            FastRecv::Posted(receive) => (*receive, Backoff::after_pauses(&rank.config)),
             _ => {
                 rank.check_unfinished()?;
                 self.check_kept()?;
@@ -109,7 +109,7 @@ impl Group {
         receive.spare = spare;
         let completed = rank.block(None, backoff, patience, || rank.advance_asked(&mut receive));
         let completed = match completed {
-            Err(DeviceError::Interrupted) => rank.give_up(&mut receive)?,
+            Err(DeviceError::Interrupted) => rank.end_receive(&mut receive)?,
             other => other?,
         };
         match (completed.envelope, completed.message) {
@@ -127,7 +127,7 @@ fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
 
 impl Receive {
     /// Continues when the library's operation has ended, for `looks` further polls.
-    fn go_on(mut self, outcome: Outcome, looks: u32, place: &mut Option<Message>) -> Direct {
+    fn spin_on(mut self, outcome: Outcome, looks: u32, place: &mut Option<Message>) -> FastRecv {
         let mut over = self.ended(outcome);
         for _ in 0..looks {
             match over {
@@ -137,7 +137,7 @@ impl Receive {
             over = self.advance();
         }
         match over {
-            Ok(None) => Direct::Posted(Box::new(self)),
+            Ok(None) => FastRecv::Posted(Box::new(self)),
             Ok(Some(Completed { envelope, message })) => {
                 *place = message;
                 envelope.ok_or(DeviceError::NoSuchRequest).into()
@@ -149,7 +149,7 @@ impl Receive {
 
 impl Rank {
     /// Ends a receive that its thread gives up, unless its message has arrived or its RTS has.
-    fn give_up(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
+    fn end_receive(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
         match receive.withdraw() {
             Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),
             Some(over) => return over,

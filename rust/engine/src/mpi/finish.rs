@@ -30,7 +30,7 @@ impl Rank {
         }
         info!(target: "mpjdev::mpi", rank = self.rank, "finish begins");
         let told = self.tell(Notice::Finishing);
-        let left = self.let_leave(patience);
+        let left = self.drain_sends(patience);
         let result = match left {
             Err(DeviceError::Interrupted) => left,
             left => self.undelivered().and(left),
@@ -83,7 +83,7 @@ impl Rank {
 
     /// Waits until the sent messages have been received, or cannot be any more. No receive takes the messages
     /// of this rank to itself.
-    fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn drain_sends(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut since = Instant::now();
         loop {
             let soon = Instant::now() + self.config.slice;
@@ -128,7 +128,7 @@ impl Rank {
     fn undelivered(&self) -> Result<(), DeviceError> {
         let state = self.state();
         let mut lost = state.peers.lost;
-        let has_finished = |dest| dest == self.rank || self.hopeless_send(&state.peers, dest).is_some();
+        let has_finished = |dest| dest == self.rank || self.unsatisfiable_send(&state.peers, dest).is_some();
         state.requests.lost(has_finished).for_each(|send| lost.add(send));
         lost.reported()
     }

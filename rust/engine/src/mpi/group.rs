@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use mpjdev_proto::context::WORLD;
 use mpjdev_sys::mpi;
 
-use super::retiring::Freed;
-use super::spilled::Spills;
+use super::probed_messages::ProbedMessages;
+use super::retirement::Freed;
 use super::{Rank, lock};
 use crate::error::DeviceError;
 
@@ -23,7 +23,7 @@ pub struct Group {
     /// For the program's messages, and for collective operations.
     pub(super) comms: [mpi::Comm; 2],
     /// Spilled messages: all of them precede those that the library still has.
-    pub(super) spilled: Mutex<Spills>,
+    pub(super) spilled: Mutex<ProbedMessages>,
     pub(super) spilled_len: AtomicUsize,
     is_freed: AtomicBool,
 }

@@ -8,7 +8,7 @@
 //! thread polls, at first without pause, then it yields, then it sleeps.
 //!
 //! A C MPI does not report ranks that finish. So each rank notifies all others, with the number of messages
-//! that it has sent to them: a receive is hopeless when that number has arrived.
+//! that it has sent to them: a receive is unsatisfiable when that number has arrived.
 
 mod answers;
 mod create;
@@ -19,15 +19,15 @@ mod lanes;
 mod memory;
 mod peers;
 mod probe;
+mod probed_messages;
 mod processors;
 mod recv;
 mod recv_pool;
 mod rendezvous;
 mod requests;
-mod retiring;
+mod retirement;
 mod runtime;
 mod send;
-mod spilled;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ use mpjdev_transport::waiting::Crowd;
 use crate::error::DeviceError;
 use crate::packet::unreceived::Unreceived;
 
-pub(crate) use create::Making;
+pub(crate) use create::CommCreation;
 pub use group::Group;
 pub use recv::Receive;
 pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
@@ -52,11 +52,11 @@ pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
 use answers::Answers;
 use lanes::Lane;
 use peers::Peers;
+use probed_messages::ProbedMessages;
 use recv_pool::Scratch;
 use requests::Requests;
-use retiring::{Queue, Retirings};
+use retirement::{Queue, Retirings};
 use runtime::Round;
-use spilled::Spills;
 
 /// The source and tag of a receive, the source numbered in the communicator.
 #[derive(Clone, Copy, Debug)]
@@ -101,10 +101,10 @@ pub struct Rank {
     /// RTS that were spilled and that no receive has taken.
     announced: AtomicUsize,
     /// Spilled first physical messages of rendezvous messages.
-    firsts: Mutex<Spills>,
+    firsts: Mutex<ProbedMessages>,
     /// This rank has begun to finish.
     finishing: AtomicBool,
-    /// Some rank has finished: operations may be hopeless.
+    /// Some rank has finished: operations may be unsatisfiable.
     has_ended: AtomicBool,
     /// Octets of memory in flight to this rank itself.
     own: AtomicU64,
@@ -114,7 +114,7 @@ pub struct Rank {
     /// Sends to that rank wait for others.
     crowded: Box<[AtomicBool]>,
     /// Count of empty tests and probes.
-    fruitless: AtomicU32,
+    empty_polls: AtomicU32,
     crowd: Crowd,
     scratch: Scratch,
 }
@@ -164,7 +164,7 @@ impl Rank {
             sent: counts(),
             received: counts(),
             crowded: (0..size).map(|_| AtomicBool::new(false)).collect(),
-            fruitless: AtomicU32::new(0),
+            empty_polls: AtomicU32::new(0),
             crowd: Crowd::new(),
             scratch: Scratch::default(),
             config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },

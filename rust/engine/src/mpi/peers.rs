@@ -14,7 +14,7 @@ use super::recv::Receive;
 use super::requests::Hope;
 use super::{Group, Rank, Wanted};
 use crate::error::DeviceError;
-use crate::packet::finish::Lost;
+use crate::packet::finish::Undelivered;
 
 /// Time that messages sent before a rank's finish are waited for, when they may still be in flight.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
@@ -48,14 +48,14 @@ pub(super) struct Peers {
     round: u64,
     peers: Vec<Peer>,
     /// Undelivered messages.
-    pub(super) lost: Lost,
+    pub(super) lost: Undelivered,
     is_over: bool,
 }
 
 impl Peers {
     pub(super) fn new(size: u32, round: u64) -> Peers {
         let peers = vec![Peer::Running; size as usize];
-        Peers { round, peers, lost: Lost::default(), is_over: false }
+        Peers { round, peers, lost: Undelivered::default(), is_over: false }
     }
 
     /// Whether this rank has finished.
@@ -141,11 +141,11 @@ impl Rank {
     pub(super) fn check_peer(&self, world: u32) -> Result<(), DeviceError> {
         match self.has_ended() {
             false => Ok(()),
-            true => self.hopeless_send(&self.state().peers, world).map_or(Ok(()), Err),
+            true => self.unsatisfiable_send(&self.state().peers, world).map_or(Ok(()), Err),
         }
     }
 
-    pub(super) fn hopeless_send(&self, peers: &Peers, world: u32) -> Option<DeviceError> {
+    pub(super) fn unsatisfiable_send(&self, peers: &Peers, world: u32) -> Option<DeviceError> {
         let has_finished = matches!(peers.peers[world as usize], Peer::Finished(..));
         has_finished.then_some(DeviceError::PeerFinished { rank: world })
     }
@@ -156,11 +156,11 @@ impl Rank {
             return None;
         }
         let peers = &self.state().peers;
-        worlds.iter().find_map(|world| self.hopeless_send(peers, *world))
+        worlds.iter().find_map(|world| self.unsatisfiable_send(peers, *world))
     }
 
     /// The reason why no matching message can arrive any more; `None` as long as one can.
-    pub(super) fn hopeless(&self, peers: &Peers, receive: &Receive, hope: Hope) -> Option<DeviceError> {
+    pub(super) fn unsatisfiable(&self, peers: &Peers, receive: &Receive, hope: Hope) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
         }
@@ -177,8 +177,8 @@ impl Rank {
         others.all(|member| self.is_gone(peers, *member)).then_some(DeviceError::NobodyLeft)
     }
 
-    /// [`hopeless`](Self::hopeless) for a probe.
-    pub(super) fn hopeless_of(&self, group: &Group, wanted: Wanted) -> Option<DeviceError> {
+    /// [`unsatisfiable`](Self::unsatisfiable) for a probe.
+    pub(super) fn unsatisfiable_probe(&self, group: &Group, wanted: Wanted) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
         }

@@ -15,15 +15,15 @@ use mpjdev_transport::waiting::{Backoff, Patience};
 
 use super::group::{Channel, Group};
 use super::memory;
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages};
 use super::recv::Receive;
-use super::spilled::{Physical, Spilled, Spills, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::packet::requests::RequestId;
 use crate::packet::unreceived::Unreceived;
 
 /// Empty tests and probes after which a rank drives all its progress.
-const FRUITLESS: u32 = 64;
+const EMPTY_POLLS: u32 = 64;
 /// Polls of the receives of a collective operation per poll for a notice, which is rare.
 const NOTICE_LOOKS: u32 = 8;
 
@@ -38,8 +38,8 @@ impl Group {
         self.check_kept()?;
         let seen = self.look(wanted)?;
         if seen.is_none() {
-            rank.note_fruitless();
-            if let Some(error) = rank.hopeless_of(self, wanted) {
+            rank.note_empty_poll();
+            if let Some(error) = rank.unsatisfiable_probe(self, wanted) {
                 // A rank that has finished may have sent just before.
                 return self.look(wanted)?.map(Some).ok_or(error);
             }
@@ -60,12 +60,12 @@ impl Group {
     fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
         let mut spills = lock(&self.spilled);
         self.spill_until(&mut spills, wanted)?;
-        let seen = |s: &Spilled| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
+        let seen = |s: &ProbedMessage| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
         Ok(spills.find(wanted).map(seen))
     }
 
     /// Spills messages until one of them matches, or the library has none that does.
-    fn spill_until(&self, spills: &mut Spills, wanted: Wanted) -> Result<(), DeviceError> {
+    fn spill_until(&self, spills: &mut ProbedMessages, wanted: Wanted) -> Result<(), DeviceError> {
         let rank = self.owner();
         // MPICH makes progress on a probe, and none on a matched probe.
         while spills.find(wanted).is_none()
@@ -88,8 +88,8 @@ impl Group {
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else { return Ok(None) };
         let world = self.members()[source as usize];
         rank.note_received(world);
-        let what = What::Physical(Physical::Matched(matched));
-        let taken = Spilled { source, tag, len, what };
+        let what = ProbedForm::Physical(Physical::Matched(matched));
+        let taken = ProbedMessage { source, tag, len, what };
         let mut receive = Receive::taken(self, taken, capacity, None);
         // The notice has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let received = loop {
@@ -127,13 +127,13 @@ impl Group {
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
         // A message that the library refuses is not counted. The error is returned where a thread waits.
         while let Ok(true) = self.spill(&mut lock(&self.spilled)) {}
-        for Spilled { source, tag, len, what } in self.take_all_spilled() {
+        for ProbedMessage { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
-                What::Announced(announcement) => announcement.second_len as usize,
-                What::Physical(_) => 0,
+                ProbedForm::Announced(announcement) => announcement.second_len as usize,
+                ProbedForm::Physical(_) => 0,
             };
             unreceived.add(&self.envelope(source, tag), len.saturating_sub(HEADERS_LEN) + second_len);
-            if let What::Physical(Physical::Matched(matched)) = what {
+            if let ProbedForm::Physical(Physical::Matched(matched)) = what {
                 self.consume(matched, len);
             }
         }
@@ -151,8 +151,8 @@ impl Group {
 
 impl Rank {
     /// Counts an empty test or probe, and occasionally drives all progress.
-    pub(super) fn note_fruitless(&self) {
-        if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
+    pub(super) fn note_empty_poll(&self) {
+        if self.empty_polls.fetch_add(1, Ordering::Relaxed) % EMPTY_POLLS == EMPTY_POLLS - 1 {
             self.progress();
         }
     }

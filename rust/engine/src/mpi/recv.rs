@@ -12,9 +12,9 @@ use mpjdev_sys::mpi::{self, Operation, Outcome};
 
 use super::group::{Channel, Group};
 use super::memory::{self, Octets};
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
 use super::requests::Work;
-use super::spilled::{Physical, Spilled, What};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::packet::recv::{lengths, physical, received};
@@ -74,19 +74,24 @@ impl Receive {
     }
 
     /// Receives a message that was taken from the library.
-    pub(super) fn taken(group: &Arc<Group>, taken: Spilled, capacity: usize, spare: Option<Slab>) -> Receive {
-        let Spilled { source, tag, len, what } = taken;
+    pub(super) fn taken(
+        group: &Arc<Group>,
+        taken: ProbedMessage,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Receive {
+        let ProbedMessage { source, tag, len, what } = taken;
         let (rank, envelope) = (group.owner(), group.envelope(source, tag));
         let wanted = Wanted { source: Some(source), tag: Some(tag) };
         let stage = match what {
-            What::Announced(announcement) => {
+            ProbedForm::Announced(announcement) => {
                 let tag = rank.part_tag(announcement.number);
                 let parts = Parts::new(rank, envelope, &announcement, capacity, None);
                 Ok(Stage::Announced(Box::new(parts), tag))
             }
-            What::Physical(Physical::Here(slab)) => Ok(Stage::Here(slab, len, envelope)),
-            What::Physical(Physical::Arriving(operation)) => Ok(Stage::Matched(operation, envelope)),
-            What::Physical(Physical::Matched(matched)) => {
+            ProbedForm::Physical(Physical::Here(slab)) => Ok(Stage::Here(slab, len, envelope)),
+            ProbedForm::Physical(Physical::Arriving(operation)) => Ok(Stage::Matched(operation, envelope)),
+            ProbedForm::Physical(Physical::Matched(matched)) => {
                 let begun = rank.scratch.take(&*rank.source).map_err(DeviceError::from);
                 begun
                     .and_then(|memory| Ok(Operation::receive_matched(rank.mpi, memory, len, matched)?))
@@ -249,7 +254,7 @@ impl Rank {
 pub(super) enum Post {
     Posted(Operation<Octets>),
     /// A spilled message has matched.
-    Taken(Spilled),
+    Taken(ProbedMessage),
 }
 
 impl Group {

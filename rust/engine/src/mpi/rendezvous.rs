@@ -7,7 +7,7 @@ use mpjdev_proto::send_policy::{check_first, check_second};
 use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
 use super::memory::Octets;
-use super::spilled::{Physical, Spilled, What};
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::packet::recv::{lengths, physical};
@@ -117,7 +117,7 @@ impl Part {
         // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
         let _firsts = if self.is_first {
             let mut firsts = lock(&rank.firsts);
-            if let Some(Spilled { len, what: What::Physical(physical), .. }) = firsts.take(from) {
+            if let Some(ProbedMessage { len, what: ProbedForm::Physical(physical), .. }) = firsts.take(from) {
                 return Some(match physical {
                     Physical::Here(slab) => Stage::Here(slab, len),
                     Physical::Arriving(operation) => Stage::Arriving(operation),

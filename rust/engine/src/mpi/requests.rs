@@ -6,7 +6,7 @@ use std::time::Instant;
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use super::recv::{Receive, Stage};
-use super::retiring::VISITS;
+use super::retirement::VISITS;
 use super::send::Sending;
 use super::{Rank, State};
 use crate::error::DeviceError;
@@ -184,14 +184,14 @@ impl Rank {
         let Some(work) = &mut request.work else { return true };
         let outcome = match work {
             Work::Receive(receive) => match receive.advance() {
-                Ok(None) => self.hopeless(peers, receive, hope).and_then(|error| end(receive, error)),
+                Ok(None) => self.unsatisfiable(peers, receive, hope).and_then(|error| end(receive, error)),
                 over => over.transpose(),
             },
             Work::Send(sending) => match sending.advance() {
                 Ok(true) if !sending.answer().is_some_and(|number| self.awaits_answer(number)) => {
                     Some(Ok(Completed::SENT))
                 }
-                Ok(_) => self.hopeless_send(peers, sending.dest).map(Err),
+                Ok(_) => self.unsatisfiable_send(peers, sending.dest).map(Err),
                 Err(error) => Some(Err(error)),
             },
         };
@@ -287,7 +287,7 @@ impl Rank {
             state.requests.take_outcome(id)?
         };
         if outcome.is_none() {
-            self.note_fruitless();
+            self.note_empty_poll();
         }
         outcome.transpose()
     }
@@ -296,7 +296,7 @@ impl Rank {
     pub(crate) fn is_done(&self, id: RequestId) -> bool {
         let is_done = self.look_at(&mut self.state(), id).unwrap_or(true);
         if !is_done {
-            self.note_fruitless();
+            self.note_empty_poll();
         }
         is_done
     }
@@ -375,7 +375,7 @@ impl Rank {
             None if self.has_ended() || self.check_unfinished().is_err() => {
                 let error = match self.check_unfinished() {
                     Err(error) if self.state().peers.is_over() => Some(error),
-                    _ => self.hopeless(&self.state().peers, receive, Hope::Asked),
+                    _ => self.unsatisfiable(&self.state().peers, receive, Hope::Asked),
                 };
                 error.and_then(|error| end(receive, error)).transpose()
             }

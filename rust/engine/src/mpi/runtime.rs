@@ -14,7 +14,7 @@ use mpjdev_transport::waiting::Patience;
 use tracing::{info, warn};
 
 use super::group::Group;
-use super::retiring::empty;
+use super::retirement::empty;
 use super::{Rank, lock, processors, wait};
 use crate::comm::Comm;
 

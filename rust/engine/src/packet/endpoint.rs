@@ -27,13 +27,13 @@ use tracing::debug;
 use crate::clients::Clients;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
-use crate::packet::credit::Account;
-use crate::packet::fast_recv::Direct;
-use crate::packet::finish::Lost;
+use crate::packet::credit::RecvCredit;
+use crate::packet::fast_recv::FastRecv;
+use crate::packet::finish::Undelivered;
 use crate::packet::freed::Freed;
 use crate::packet::outbox::Outbox;
 use crate::packet::progress::BATCH;
-use crate::packet::progress_threads::Beside;
+use crate::packet::progress_threads::ProgressThreads;
 use crate::packet::recv::Unexpected;
 use crate::packet::requests::{Completed, Receive, RequestId, Requests, Work};
 use crate::packet::unreceived::Unreceived;
@@ -75,18 +75,18 @@ pub(crate) struct Core {
 pub(crate) struct State {
     pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
     /// Receives that have their first half, with the envelope of the second.
-    pub(crate) halves: Vec<crate::packet::split::Half>,
+    pub(crate) awaited_seconds: Vec<crate::packet::split::AwaitedSecond>,
     /// Matched messages that have arrived in part.
-    pub(crate) begun: Vec<crate::packet::rendezvous::Begun>,
+    pub(crate) rendezvous: Vec<crate::packet::rendezvous::PendingRendezvous>,
     /// Deferred messages of foreign ranks, in order.
-    pub(crate) lanes: Vec<crate::packet::foreign_order::Lane>,
+    pub(crate) foreign_streams: Vec<crate::packet::foreign_order::ForeignStream>,
     /// Freed communicators: their messages are dropped.
     pub(crate) freed: Freed,
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
     /// Unmatched messages and their credit, by source.
-    pub(crate) accounts: Vec<CachePadded<Account>>,
+    pub(crate) recv_credit: Vec<CachePadded<RecvCredit>>,
     /// Messages in flight that ask for a match ack, by destination.
     pub(crate) unanswered: Vec<u32>,
     /// The thread that parks on the transport, and the threads that park on their own waiters.
@@ -96,7 +96,7 @@ pub(crate) struct State {
     pub(crate) observers: Vec<Arc<Waiter>>,
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
-    pub(crate) lost: Lost,
+    pub(crate) lost: Undelivered,
     /// Messages that were dropped with their communicators; after the finish, all messages that no receive
     /// took.
     pub(crate) unreceived: Unreceived,
@@ -104,8 +104,8 @@ pub(crate) struct State {
 
 /// Octets that were sent to one rank against the credit, and those that it had matched at the last query.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) sent: plain::AtomicU64,
+pub(crate) struct SendCredit {
+    pub(crate) charged: plain::AtomicU64,
     pub(crate) matched: plain::AtomicU64,
 }
 
@@ -123,15 +123,15 @@ pub struct Endpoint {
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
     /// The credit charge, by destination.
-    pub(crate) sent: Box<[CachePadded<Sent>]>,
+    pub(crate) send_credit: Box<[CachePadded<SendCredit>]>,
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// This rank has begun to finish. A send reads it without the lock.
     pub(crate) finishing: plain::AtomicBool,
     /// Count of empty tests and probes.
-    pub(crate) fruitless: plain::AtomicU32,
+    pub(crate) empty_polls: plain::AtomicU32,
     /// Another rank tried to drive this one while a thread of this rank had the lock and was perhaps about to
     /// park.
-    pub(crate) missed_help: AtomicBool,
+    pub(crate) missed_progress: AtomicBool,
     pub(crate) crowd: Crowd,
     /// Whether messages are copied, by rank; empty where none are.
     pub(crate) remote: Box<[bool]>,
@@ -142,9 +142,9 @@ pub struct Endpoint {
     /// The client of each rank, for a job with foreign ranks that take part in the last barrier.
     pub(crate) clients: OnceLock<Clients>,
     /// The progress threads of this rank.
-    pub(crate) beside: Beside,
+    pub(crate) progress_threads: ProgressThreads,
     /// The statistics of this rank were printed.
-    pub(crate) has_told: plain::AtomicBool,
+    pub(crate) stats_printed: plain::AtomicBool,
     /// The abandonment state of the world, whose communicator may be made more than once.
     pub(crate) abandonment: Arc<Abandonment>,
 }
@@ -163,21 +163,21 @@ impl Endpoint {
     ) -> Self {
         let state = State {
             matcher: Matcher::new(),
-            halves: Vec::new(),
-            begun: Vec::new(),
-            lanes: Vec::new(),
+            awaited_seconds: Vec::new(),
+            rendezvous: Vec::new(),
+            foreign_streams: Vec::new(),
             freed: Freed::default(),
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
-            accounts: vec![CachePadded::default(); size as usize],
+            recv_credit: vec![CachePadded::default(); size as usize],
             unanswered: vec![0; size as usize],
             driver: None,
             parked: Vec::new(),
             observers: Vec::new(),
             seen_epoch: transport.epoch(),
             finished: false,
-            lost: Lost::default(),
+            lost: Undelivered::default(),
             unreceived: Unreceived::of(rank),
         };
         Endpoint {
@@ -192,17 +192,17 @@ impl Endpoint {
             core: Mutex::new(Core { packet_source, state }),
             changes: AtomicU64::new(0),
             queued_count: AtomicUsize::new(0),
-            sent: (0..size).map(|_| CachePadded::default()).collect(),
+            send_credit: (0..size).map(|_| CachePadded::default()).collect(),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             finishing: plain::AtomicBool::new(false),
-            fruitless: plain::AtomicU32::new(0),
-            missed_help: AtomicBool::new(false),
+            empty_polls: plain::AtomicU32::new(0),
+            missed_progress: AtomicBool::new(false),
             crowd: Crowd::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             clients: OnceLock::new(),
-            beside: Beside::default(),
-            has_told: plain::AtomicBool::new(false),
+            progress_threads: ProgressThreads::default(),
+            stats_printed: plain::AtomicBool::new(false),
             abandonment: Arc::default(),
             config,
         }
@@ -260,14 +260,14 @@ impl Endpoint {
         let source = args.selector.source;
         let mut core = self.lock();
         let id = self.start_receive_locked(&mut core, args)?;
-        self.call_for_rest(&mut core, id, source);
+        self.wake_progress_thread_for(&mut core, id, source);
         Ok(id)
     }
 
     /// Wakes the progress thread for a pending receive, since the program may compute from now on. Ranks that
     /// share memory need none.
     #[inline]
-    pub(crate) fn call_for_rest(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
+    pub(crate) fn wake_progress_thread_for(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
         if !self.remote.is_empty()
             && source.is_none_or(|source| self.is_remote(source))
             && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
@@ -299,24 +299,24 @@ impl Endpoint {
         self.progress(core);
         let selector = args.selector;
         let id = self.post(&mut core.state, args);
-        self.give_up_receive(core, id, selector);
+        self.fail_ended_receive(core, id, selector);
         id
     }
 
     /// Fails a receive whose source had ended before the receive was posted: the source of its message or,
     /// after its first half, that of the second.
-    pub(crate) fn give_up_receive(&self, core: &mut Core, id: RequestId, selector: Selector) {
+    pub(crate) fn fail_ended_receive(&self, core: &mut Core, id: RequestId, selector: Selector) {
         if self.transport.epoch() == 0 {
             return;
         }
-        let halves = core.state.halves.iter().map(|half| half.waits_for());
-        let begun = core.state.begun.iter().map(|begun| begun.waits_for());
-        let half = halves.chain(begun).find(|(request, _)| *request == id);
+        let halves = core.state.awaited_seconds.iter().map(|half| half.waits_for());
+        let pending = core.state.rendezvous.iter().map(|pending| pending.waits_for());
+        let half = halves.chain(pending).find(|(request, _)| *request == id);
         let selector = half.map_or(selector, |(_, second)| second);
         if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
-            && let Some(error) = self.hopeless_receive(&selector, receive.members())
+            && let Some(error) = self.unsatisfiable_receive(&selector, receive.members())
         {
-            self.give_up(core, vec![(id, error)]);
+            self.fail_requests(core, vec![(id, error)]);
         }
     }
 
@@ -337,31 +337,31 @@ impl Endpoint {
         id
     }
 
-    /// Receives a message that the [fast path](Self::receive_directly) has not taken.
+    /// Receives a message that the [fast path](Self::try_recv_spinning) has not taken.
     ///
     /// # Errors
     /// The receive failed; interrupted: the receive is withdrawn then, unless its message has arrived, which
     /// is returned.
-    pub fn receive_after(
+    pub fn recv_posted(
         &self,
-        direct: &Direct,
+        fast: &FastRecv,
         args: ReceiveArgs,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
-        let backoff = match direct {
-            Direct::Nothing => Backoff::after_pauses(&self.config),
+        let backoff = match fast {
+            FastRecv::Empty => Backoff::after_pauses(&self.config),
             _ => Backoff::new(&self.config),
         };
-        self.receive_posted(args, backoff, patience)
+        self.recv_posted_with(args, backoff, patience)
     }
 
-    fn receive_posted(
+    fn recv_posted_with(
         &self,
         args: ReceiveArgs,
         backoff: Backoff,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
-        let (id, there) = self.post_and_look(args)?;
+        let (id, there) = self.post_and_poll(args)?;
         let completed = match there {
             Some(outcome) => outcome?,
             None => self.await_receive(id, backoff, patience)?,
@@ -373,7 +373,7 @@ impl Endpoint {
     }
 
     /// Posts a receive and takes its outcome at once if its message has arrived.
-    fn post_and_look(
+    fn post_and_poll(
         &self,
         args: ReceiveArgs,
     ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
@@ -420,11 +420,11 @@ impl Endpoint {
     pub fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let mut core = self.lock();
         self.progress(&mut core);
-        self.lapse(&mut core, &[id]);
+        self.fail_orphaned(&mut core, &[id]);
         let outcome = core.state.requests.take_outcome(id)?;
         drop(core);
         if outcome.is_none() {
-            self.note_fruitless();
+            self.note_empty_poll();
         }
         outcome.transpose()
     }
@@ -433,11 +433,11 @@ impl Endpoint {
     pub fn is_done(&self, id: RequestId) -> bool {
         let mut core = self.lock();
         self.progress(&mut core);
-        self.lapse(&mut core, &[id]);
+        self.fail_orphaned(&mut core, &[id]);
         let done = core.state.requests.get(id).is_none_or(|r| r.outcome.is_some());
         drop(core);
         if !done {
-            self.note_fruitless();
+            self.note_empty_poll();
         }
         done
     }
@@ -513,7 +513,7 @@ impl Endpoint {
         if let Some(Work::Send { dest, pair, charged, .. }) = state.requests.get(id).map(|r| &r.work) {
             pair.map(|number| state.pairs.close(number));
             if *charged > 0 {
-                self.sent[*dest as usize].sent.fetch_sub(*charged, Ordering::Relaxed);
+                self.send_credit[*dest as usize].charged.fetch_sub(*charged, Ordering::Relaxed);
             }
         }
         let waiters = state.requests.complete(id, outcome);

@@ -1,9 +1,9 @@
 //! Fast path of a blocking receive: spin on the transport and take the first matching message without a
 //! request.
 //!
-//! Posted receives match first. The path is closed, and the caller posts a receive, when messages are carried
-//! as physical ones only, when the machine is oversubscribed, when a rank has finished or failed, and when
-//! the first matching message has not arrived in full.
+//! Posted receives match first. The path is unavailable, and the caller posts a receive, when messages are
+//! carried as physical ones only, when the machine is oversubscribed, when a rank has finished or failed, and
+//! when the first matching message has not arrived in full.
 
 use std::cell::Cell;
 
@@ -12,37 +12,37 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
-use crate::packet::recv::Taker;
+use crate::packet::recv::UnpostedRecv;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
 
 /// Outcome of the fast path.
 #[derive(Debug)]
-pub enum Direct {
+pub enum FastRecv {
     /// A message was received.
-    Taken(Envelope),
+    Done(Envelope),
     /// The message was consumed with an error, or the arguments are wrong.
     Failed(Box<DeviceError>),
     /// The spins are used up; no message has matched.
-    Nothing,
+    Empty,
     /// The path is not applicable now: post a receive.
-    Closed,
+    Unavailable,
     /// Polling has ended; a receive is posted.
     #[cfg(not(loom))]
     Posted(Box<crate::mpi::Receive>),
 }
 
-impl From<Result<Envelope, DeviceError>> for Direct {
+impl From<Result<Envelope, DeviceError>> for FastRecv {
     fn from(taken: Result<Envelope, DeviceError>) -> Self {
-        taken.map_or_else(|error| error.into(), Direct::Taken)
+        taken.map_or_else(|error| error.into(), FastRecv::Done)
     }
 }
 
-impl From<DeviceError> for Direct {
+impl From<DeviceError> for FastRecv {
     #[cold]
     fn from(error: DeviceError) -> Self {
-        Direct::Failed(Box::new(error))
+        FastRecv::Failed(Box::new(error))
     }
 }
 
@@ -50,27 +50,28 @@ impl Endpoint {
     /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
     /// Nobody else refers to the memory in `place`; its contents are undefined after an error.
     #[inline(always)]
-    pub fn receive_directly(
+    pub fn try_recv_spinning(
         &self,
         selector: Selector,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> Direct {
+    ) -> FastRecv {
         if self.config.message_oriented || self.transport.epoch() != 0 || self.crowd.is_here() {
-            return Direct::Closed;
+            return FastRecv::Unavailable;
         }
-        let mut taker = Taker { selector, capacity, place, taken: None, is_passed: Cell::new(false) };
+        let mut unposted =
+            UnpostedRecv { selector, capacity, place, outcome: None, must_post: Cell::new(false) };
         let mut pauses = self.config.spins;
         // The first poll does not ask whether a packet is ready: the question costs as much as the receive.
         loop {
-            match self.take_next(&mut taker) {
-                Direct::Nothing => {}
+            match self.take_next(&mut unposted) {
+                FastRecv::Empty => {}
                 other => return other,
             }
             // Packets for other receives may arrive without end: the spins bound this loop.
             loop {
                 if pauses == 0 {
-                    return Direct::Nothing;
+                    return FastRecv::Empty;
                 }
                 pauses -= 1;
                 if self.transport.is_ready() {
@@ -90,38 +91,38 @@ impl Endpoint {
 
     /// Takes the message if it has arrived.
     #[inline(always)]
-    fn take_next(&self, taker: &mut Taker<'_>) -> Direct {
+    fn take_next(&self, unposted: &mut UnpostedRecv<'_>) -> FastRecv {
         let mut core = self.lock();
         let Core { packet_source, state } = &mut *core;
         if state.finished {
-            return Direct::Closed;
+            return FastRecv::Unavailable;
         }
         self.transport.heartbeat();
         if !state.outbox.is_empty() {
             self.flush(state);
         }
-        if state.matcher.unexpected_len() > 0 && self.waits_for_more(state, &taker.selector) {
-            return Direct::Closed;
+        if state.matcher.unexpected_len() > 0 && self.waits_for_more(state, &unposted.selector) {
+            return FastRecv::Unavailable;
         }
         if state.matcher.unexpected_len() > 0
-            && let Some((envelope, message)) = state.matcher.take(&taker.selector)
+            && let Some((envelope, message)) = state.matcher.take(&unposted.selector)
         {
-            taker.take(self.take_unexpected(state, envelope, *message, 0), envelope);
+            unposted.take(self.take_unexpected(state, envelope, *message, 0), envelope);
         }
         for _ in 0..OTHERS {
-            if let Some(taken) = taker.taken.take() {
+            if let Some(taken) = unposted.outcome.take() {
                 return taken;
             }
             let received = packet_source.receive(1, &mut |source, header, body| {
-                self.arrive(state, source, header, body, Some(&mut *taker))
+                self.handle_packet(state, source, header, body, Some(&mut *unposted))
             });
-            if taker.is_passed.get() {
-                return Direct::Closed;
+            if unposted.must_post.get() {
+                return FastRecv::Unavailable;
             }
             if received == 0 {
                 break;
             }
         }
-        taker.taken.take().unwrap_or(Direct::Nothing)
+        unposted.outcome.take().unwrap_or(FastRecv::Empty)
     }
 }

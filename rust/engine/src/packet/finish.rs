@@ -12,20 +12,20 @@ use tracing::{debug, info, warn};
 
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Core, Endpoint, State};
-use crate::packet::rendezvous::Begun;
+use crate::packet::rendezvous::PendingRendezvous;
 use crate::packet::requests::{Receive, Request, RequestId, Work};
-use crate::packet::split::Half;
+use crate::packet::split::AwaitedSecond;
 use crate::packet::unreceived::Unreceived;
 
 /// Undelivered messages without a thread that waits for their requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lost {
+pub(crate) struct Undelivered {
     count: usize,
     /// Destination, tag and logical length of the first one.
     first: Option<(u32, i32, usize)>,
 }
 
-impl Lost {
+impl Undelivered {
     pub(crate) fn add(&mut self, message: (u32, i32, usize)) {
         self.count += 1;
         self.first.get_or_insert(message);
@@ -98,7 +98,7 @@ impl Endpoint {
     }
 
     /// The reason why no matching message can arrive any more; `None` as long as one can.
-    pub(crate) fn hopeless(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
+    pub(crate) fn unsatisfiable(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
         if let Some((rank, why)) = self.transport.abort() {
             return Some(DeviceError::PeerFailed { rank, why });
         }
@@ -119,34 +119,36 @@ impl Endpoint {
 
     /// Fails every operation that no rank can complete any more.
     #[cold]
-    pub(crate) fn fail_hopeless(&self, core: &mut Core) {
+    pub(crate) fn fail_unsatisfiable(&self, core: &mut Core) {
         debug!(target: "mpjdev::failure", rank = self.rank, "state of a peer has changed");
         let state = &mut core.state;
         let posted = state.matcher.posted().map(|(selector, id)| (*id, selector));
-        let begun = state.begun.iter().map(Begun::waits_for);
-        let posted: Vec<_> = posted.chain(state.halves.iter().map(Half::waits_for)).chain(begun).collect();
-        let mut hopeless = Vec::new();
+        let pending = state.rendezvous.iter().map(PendingRendezvous::waits_for);
+        let posted: Vec<_> =
+            posted.chain(state.awaited_seconds.iter().map(AwaitedSecond::waits_for)).chain(pending).collect();
+        let mut unsatisfiable = Vec::new();
         for (id, selector) in posted {
             let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { continue };
-            hopeless.extend(self.hopeless_receive(&selector, receive.members()).map(|error| (id, error)));
+            unsatisfiable
+                .extend(self.unsatisfiable_receive(&selector, receive.members()).map(|error| (id, error)));
         }
-        hopeless.extend(state.requests.pending().filter_map(|(id, request)| match request.work {
-            Work::Send { dest, .. } => self.hopeless_send(dest).map(|error| (id, error)),
+        unsatisfiable.extend(state.requests.pending().filter_map(|(id, request)| match request.work {
+            Work::Send { dest, .. } => self.unsatisfiable_send(dest).map(|error| (id, error)),
             Work::Receive(_) => None,
         }));
-        self.give_up(core, hopeless);
+        self.fail_requests(core, unsatisfiable);
         self.drop_queued(&mut core.state, |dest| self.transport.peer(dest) != PeerState::Alive);
     }
 
-    /// The reason why a posted receive is hopeless while no thread waits for it. This rank itself may still
-    /// send to it.
-    pub(crate) fn hopeless_receive(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
-        self.hopeless(selector, members).filter(|error| *error != DeviceError::NobodyLeft)
+    /// The reason why a posted receive is unsatisfiable while no thread waits for it. This rank itself may
+    /// still send to it.
+    pub(crate) fn unsatisfiable_receive(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
+        self.unsatisfiable(selector, members).filter(|error| *error != DeviceError::NobodyLeft)
     }
 
     /// Fails those receives with these ids that only this rank itself could complete. A thread asks for them
     /// now.
-    pub(crate) fn lapse(&self, core: &mut Core, ids: &[RequestId]) {
+    pub(crate) fn fail_orphaned(&self, core: &mut Core, ids: &[RequestId]) {
         if self.transport.epoch() == 0 {
             return;
         }
@@ -156,32 +158,32 @@ impl Endpoint {
                 outcome: None,
                 work: Work::Receive(Receive { post: Some(_), members, .. }),
                 ..
-            }) => self.hopeless(&any, members.as_deref()?).map(|error| (*id, error)),
+            }) => self.unsatisfiable(&any, members.as_deref()?).map(|error| (*id, error)),
             _ => None,
         };
-        let lapsed: Vec<_> = ids.iter().filter_map(waits).collect();
-        if !lapsed.is_empty() {
-            self.give_up(core, lapsed);
+        let orphaned: Vec<_> = ids.iter().filter_map(waits).collect();
+        if !orphaned.is_empty() {
+            self.fail_requests(core, orphaned);
         }
     }
 
     /// The reason why no rank will match a message for `dest`; `None` as long as one may.
-    pub(crate) fn hopeless_send(&self, dest: u32) -> Option<DeviceError> {
-        self.hopeless(&Selector { context: 0, source: Some(dest), tag: None }, &[])
+    pub(crate) fn unsatisfiable_send(&self, dest: u32) -> Option<DeviceError> {
+        self.unsatisfiable(&Selector { context: 0, source: Some(dest), tag: None }, &[])
     }
 
     /// Fails these requests, except those that packets received since the judgement complete. A rank that has
     /// finished may have sent just before its end.
     #[cold]
-    pub(crate) fn give_up(&self, core: &mut Core, hopeless: Vec<(RequestId, DeviceError)>) {
-        self.take_in_last(core);
+    pub(crate) fn fail_requests(&self, core: &mut Core, unsatisfiable: Vec<(RequestId, DeviceError)>) {
+        self.poll_ended_peers(core);
         let state = &mut core.state;
-        for (id, error) in hopeless {
+        for (id, error) in unsatisfiable {
             match state.requests.get(id) {
                 Some(Request { outcome: None, work: Work::Receive(receive), .. }) => {
                     receive.post.take().map(|post| state.matcher.withdraw(post));
-                    state.halves.retain(|half| half.request != id);
-                    state.begun.retain(|begun| begun.request() != id);
+                    state.awaited_seconds.retain(|half| half.request != id);
+                    state.rendezvous.retain(|pending| pending.request() != id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
                     state.lost.add_all(state.requests.forgotten_send(id, &error));
@@ -191,8 +193,8 @@ impl Endpoint {
             info!(target: "mpjdev::failure", rank = self.rank, %error, "operation has failed");
             self.complete(state, id, Err(error));
         }
-        if !state.lanes.is_empty() {
-            self.forget_undecided(state);
+        if !state.foreign_streams.is_empty() {
+            self.forget_ambiguous(state);
         }
         self.drop_kept_halves(state);
     }
@@ -212,7 +214,7 @@ impl Endpoint {
         }
         info!(target: "mpjdev::rank", rank = self.rank, "finish begins");
         self.finishing.store(true, Ordering::Relaxed);
-        let left = self.let_leave(patience).and_then(|()| self.end_with_foreign(patience));
+        let left = self.drain_sends(patience).and_then(|()| self.end_with_foreign(patience));
         let result = match left {
             Err(DeviceError::Interrupted) => left,
             left => self.undelivered().and(left),
@@ -222,8 +224,8 @@ impl Endpoint {
         debug!(target: "mpjdev::rank", rank = self.rank, "transport finishes");
         let unacked = self.transport.finish();
         self.note_unreceived();
-        self.tell_stats();
-        self.end_beside();
+        self.print_stats();
+        self.end_progress_threads();
         let error = result.as_ref().err().map(ToString::to_string);
         info!(target: "mpjdev::rank", rank = self.rank, error, "rank has finished");
         match self.transport.abort() {
@@ -235,7 +237,7 @@ impl Endpoint {
     /// Counts the messages that have arrived and that no receive has taken, unless the job has failed.
     fn note_unreceived(&self) {
         let mut core = self.lock();
-        self.take_in(&mut core);
+        self.poll_packets(&mut core);
         core.state.unreceived = match self.transport.abort() {
             None => core.state.unreceived(),
             Some(_) => Unreceived::of(self.rank),
@@ -260,7 +262,7 @@ impl Endpoint {
         match self.end_together(patience) {
             Err(DeviceError::Interrupted) => Err(DeviceError::Interrupted),
             // The messages that other ranks wait for in the barrier leave as well.
-            together => self.let_leave(patience).and(together),
+            together => self.drain_sends(patience).and(together),
         }
     }
 
@@ -268,7 +270,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Interrupted.
-    fn let_leave(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn drain_sends(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let mut signs = (Vec::new(), None);
         let mut since = Instant::now();
         loop {
@@ -287,7 +289,7 @@ impl Endpoint {
                 Err(DeviceError::TimedOut { .. }) => {}
                 left => return left,
             }
-            let now = (self.needed_lives(), self.transport.tx_pending());
+            let now = (self.pending_heartbeats(), self.transport.tx_pending());
             if now != signs {
                 signs = now;
                 since = Instant::now();
@@ -303,7 +305,7 @@ impl Endpoint {
         let mut core = self.lock();
         let receives = core.state.requests.pending().filter(|(_, r)| matches!(r.work, Work::Receive(_)));
         let ended = receives.map(|(id, _)| (id, DeviceError::Finished { rank: self.rank })).collect();
-        self.give_up(&mut core, ended);
+        self.fail_requests(&mut core, ended);
     }
 
     /// Drops all queued packets. They were reported as undelivered.
@@ -312,7 +314,7 @@ impl Endpoint {
     }
 
     /// The peers that must make progress before this rank's sends are complete, with their heartbeats.
-    fn needed_lives(&self) -> Vec<(u32, u64)> {
+    fn pending_heartbeats(&self) -> Vec<(u32, u64)> {
         let core = self.lock();
         let sends = core.state.requests.pending().filter_map(|(_, request)| match request.work {
             Work::Send { dest, .. } => Some(dest),
@@ -345,7 +347,7 @@ impl Endpoint {
     pub fn fail(&self, why: &str) {
         warn!(target: "mpjdev::failure", rank = self.rank, why, "rank ends the job");
         self.transport.fail(why);
-        self.tell_stats();
+        self.print_stats();
     }
 
     /// The statistics of this rank so far. Takes locks of the transport, each for a moment.
@@ -361,12 +363,12 @@ impl Endpoint {
     /// Writes the statistics of this rank to standard error, if the environment asks for it
     /// ([`mpjdev_transport::stats`]). Only the first call does. A rank that finishes, fails or is dropped
     /// calls it itself.
-    pub fn tell_stats(&self) {
+    pub fn print_stats(&self) {
         match report::asked() {
-            Ok(Some(form)) if !self.has_told.swap(true, Ordering::Relaxed) => {
+            Ok(Some(form)) if !self.stats_printed.swap(true, Ordering::Relaxed) => {
                 report::tell(&self.stats(), form);
             }
-            Err(why) if !self.has_told.swap(true, Ordering::Relaxed) => {
+            Err(why) if !self.stats_printed.swap(true, Ordering::Relaxed) => {
                 eprintln!("mpjdev: rank {}: {why}", self.rank);
             }
             _ => {}
@@ -384,7 +386,7 @@ impl Endpoint {
 /// A rank that is dropped without having finished has failed.
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.tell_stats();
+        self.print_stats();
     }
 }
 

@@ -17,10 +17,10 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_transport::Incoming;
 
 use crate::error::DeviceError;
-use crate::packet::credit::Charge;
+use crate::packet::credit::CreditCharge;
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::recv::Unexpected;
-use crate::packet::rendezvous::Then;
+use crate::packet::rendezvous::Completion;
 
 /// The freed communicators of a rank.
 #[derive(Debug, Default)]
@@ -66,7 +66,9 @@ impl State {
     fn awaits_second(&self, second: &Envelope) -> bool {
         let is_first =
             |first: &Envelope| (first.source, shadow(first.context)) == (second.source, second.context);
-        self.begun.iter().any(|begun| matches!(&begun.then, Then::Receive(_, first) if is_first(first)))
+        self.rendezvous
+            .iter()
+            .any(|pending| matches!(&pending.completion, Completion::Receive(_, first) if is_first(first)))
     }
 }
 
@@ -91,7 +93,7 @@ impl Endpoint {
         }
         let mut core = self.lock();
         if !core.state.finished {
-            self.take_in(&mut core);
+            self.poll_packets(&mut core);
         }
         core.state.freed.insert(context, is_last);
         for kind in kinds(context) {
@@ -135,7 +137,7 @@ impl Endpoint {
         state: &mut State,
         envelope: &Envelope,
         body: Incoming<'_>,
-        charge: &Charge,
+        charge: &CreditCharge,
     ) {
         let len = match &body {
             Incoming::Inline(_, len) => *len,
@@ -144,7 +146,7 @@ impl Endpoint {
         };
         state.unreceived.add(envelope, len.saturating_sub(MESSAGE_OVERHEAD));
         drop(body);
-        self.matched(state, envelope.source, charge, 0);
+        self.acknowledge(state, envelope.source, charge, 0);
     }
 
     /// Drops second halves that were kept for a first half which has arrived in full or was given up.

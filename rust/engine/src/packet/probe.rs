@@ -24,7 +24,7 @@ impl Endpoint {
         let seen = self.peek(&mut core, selector, members);
         drop(core);
         if seen == Ok(None) {
-            self.note_fruitless();
+            self.note_empty_poll();
         }
         seen
     }
@@ -42,8 +42,8 @@ impl Endpoint {
         if let Some(seen) = look(core) {
             return Ok(Some(seen));
         }
-        let Some(error) = self.hopeless(selector, members) else { return Ok(None) };
-        self.take_in_last(core);
+        let Some(error) = self.unsatisfiable(selector, members) else { return Ok(None) };
+        self.poll_ended_peers(core);
         look(core).map(Some).ok_or(error)
     }
 
@@ -79,14 +79,14 @@ impl Endpoint {
         let Some((envelope, message)) = core.state.matcher.take(selector) else {
             let seen = self.peek(&mut core, selector, &[]);
             drop(core);
-            self.note_fruitless();
+            self.note_empty_poll();
             return seen.map(|_| None);
         };
         let receive = Receive { capacity, post: None, spare: None, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
         self.deliver_unexpected(&mut core.state, id, envelope, *message);
-        self.give_up_receive(&mut core, id, Selector::from(envelope));
-        self.call_for_rest(&mut core, id, Some(envelope.source));
+        self.fail_ended_receive(&mut core, id, Selector::from(envelope));
+        self.wake_progress_thread_for(&mut core, id, Some(envelope.source));
         Ok(Some((id, envelope.source)))
     }
 }

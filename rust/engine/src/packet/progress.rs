@@ -15,7 +15,7 @@ use crate::packet::requests::RequestId;
 /// Packets that are handled before the lock is released.
 pub(crate) const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
-const FRUITLESS: u32 = 64;
+const EMPTY_POLLS: u32 = 64;
 /// Polls after which a wait checks deadline and patience, even if packets arrive without end.
 const ROUNDS: u32 = 64;
 
@@ -27,31 +27,31 @@ impl Endpoint {
         if !core.state.finished {
             self.transport.heartbeat();
         }
-        self.go_on(core);
+        self.poll_once(core);
     }
 
     /// Handles received packets, sends queued ones, and fails operations on ranks that have ended.
-    fn go_on(&self, core: &mut Core) {
+    fn poll_once(&self, core: &mut Core) {
         let epoch = self.transport.epoch();
-        self.take_in(core);
+        self.poll_packets(core);
         if !core.state.outbox.is_empty() {
             self.flush(&mut core.state);
         }
         if epoch != core.state.seen_epoch {
             core.state.seen_epoch = epoch;
-            self.fail_hopeless(core);
+            self.fail_unsatisfiable(core);
             self.note_end(&core.state);
         }
     }
 
     /// Handles the received packets.
     #[inline]
-    pub(crate) fn take_in(&self, core: &mut Core) {
+    pub(crate) fn poll_packets(&self, core: &mut Core) {
         let Core { packet_source, state } = core;
         // The bound is more than all queues hold: a rank that sends without end must not keep the lock taken.
         for _ in 0..self.batches {
             let mut each =
-                |source, header, body: Incoming<'_>| self.arrive(state, source, header, body, None);
+                |source, header, body: Incoming<'_>| self.handle_packet(state, source, header, body, None);
             if packet_source.receive(BATCH, &mut each) < BATCH {
                 break;
             }
@@ -61,20 +61,20 @@ impl Endpoint {
     /// Handles all packets of ranks that have ended, before operations are failed because of them. A rank may
     /// have sent just before it finished.
     #[cold]
-    pub(crate) fn take_in_last(&self, core: &mut Core) {
+    pub(crate) fn poll_ended_peers(&self, core: &mut Core) {
         core.packet_source.poll_gone();
-        self.take_in(core);
+        self.poll_packets(core);
     }
 
     /// Drives this rank's progress on behalf of a waiting rank, unless a thread of this rank does.
-    pub(crate) fn help(&self) {
+    pub(crate) fn progress_for_other(&self) {
         if !self.transport.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
             return;
         }
         match self.core.try_lock() {
             // Progress by another rank does not change this rank's heartbeat.
-            Ok(mut core) => self.go_on(&mut core),
-            Err(_) if self.missed_help.swap(true, Ordering::SeqCst) => {}
+            Ok(mut core) => self.poll_once(&mut core),
+            Err(_) if self.missed_progress.swap(true, Ordering::SeqCst) => {}
             // The thread with the lock may have polled before there was room, and may be about to park.
             Err(_) => self.transport.wake(),
         }
@@ -100,7 +100,7 @@ impl Endpoint {
             if rounds.is_multiple_of(ROUNDS) {
                 self.time_left(begun, deadline)?;
                 if !patience.goes_on() {
-                    self.pass_on(&mut self.lock().state);
+                    self.hand_over_driver(&mut self.lock().state);
                     return Err(DeviceError::Interrupted);
                 }
             }
@@ -108,10 +108,10 @@ impl Endpoint {
             {
                 let mut core = self.lock();
                 self.progress(&mut core);
-                self.lapse(&mut core, ids);
+                self.fail_orphaned(&mut core, ids);
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
-                    self.pass_on(&mut core.state);
+                    self.hand_over_driver(&mut core.state);
                     return result.map(|r| r.expect("not none"));
                 }
             }
@@ -119,7 +119,7 @@ impl Endpoint {
                 match backoff.step() {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
-                        self.help_neighbours();
+                        self.progress_for_neighbours();
                         backoff.yield_now(&self.crowd);
                         // There may be room now for packets that found none before.
                         if self.queued_count.load(Ordering::Acquire) > 0 {
@@ -129,10 +129,10 @@ impl Endpoint {
                     Step::Sleep => {
                         let left = self.time_left(begun, deadline)?;
                         if !patience.goes_on() {
-                            self.pass_on(&mut self.lock().state);
+                            self.hand_over_driver(&mut self.lock().state);
                             return Err(DeviceError::Interrupted);
                         }
-                        self.help_neighbours();
+                        self.progress_for_neighbours();
                         self.sleep(ids, seen, left);
                         break;
                     }
@@ -147,30 +147,30 @@ impl Endpoint {
         if now < deadline {
             return Ok((deadline - now).min(self.config.slice));
         }
-        self.pass_on(&mut self.lock().state);
+        self.hand_over_driver(&mut self.lock().state);
         Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
     }
 
     /// Counts an empty poll. This rank may wait for another one that does not call: a rank that never blocks
     /// must drive the others' progress too.
     #[inline]
-    pub(crate) fn note_fruitless(&self) {
-        if self.fruitless.fetch_add(1, Ordering::Relaxed) % FRUITLESS == FRUITLESS - 1 {
-            self.help_neighbours();
+    pub(crate) fn note_empty_poll(&self) {
+        if self.empty_polls.fetch_add(1, Ordering::Relaxed) % EMPTY_POLLS == EMPTY_POLLS - 1 {
+            self.progress_for_neighbours();
             if self.transport.has_progress_threads() {
-                self.call_for_answers(&self.lock().state);
+                self.wake_peers_we_wait_for(&self.lock().state);
             }
         }
     }
 
-    fn help_neighbours(&self) {
+    fn progress_for_neighbours(&self) {
         // This rank may have just made room for packets of others, and others for its own. Either this thread
         // sees their count, or they see the room in their last poll: every thread passes this fence before
         // that poll and its sleep.
         fence(Ordering::SeqCst);
         for neighbour in self.neighbours.get().into_iter().flatten() {
             if let Some(neighbour) = neighbour.upgrade() {
-                neighbour.help();
+                neighbour.progress_for_other();
             }
         }
     }
@@ -184,7 +184,7 @@ impl Endpoint {
             // A rank that made room earlier may have found the lock taken when it tried to drive this rank.
             self.flush(&mut core.state);
         }
-        self.call_for_answers(&core.state);
+        self.wake_peers_we_wait_for(&core.state);
         let seen_epoch = core.state.seen_epoch;
         let ended = || self.transport.epoch() != seen_epoch;
         if self.changes.load(Ordering::Acquire) != seen || self.transport.is_ready() {
@@ -206,7 +206,7 @@ impl Endpoint {
                 self.transport.is_ready()
                     || waiter.is_signalled()
                     || ended()
-                    || self.missed_help.swap(false, Ordering::SeqCst)
+                    || self.missed_progress.swap(false, Ordering::SeqCst)
             };
             self.transport.park(most, &mut ready);
         } else {
@@ -230,7 +230,7 @@ impl Endpoint {
 
     /// Wakes the progress threads of the ranks that this rank's sends wait for: their programs may be
     /// computing.
-    fn call_for_answers(&self, state: &State) {
+    fn wake_peers_we_wait_for(&self, state: &State) {
         if !self.transport.has_progress_threads() {
             return;
         }
@@ -256,7 +256,7 @@ impl Endpoint {
 
     /// Wakes a parked thread to become the driver, when a thread stops waiting.
     #[inline]
-    pub(crate) fn pass_on(&self, state: &mut State) {
+    pub(crate) fn hand_over_driver(&self, state: &mut State) {
         if state.driver.is_none()
             && let Some(next) = state.parked.last()
         {

@@ -9,7 +9,7 @@ use crate::packet::endpoint::Endpoint;
 
 /// The progress threads of a rank, which drive its progress while its program computes.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct ProgressThreads {
     threads: Mutex<Vec<Thread>>,
     /// The rank has finished: its progress threads end.
     has_ended: AtomicBool,
@@ -29,10 +29,11 @@ impl fmt::Debug for Thread {
 impl Endpoint {
     /// Ends the progress threads of this rank and waits for their ends: a finished rank needs none. Blocks
     /// for a moment.
-    pub fn end_beside(&self) {
-        self.beside.has_ended.store(true, Ordering::SeqCst);
-        let threads =
-            std::mem::take(&mut *self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner));
+    pub fn end_progress_threads(&self) {
+        self.progress_threads.has_ended.store(true, Ordering::SeqCst);
+        let threads = std::mem::take(
+            &mut *self.progress_threads.threads.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         threads.iter().for_each(|thread| (thread.wake)());
         for thread in threads {
             // A thread that has panicked has ended as well.
@@ -42,7 +43,7 @@ impl Endpoint {
 
     /// Whether this rank has reached the end of its finish.
     pub fn has_ended(&self) -> bool {
-        self.beside.has_ended.load(Ordering::SeqCst)
+        self.progress_threads.has_ended.load(Ordering::SeqCst)
     }
 }
 
@@ -53,7 +54,7 @@ impl mpjdev_transport::Progress for Endpoint {
     }
 
     fn help(&self) {
-        Endpoint::help(self);
+        Endpoint::progress_for_other(self);
     }
 
     fn has_pending(&self) -> bool {
@@ -72,7 +73,7 @@ impl mpjdev_transport::Progress for Endpoint {
     ) -> std::io::Result<()> {
         let handle = std::thread::Builder::new().name(name).spawn(run)?;
         let thread = Thread { handle, wake };
-        self.beside.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        self.progress_threads.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
     }
 }
@@ -170,8 +171,8 @@ mod remains {
                 state.finished = has_finished;
             }
             remains.finishing.store(has_finished, Ordering::Relaxed);
-            remains.beside.has_ended.store(true, Ordering::Relaxed);
-            remains.has_told.store(true, Ordering::Relaxed);
+            remains.progress_threads.has_ended.store(true, Ordering::Relaxed);
+            remains.stats_printed.store(true, Ordering::Relaxed);
             Arc::new(remains)
         }
     }

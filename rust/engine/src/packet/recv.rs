@@ -13,17 +13,17 @@ use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::packet::credit::Charge;
+use crate::packet::credit::CreditCharge;
 use crate::packet::endpoint::{Endpoint, State};
-use crate::packet::fast_recv::Direct;
-use crate::packet::rendezvous::{Begun, Then};
+use crate::packet::fast_recv::FastRecv;
+use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::{Completed, RequestId, Work};
 
 /// A message that has arrived before its receive was posted.
 #[derive(Debug)]
 pub(crate) struct Unexpected {
     payload: Result<Payload, SlabError>,
-    pub(crate) charge: Charge,
+    pub(crate) charge: CreditCharge,
 }
 
 impl Unexpected {
@@ -56,11 +56,11 @@ impl Unexpected {
         self.charge.token
     }
 
-    pub(crate) fn charge(&self) -> &Charge {
+    pub(crate) fn charge(&self) -> &CreditCharge {
         &self.charge
     }
 
-    pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, Charge) {
+    pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, CreditCharge) {
         (self.payload, self.charge)
     }
 
@@ -76,26 +76,26 @@ impl Unexpected {
 
 /// A blocking receive on the fast path: not posted, and served after all posted receives.
 #[derive(Debug)]
-pub(crate) struct Taker<'a> {
+pub(crate) struct UnpostedRecv<'a> {
     pub(crate) selector: Selector,
     pub(crate) capacity: usize,
     /// The destination of the message. Nobody else refers to the memory in it.
     pub(crate) place: &'a mut Option<Message>,
-    pub(crate) taken: Option<Direct>,
+    pub(crate) outcome: Option<FastRecv>,
     /// The first matching message has arrived, and only a posted receive can take it.
-    pub(crate) is_passed: Cell<bool>,
+    pub(crate) must_post: Cell<bool>,
 }
 
-impl Taker<'_> {
+impl UnpostedRecv<'_> {
     /// Whether this receive takes a message with this envelope. `is_all` tells whether the message has
     /// arrived in full.
     #[inline(always)]
     fn wants(&self, envelope: &Envelope, is_all: impl FnOnce() -> bool) -> bool {
-        if self.taken.is_some() || self.is_passed.get() || !self.selector.matches(envelope) {
+        if self.outcome.is_some() || self.must_post.get() || !self.selector.matches(envelope) {
             return false;
         }
         let is_all = is_all();
-        self.is_passed.set(!is_all);
+        self.must_post.set(!is_all);
         is_all
     }
 
@@ -106,18 +106,18 @@ impl Taker<'_> {
             *self.place = Some(message);
             envelope
         });
-        self.taken = Some(taken.into());
+        self.outcome = Some(taken.into());
     }
 
     /// Copies an inline message to the memory in `place`; false when there is none or it is too small.
     #[inline(always)]
     fn take_inline(&mut self, words: &[AtomicU64], len: usize, envelope: Envelope) -> bool {
         let Some(message) = self.place.as_mut().filter(|message| message.room() >= len) else { return false };
-        self.taken = Some(match check_first(len, self.capacity) {
+        self.outcome = Some(match check_first(len, self.capacity) {
             Ok(()) => {
                 copy_words(words, 0, message.first_words(), 0, len);
                 match message.receive(len, self.capacity) {
-                    Ok(()) => Direct::Taken(envelope),
+                    Ok(()) => FastRecv::Done(envelope),
                     Err(error) => damaged(&envelope)(error).into(),
                 }
             }
@@ -128,64 +128,66 @@ impl Taker<'_> {
 }
 
 impl Endpoint {
-    /// Handles one packet: gives it to the earliest matching posted receive, or else to the taker.
+    /// Handles one packet: gives it to the earliest matching posted receive, or else to the unposted receive.
     ///
     /// # Errors
     /// The sender has exceeded its credit; no state has changed.
     #[inline]
-    pub(crate) fn arrive(
+    pub(crate) fn handle_packet(
         &self,
         state: &mut State,
         source: u32,
         header: Header,
         body: Incoming<'_>,
-        taker: Option<&mut Taker<'_>>,
+        unposted: Option<&mut UnpostedRecv<'_>>,
     ) -> Result<(), ProtocolViolation> {
         let envelope = Envelope { context: header.context, source, tag: header.tag };
         let token = match header.kind {
             Kind::MatchAck => {
-                self.arrive_answer(state, source, header.token.into());
+                self.handle_match_ack(state, source, header.token.into());
                 return Ok(());
             }
-            Kind::RendezvousData => return self.arrive_rest(state, source, header.token, body),
+            Kind::RendezvousData => return self.handle_rendezvous_data(state, source, header.token, body),
             Kind::Cancelled => {
-                self.arrive_withdrawal(state, source, header.token);
+                self.handle_cancelled(state, source, header.token);
                 return Ok(());
             }
             Kind::Synchronous | Kind::Rts => Some(header.token),
             Kind::Eager => None,
         };
-        let charge = self.enter(state, source, &body, header.kind, token)?;
-        if let Some(wanted) = self.arrive_half(state, &envelope, &body, token) {
-            self.matched(state, source, &charge, wanted);
-        } else if state.must_hold(&envelope) {
-            let payload = self.keep(body, None);
-            state.hold(envelope, Unexpected { payload, charge });
+        let charge = self.charge(state, source, &body, header.kind, token)?;
+        if let Some(wanted) = self.take_awaited_second(state, &envelope, &body, token) {
+            self.acknowledge(state, source, &charge, wanted);
+        } else if state.must_defer(&envelope) {
+            let payload = self.to_owned_payload(body, None);
+            state.defer(envelope, Unexpected { payload, charge });
         } else {
-            self.place(state, envelope, body, charge, taker);
+            self.match_or_queue(state, envelope, body, charge, unposted);
         }
         Ok(())
     }
 
-    /// Gives a message that is no second half to the earliest matching posted receive, or else to the taker.
+    /// Gives a message that is no second half to the earliest matching posted receive, or else to the
+    /// unposted receive, or else queues it.
     #[inline]
-    pub(crate) fn place(
+    pub(crate) fn match_or_queue(
         &self,
         state: &mut State,
         envelope: Envelope,
         body: Incoming<'_>,
-        charge: Charge,
-        taker: Option<&mut Taker<'_>>,
+        charge: CreditCharge,
+        unposted: Option<&mut UnpostedRecv<'_>>,
     ) {
         let source = envelope.source;
         let posted = match state.matcher.posted_len() {
             0 => None,
             _ => state.matcher.match_arrival(&envelope),
         };
-        let wants =
-            |taker: &&mut Taker<'_>| taker.wants(&envelope, || !self.is_physical(source) || is_whole(&body));
-        let taker = taker.filter(|_| posted.is_none()).filter(wants);
-        match (posted, taker) {
+        let wants = |unposted: &&mut UnpostedRecv<'_>| {
+            unposted.wants(&envelope, || !self.is_physical(source) || is_whole(&body))
+        };
+        let unposted = unposted.filter(|_| posted.is_none()).filter(wants);
+        match (posted, unposted) {
             (Some((id, _)), _) => {
                 let (spare, capacity) = match state.requests.get(id).map(|r| &mut r.work) {
                     Some(Work::Receive(receive)) => {
@@ -194,24 +196,24 @@ impl Endpoint {
                     }
                     _ => (None, 0),
                 };
-                let payload = self.keep(body, spare);
-                self.matched(state, source, &charge, wanted(capacity));
+                let payload = self.to_owned_payload(body, spare);
+                self.acknowledge(state, source, &charge, wanted(capacity));
                 self.deliver(state, id, envelope, payload, charge.token.unwrap_or(0));
             }
             // The taker is last: it came after the posted receives.
-            (None, Some(taker)) => {
+            (None, Some(unposted)) => {
                 let is_taken = match &body {
-                    Incoming::Inline(words, len) => taker.take_inline(words, *len, envelope),
+                    Incoming::Inline(words, len) => unposted.take_inline(words, *len, envelope),
                     _ => false,
                 };
                 if !is_taken {
-                    taker.take(self.keep(body, None), envelope);
+                    unposted.take(self.to_owned_payload(body, None), envelope);
                 }
-                self.matched(state, source, &charge, 0);
+                self.acknowledge(state, source, &charge, 0);
             }
             (None, _) if state.is_freed(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
-                let payload = self.keep(body, None);
+                let payload = self.to_owned_payload(body, None);
                 state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));
                 self.note_unexpected(state);
             }
@@ -219,7 +221,7 @@ impl Endpoint {
     }
 
     /// Handles a match ack: completes a send in flight to the rank that acks, and nothing else.
-    fn arrive_answer(&self, state: &mut State, source: u32, id: RequestId) {
+    fn handle_match_ack(&self, state: &mut State, source: u32, id: RequestId) {
         let request = state.requests.get(id).filter(|r| r.outcome.is_none());
         if request.is_some_and(|r| matches!(r.work, Work::Send { dest, .. } if dest == source)) {
             if self.is_physical(source) {
@@ -257,7 +259,7 @@ impl Endpoint {
         message: Unexpected,
         wanted: u64,
     ) -> Result<Payload, SlabError> {
-        self.matched(state, envelope.source, &message.charge, wanted);
+        self.acknowledge(state, envelope.source, &message.charge, wanted);
         message.payload
     }
 
@@ -265,7 +267,11 @@ impl Endpoint {
     /// rank's lock is held, so this must not wait for a thread that frees memory: that thread may need the
     /// lock.
     #[inline]
-    pub(crate) fn keep(&self, body: Incoming<'_>, spare: Option<Slab>) -> Result<Payload, SlabError> {
+    pub(crate) fn to_owned_payload(
+        &self,
+        body: Incoming<'_>,
+        spare: Option<Slab>,
+    ) -> Result<Payload, SlabError> {
         match body {
             Incoming::Reference(payload) => Ok(payload),
             Incoming::Lost(error) => Err(error),
@@ -301,10 +307,14 @@ impl Endpoint {
                     "receive is matched"
                 );
                 if self.transport.is_foreign(envelope.source) {
-                    state.note_undecided(envelope, token);
+                    state.note_ambiguous(envelope, token);
                 }
-                let then = Then::Receive(id, envelope);
-                return state.begun.push(Begun { source: envelope.source, token, then });
+                let completion = Completion::Receive(id, envelope);
+                return state.rendezvous.push(PendingRendezvous {
+                    source: envelope.source,
+                    token,
+                    completion,
+                });
             }
             Ok(first @ (Payload::Physical(..) | Payload::Truncated { .. }))
                 if self.is_physical(envelope.source) =>

@@ -7,39 +7,39 @@ use tracing::debug;
 
 use crate::packet::endpoint::{Endpoint, State};
 use crate::packet::requests::RequestId;
-use crate::packet::split::Half;
+use crate::packet::split::AwaitedSecond;
 
 /// A matched message whose rest is still to arrive.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct PendingRendezvous {
     pub(crate) source: u32,
     /// The token of its first packet.
     pub(crate) token: u64,
-    pub(crate) then: Then,
+    pub(crate) completion: Completion,
 }
 
 /// The receive that takes the message.
 #[derive(Debug)]
-pub(crate) enum Then {
+pub(crate) enum Completion {
     /// A receive that takes it as its only or its first physical message.
     Receive(RequestId, Envelope),
     /// A receive that takes it as its second half.
-    Half(Box<Half>),
+    SecondHalf(Box<AwaitedSecond>),
 }
 
-impl Begun {
+impl PendingRendezvous {
     pub(crate) fn request(&self) -> RequestId {
-        match &self.then {
-            Then::Receive(request, _) => *request,
-            Then::Half(half) => half.request,
+        match &self.completion {
+            Completion::Receive(request, _) => *request,
+            Completion::SecondHalf(half) => half.request,
         }
     }
 
     /// The request and the envelope that it still waits for.
     pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
-        match &self.then {
-            Then::Receive(request, envelope) => (*request, Selector::from(*envelope)),
-            Then::Half(half) => half.waits_for(),
+        match &self.completion {
+            Completion::Receive(request, envelope) => (*request, Selector::from(*envelope)),
+            Completion::SecondHalf(half) => half.waits_for(),
         }
     }
 }
@@ -49,42 +49,43 @@ impl Endpoint {
     ///
     /// # Errors
     /// None at present.
-    pub(crate) fn arrive_rest(
+    pub(crate) fn handle_rendezvous_data(
         &self,
         state: &mut State,
         source: u32,
         token: u64,
         body: Incoming<'_>,
     ) -> Result<(), ProtocolViolation> {
-        let at = state.begun.iter().position(|begun| begun.source == source && begun.token == token);
+        let at =
+            state.rendezvous.iter().position(|pending| pending.source == source && pending.token == token);
         // The receive may have been given up meanwhile.
         let Some(at) = at else { return Ok(()) };
-        let begun = state.begun.swap_remove(at);
+        let pending = state.rendezvous.swap_remove(at);
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "rest of a message has arrived");
-        let payload: Result<Payload, SlabError> = self.keep(body, None);
-        match begun.then {
-            Then::Receive(request, envelope) => {
-                let was_undecided = state.note_decided(&envelope, token);
+        let payload: Result<Payload, SlabError> = self.to_owned_payload(body, None);
+        match pending.completion {
+            Completion::Receive(request, envelope) => {
+                let was_ambiguous = state.note_complete(&envelope, token);
                 self.deliver(state, request, envelope, payload, token);
-                if was_undecided {
-                    self.release_held(state, source, envelope.context);
+                if was_ambiguous {
+                    self.replay_deferred(state, source, envelope.context);
                 }
             }
-            Then::Half(half) => self.join(state, *half, payload, token),
+            Completion::SecondHalf(half) => self.join_halves(state, *half, payload, token),
         }
         self.drop_kept_halves(state);
         Ok(())
     }
 
     /// Drops an unexpected or deferred message that its sender has withdrawn, and releases its charge.
-    pub(crate) fn arrive_withdrawal(&self, state: &mut State, source: u32, token: u64) {
+    pub(crate) fn handle_cancelled(&self, state: &mut State, source: u32, token: u64) {
         let withdrawn = state.matcher.remove_unexpected(|envelope, message| {
             envelope.source == source && message.token() == Some(token)
         });
         let withdrawn = withdrawn.into_iter().map(|(_, message)| message);
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "sender has cancelled a message");
-        for message in withdrawn.chain(state.take_held_token(source, token)).collect::<Vec<_>>() {
-            self.settle(state, source, message.charge());
+        for message in withdrawn.chain(state.take_deferred_token(source, token)).collect::<Vec<_>>() {
+            self.release(state, source, message.charge());
         }
     }
 }

@@ -75,7 +75,7 @@ impl Endpoint {
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if mode == Mode::Standard
             && (goes_inline(message, self.config.inline_max) || self.can_send_by_reference(message))
-            && self.take_credit(dest, self.charge(message))
+            && self.take_credit(dest, self.charge_of(message))
         {
             return Ok(self.send_eager(dest, header, message));
         }
@@ -98,7 +98,7 @@ impl Endpoint {
         // There is no room. A message that will be copied into a queue entry keeps no more memory than it
         // needs meanwhile; its charge is the same.
         let waits = match goes_inline(message, self.config.inline_max) {
-            true => self.slim(message).unwrap_or_else(|_| message.clone()),
+            true => self.compact_if_sparse(message).unwrap_or_else(|_| message.clone()),
             false => message.clone(),
         };
         let work = send(dest, header.tag, Some(message.logical_len()), 0, Mode::Standard);
@@ -115,13 +115,13 @@ impl Endpoint {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        let copy = match self.slim(message) {
+        let copy = match self.compact_if_sparse(message) {
             Ok(copy) => copy,
             Err(_) if self.can_send_by_reference(message) => message.clone(),
             Err(error) => return Err(error.into()),
         };
         // The copy may hold few enough octets for the credit.
-        if mode == Mode::Standard && self.take_credit(dest, self.charge(&copy)) {
+        if mode == Mode::Standard && self.take_credit(dest, self.charge_of(&copy)) {
             return Ok(self.send_eager(dest, header, &copy));
         }
         let work = send(dest, header.tag, Some(message.logical_len()), 0, mode);
@@ -133,7 +133,7 @@ impl Endpoint {
 
     /// The message in a form that may wait: a copy if the others cannot map its memory, or if it holds much
     /// more memory than it has octets, unless it has more octets than a quarter of the credit.
-    pub(crate) fn slim(&self, message: &Message) -> Result<Message, SlabError> {
+    pub(crate) fn compact_if_sparse(&self, message: &Message) -> Result<Message, SlabError> {
         let is_sparse = message.held_len() / SPARSE > message.logical_len()
             && message.logical_len() as u64 <= self.config.credit / 4;
         if self.can_send_by_reference(message) && !is_sparse {
@@ -149,7 +149,7 @@ impl Endpoint {
 
     /// The credit charge of a message: the octets that it holds at the receiver until it is matched.
     #[inline]
-    fn charge(&self, message: &Message) -> u64 {
+    fn charge_of(&self, message: &Message) -> u64 {
         let len = message.logical_len();
         match goes_inline(message, self.config.inline_max) {
             true => len as u64,
@@ -164,33 +164,33 @@ impl Endpoint {
     #[inline]
     pub(crate) fn take_credit(&self, dest: u32, len: u64) -> bool {
         let len = len + CREDIT_OVERHEAD;
-        let account = &self.sent[dest as usize];
-        let before = account.sent.fetch_add(len, Ordering::Relaxed);
+        let credit_use = &self.send_credit[dest as usize];
+        let before = credit_use.charged.fetch_add(len, Ordering::Relaxed);
         let credit = self.config.credit;
         // The cached count suffices mostly. The receiver's own count is in a cache line that the receiver
         // writes often.
-        if before + len <= account.matched.load(Ordering::Relaxed) + credit {
+        if before + len <= credit_use.matched.load(Ordering::Relaxed) + credit {
             return true;
         }
         // A peer cannot have matched more than was sent, whatever it reports.
         let matched = self.transport.credits_returned_by(dest).min(before);
-        account.matched.store(matched, Ordering::Relaxed);
-        let under_way = before.saturating_sub(matched);
+        credit_use.matched.store(matched, Ordering::Relaxed);
+        let in_flight = before.saturating_sub(matched);
         // A copied message takes the receiver's memory, whatever its length.
-        if under_way + len <= credit || (under_way <= credit / 4 && !self.is_remote(dest)) {
+        if in_flight + len <= credit || (in_flight <= credit / 4 && !self.is_remote(dest)) {
             return true;
         }
-        account.sent.fetch_sub(len, Ordering::Relaxed);
+        credit_use.charged.fetch_sub(len, Ordering::Relaxed);
         false
     }
 
     /// Returns the charge of a message that was never sent.
-    fn give_credit_back(&self, dest: u32, payload: &Payload) {
+    fn uncharge_payload(&self, dest: u32, payload: &Payload) {
         let len = match payload {
-            Payload::Logical(message) => self.charge(message),
+            Payload::Logical(message) => self.charge_of(message),
             physical => self.config.counted(physical.held_len(), physical.len()),
         };
-        self.sent[dest as usize].sent.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
+        self.send_credit[dest as usize].charged.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
     }
 
     /// Checks whether `more` further messages to a rank may wait to be matched, past the credit. They occupy
@@ -248,16 +248,16 @@ impl Endpoint {
         if let Ok(Some(_)) = state.requests.take_outcome(id) {
             return None;
         }
-        self.give_up_send(core, id, dest);
+        self.fail_ended_send(core, id, dest);
         Some(id)
     }
 
     /// Fails a send whose destination has ended since it was checked: no other code would fail it.
-    pub(crate) fn give_up_send(&self, core: &mut Core, id: RequestId, dest: u32) {
+    pub(crate) fn fail_ended_send(&self, core: &mut Core, id: RequestId, dest: u32) {
         if self.transport.epoch() != 0
-            && let Some(error) = self.hopeless_send(dest)
+            && let Some(error) = self.unsatisfiable_send(dest)
         {
-            self.give_up(core, vec![(id, error)]);
+            self.fail_requests(core, vec![(id, error)]);
             self.drop_queued(&mut core.state, |gone| gone == dest);
         }
     }
@@ -324,7 +324,7 @@ impl Endpoint {
             self.transport.cancel_room_request(dest);
         }
         if let (Kind::Eager, Some(payload)) = (packet.header.kind, &packet.payload) {
-            self.give_credit_back(packet.dest, payload);
+            self.uncharge_payload(packet.dest, payload);
         }
         true
     }

@@ -44,10 +44,10 @@ impl Endpoint {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         let len = message.first_len();
-        let leave = self.leave(dest, len, mode, 0);
+        let plan = self.plan_send(dest, len, mode, 0);
         // Nothing may be sent between the halves of a message to a foreign rank. Those are queued under the
         // lock.
-        if leave.kind == Kind::Eager
+        if plan.kind == Kind::Eager
             && self.queued_count.load(Ordering::Acquire) == 0
             && !self.transport.is_foreign(dest)
             && self.transport.try_send(dest, header, Outgoing::Message(message))
@@ -55,18 +55,18 @@ impl Endpoint {
             return Ok(None);
         }
         let payload = Payload::Physical(message.first_slab().clone(), len);
-        let work = send(dest, header.tag, Some(len), leave.charged, mode);
+        let work = send(dest, header.tag, Some(len), plan.charged, mode);
         let mut core = self.lock();
-        if leave.kind.is_answered() {
+        if plan.kind.is_answered() {
             self.check_unmatched(&mut core, dest, header.context, 1)
-                .inspect_err(|_| self.return_credit(dest, leave.charged))?;
+                .inspect_err(|_| self.uncharge(dest, plan.charged))?;
         }
-        let id = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
+        let id = self.queue_locked(&mut core, dest, Header { kind: plan.kind, ..header }, payload, work);
         drop(core);
-        if leave.kind == Kind::Rts {
+        if plan.kind == Kind::Rts {
             self.note_rendezvous(dest, header.tag, len);
         }
-        Ok(self.unless_done(id, &leave))
+        Ok(self.unless_done(id, &plan))
     }
 
     /// Sends both halves of a split message, paired by number.
@@ -80,29 +80,26 @@ impl Endpoint {
     ) -> Result<Option<RequestId>, DeviceError> {
         let (number, second_tag, first) = self.open_numbered(message)?;
         let (len, second_len) = (message.first_len(), message.secondary_len());
-        let leave = self.leave(dest, len, mode, second_len);
+        let plan = self.plan_send(dest, len, mode, second_len);
         let mut core = self.lock();
         // Both halves are sent, or neither.
-        let waiting = 1 + u32::from(leave.kind.is_answered());
+        let waiting = 1 + u32::from(plan.kind.is_answered());
         if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
             core.state.pairs.close(number);
-            if leave.has_credit {
-                self.return_credit(
-                    dest,
-                    self.counted_remote(dest, len) + self.counted_remote(dest, second_len),
-                );
+            if plan.has_credit {
+                self.uncharge(dest, self.counted_remote(dest, len) + self.counted_remote(dest, second_len));
             }
             return Err(error);
         }
         let payload = Payload::Physical(first, len);
-        let work = send(dest, header.tag, None, leave.charged, mode);
-        let first = self.queue_locked(&mut core, dest, Header { kind: leave.kind, ..header }, payload, work);
+        let work = send(dest, header.tag, None, plan.charged, mode);
+        let first = self.queue_locked(&mut core, dest, Header { kind: plan.kind, ..header }, payload, work);
         // The second half is always acked: its pairing number is free only then.
-        let kind = match leave.has_credit && second_len <= self.transport.eager_max(dest) {
+        let kind = match plan.has_credit && second_len <= self.transport.eager_max(dest) {
             true => Kind::Synchronous,
             false => Kind::Rts,
         };
-        let charged = if leave.has_credit { self.counted_remote(dest, second_len) } else { 0 };
+        let charged = if plan.has_credit { self.counted_remote(dest, second_len) } else { 0 };
         let logical_len = message.logical_len();
         let (tag, len, pair) = (header.tag, Some(logical_len), Some(number));
         let work = Work::Send { dest, tag, len, pair, charged, mode };
@@ -111,10 +108,10 @@ impl Endpoint {
         let second = self.queue_locked(&mut core, dest, second_header, payload, work);
         drop(core);
         second.into_iter().for_each(|id| self.detach(id));
-        if leave.kind == Kind::Rts || kind == Kind::Rts {
+        if plan.kind == Kind::Rts || kind == Kind::Rts {
             self.note_rendezvous(dest, header.tag, logical_len);
         }
-        Ok(self.unless_done(first, &leave))
+        Ok(self.unless_done(first, &plan))
     }
 
     /// Sends both halves of a split message to a rank without pairing numbers. The second follows the first
@@ -152,9 +149,9 @@ impl Endpoint {
     }
 
     /// The send plan of a message of `len` octets; the credit covers its second half too.
-    pub(crate) fn leave(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> Leave {
+    pub(crate) fn plan_send(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> SendPlan {
         if self.transport.is_foreign(dest) {
-            return Leave {
+            return SendPlan {
                 kind: self.foreign_kind(dest, len, mode),
                 has_credit: false,
                 is_done: false,
@@ -169,7 +166,7 @@ impl Endpoint {
             (true, Mode::Synchronous) => Kind::Synchronous,
             (false, _) => Kind::Rts,
         };
-        Leave {
+        SendPlan {
             kind,
             has_credit,
             is_done: has_credit && mode == Mode::Standard && kind != Kind::Eager,
@@ -190,8 +187,8 @@ impl Endpoint {
     }
 
     /// Returns the charge of a message that was never sent.
-    pub(crate) fn return_credit(&self, dest: u32, counted: u64) {
-        self.sent[dest as usize].sent.fetch_sub(counted, Ordering::Relaxed);
+    pub(crate) fn uncharge(&self, dest: u32, counted: u64) {
+        self.send_credit[dest as usize].charged.fetch_sub(counted, Ordering::Relaxed);
     }
 
     fn take_remote_credit(&self, dest: u32, counted: u64) -> bool {
@@ -214,8 +211,8 @@ impl Endpoint {
 
     /// A standard send within the credit is complete at once, though a long message is acked only when it is
     /// matched.
-    fn unless_done(&self, id: Option<RequestId>, leave: &Leave) -> Option<RequestId> {
-        if leave.is_done {
+    fn unless_done(&self, id: Option<RequestId>, plan: &SendPlan) -> Option<RequestId> {
+        if plan.is_done {
             id.into_iter().for_each(|id| self.detach(id));
             return None;
         }
@@ -224,7 +221,7 @@ impl Endpoint {
 }
 
 /// The send plan of a message.
-pub(crate) struct Leave {
+pub(crate) struct SendPlan {
     pub(crate) kind: Kind,
     has_credit: bool,
     /// Whether its send is complete as soon as it has started.

@@ -18,13 +18,13 @@ use mpjdev_transport::{Header, Incoming, Kind, Payload};
 use crate::error::DeviceError;
 use crate::packet::endpoint::{Endpoint, Mode, State};
 use crate::packet::recv::{arrived_whole, lengths, physical, received};
-use crate::packet::rendezvous::{Begun, Then};
+use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::{Completed, RequestId, Work};
 use crate::packet::send::send;
 
 /// A receive that has its first half.
 #[derive(Debug)]
-pub(crate) struct Half {
+pub(crate) struct AwaitedSecond {
     /// The envelope of the second half.
     second: Envelope,
     second_len: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Half {
     capacity: usize,
 }
 
-impl Half {
+impl AwaitedSecond {
     /// The request and the envelope that it still waits for.
     pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
         (self.request, Selector::from(self.second))
@@ -55,7 +55,7 @@ impl Endpoint {
         if self.is_remote(dest) {
             return self.start_remote(dest, context, tag, message, mode);
         }
-        let message = &self.slim(message)?;
+        let message = &self.compact_if_sparse(message)?;
         let first_len = message.first_len();
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         let kind = |octets: usize| match mode == Mode::Standard && self.take_credit(dest, octets as u64) {
@@ -93,7 +93,7 @@ impl Endpoint {
         if let Err(error) = self.check_unmatched(&mut core, dest, context, waiting) {
             core.state.pairs.close(number);
             if header.kind == Kind::Eager {
-                self.return_credit(dest, held as u64 + CREDIT_OVERHEAD);
+                self.uncharge(dest, held as u64 + CREDIT_OVERHEAD);
             }
             return Err(error);
         }
@@ -142,26 +142,26 @@ impl Endpoint {
 
     /// Takes a packet that is the second half of a receive, and returns the number of wanted octets; `None`
     /// when it is no second half.
-    pub(crate) fn arrive_half(
+    pub(crate) fn take_awaited_second(
         &self,
         state: &mut State,
         envelope: &Envelope,
         body: &Incoming<'_>,
         token: Option<u64>,
     ) -> Option<u64> {
-        if state.halves.is_empty() {
+        if state.awaited_seconds.is_empty() {
             return None;
         }
-        let at = state.halves.iter().position(|h| h.second == *envelope)?;
-        let half = state.halves.remove(at);
+        let at = state.awaited_seconds.iter().position(|h| h.second == *envelope)?;
+        let half = state.awaited_seconds.remove(at);
         let wanted = half.second_len as u64;
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
-            Incoming::Inline(words, len) => self.keep(Incoming::Inline(words, *len), None),
-            Incoming::Nothing => self.keep(Incoming::Nothing, None),
+            Incoming::Inline(words, len) => self.to_owned_payload(Incoming::Inline(words, *len), None),
+            Incoming::Nothing => self.to_owned_payload(Incoming::Nothing, None),
             Incoming::Lost(error) => Err(error.clone()),
         };
-        self.join(state, half, second, token.unwrap_or(0));
+        self.join_halves(state, half, second, token.unwrap_or(0));
         Some(wanted)
     }
 
@@ -201,30 +201,41 @@ impl Endpoint {
             },
             Pair::Numbered(_) | Pair::Foreign => envelope,
         };
-        let half = Half { second, second_len, request: id, first, first_envelope: envelope, capacity };
-        self.await_half(state, half);
+        let half =
+            AwaitedSecond { second, second_len, request: id, first, first_envelope: envelope, capacity };
+        self.await_second(state, half);
     }
 
     /// Takes the second half if it has arrived, else waits for it.
-    fn await_half(&self, state: &mut State, half: Half) {
-        let held = state.take_held(&half.second);
-        match held.or_else(|| state.matcher.take(&Selector::from(half.second))) {
+    fn await_second(&self, state: &mut State, half: AwaitedSecond) {
+        let deferred = state.take_deferred(&half.second);
+        match deferred.or_else(|| state.matcher.take(&Selector::from(half.second))) {
             Some((envelope, message)) => {
                 let token = message.token().unwrap_or(0);
                 let second = self.take_unexpected(state, envelope, *message, half.second_len as u64);
-                self.join(state, half, second, token);
+                self.join_halves(state, half, second, token);
             }
-            None => state.halves.push(half),
+            None => state.awaited_seconds.push(half),
         }
     }
 
     /// Joins both halves when the second one has arrived in full. `token` identifies the second half.
-    pub(crate) fn join(&self, state: &mut State, half: Half, second: Result<Payload, SlabError>, token: u64) {
+    pub(crate) fn join_halves(
+        &self,
+        state: &mut State,
+        half: AwaitedSecond,
+        second: Result<Payload, SlabError>,
+        token: u64,
+    ) {
         if let Ok(Payload::Partial { .. }) = second {
             let source = half.first_envelope.source;
-            return state.begun.push(Begun { source, token, then: Then::Half(Box::new(half)) });
+            return state.rendezvous.push(PendingRendezvous {
+                source,
+                token,
+                completion: Completion::SecondHalf(Box::new(half)),
+            });
         }
-        let Half { second_len, request, first, first_envelope, capacity, .. } = half;
+        let AwaitedSecond { second_len, request, first, first_envelope, capacity, .. } = half;
         let outcome = first.and_then(|(slab, len)| {
             let second = second?;
             check_second(second_len, second.len()).map_err(|e| lengths(e, &first_envelope))?;

@@ -60,8 +60,9 @@ impl State {
     /// All messages that no receive has taken.
     pub(crate) fn unreceived(&self) -> Unreceived {
         let mut unreceived = self.unreceived.clone();
-        let held = self.lanes.iter().flat_map(crate::packet::foreign_order::Lane::held);
-        for (envelope, message) in self.matcher.unexpected().chain(held) {
+        let deferred =
+            self.foreign_streams.iter().flat_map(crate::packet::foreign_order::ForeignStream::deferred);
+        for (envelope, message) in self.matcher.unexpected().chain(deferred) {
             unreceived.add(&envelope, message.payload_len());
         }
         unreceived

@@ -31,18 +31,18 @@ const ANNOUNCED: usize = 16;
 
 /// A message that was taken from the library.
 #[derive(Debug)]
-pub(super) struct Spilled {
+pub(super) struct ProbedMessage {
     /// Its sender in the group.
     pub(super) source: u32,
     pub(super) tag: i32,
     /// Octets of its first physical message.
     pub(super) len: usize,
-    pub(super) what: What,
+    pub(super) what: ProbedForm,
 }
 
 /// The form of a spilled message.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum ProbedForm {
     Physical(Physical),
     /// The RTS of a rendezvous message.
     Announced(Rts),
@@ -75,8 +75,8 @@ impl Physical {
 
 /// The spilled messages of a group, or of a rank.
 #[derive(Debug, Default)]
-pub(super) struct Spills {
-    matcher: Matcher<(), Spilled>,
+pub(super) struct ProbedMessages {
+    matcher: Matcher<(), ProbedMessage>,
     receives: u32,
 }
 
@@ -84,26 +84,26 @@ fn selector(wanted: Wanted) -> Selector {
     Selector { context: 0, source: wanted.source, tag: wanted.tag }
 }
 
-impl Spills {
-    pub(super) fn add(&mut self, spilled: Spilled) {
+impl ProbedMessages {
+    pub(super) fn add(&mut self, spilled: ProbedMessage) {
         let envelope = Envelope { context: 0, source: spilled.source, tag: spilled.tag };
         self.matcher.add_unexpected(envelope, spilled);
     }
 
     /// Takes the earliest matching message.
     #[inline]
-    pub(super) fn take(&mut self, wanted: Wanted) -> Option<Spilled> {
+    pub(super) fn take(&mut self, wanted: Wanted) -> Option<ProbedMessage> {
         match self.matcher.unexpected_len() {
             0 => None,
             _ => self.matcher.take(&selector(wanted)).map(|(_, spilled)| spilled),
         }
     }
 
-    pub(super) fn find(&self, wanted: Wanted) -> Option<&Spilled> {
+    pub(super) fn find(&self, wanted: Wanted) -> Option<&ProbedMessage> {
         self.matcher.probe(&selector(wanted)).map(|(_, spilled)| spilled)
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Spilled> {
+    pub(super) fn take_all(&mut self) -> Vec<ProbedMessage> {
         let taken = std::mem::take(&mut self.matcher).remove_unexpected(|_, _| true);
         taken.into_iter().map(|(_, spilled)| spilled).collect()
     }
@@ -120,14 +120,14 @@ impl Spills {
     }
 
     /// Schedules another spill before the next receive, since the last one reached its limit.
-    fn go_on(&mut self) {
+    fn make_due(&mut self) {
         self.receives = u32::MAX;
     }
 }
 
 impl Group {
     /// Spills messages of the library; true when there may be more.
-    pub(super) fn spill(&self, spills: &mut Spills) -> Result<bool, DeviceError> {
+    pub(super) fn spill(&self, spills: &mut ProbedMessages) -> Result<bool, DeviceError> {
         let mut taken = 0;
         while taken < BATCH
             && let Some(next) = self.take_from_library(Wanted { source: None, tag: None })?
@@ -145,12 +145,12 @@ impl Group {
     #[inline]
     pub(super) fn take_spilled(
         &self,
-        spills: &mut Spills,
+        spills: &mut ProbedMessages,
         wanted: Wanted,
-    ) -> Result<Option<Spilled>, DeviceError> {
+    ) -> Result<Option<ProbedMessage>, DeviceError> {
         if spills.is_due() {
             if self.spill(spills)? {
-                spills.go_on();
+                spills.make_due();
             }
             self.owner().spill_announced();
         }
@@ -162,15 +162,15 @@ impl Group {
     }
 
     /// Records that a message has left the spilled ones.
-    pub(super) fn note_taken(&self, spills: &Spills, taken: &Spilled) {
+    pub(super) fn note_taken(&self, spills: &ProbedMessages, taken: &ProbedMessage) {
         self.spilled_len.store(spills.len(), Ordering::Relaxed);
-        if matches!(taken.what, What::Announced(_)) {
+        if matches!(taken.what, ProbedForm::Announced(_)) {
             self.owner().announced.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Takes all spilled messages.
-    pub(super) fn take_all_spilled(&self) -> Vec<Spilled> {
+    pub(super) fn take_all_spilled(&self) -> Vec<ProbedMessage> {
         let mut spills = lock(&self.spilled);
         let taken = spills.take_all();
         taken.iter().for_each(|taken| self.note_taken(&spills, taken));
@@ -178,7 +178,7 @@ impl Group {
     }
 
     /// Takes the first matching message of the library.
-    fn take_from_library(&self, wanted: Wanted) -> Result<Option<Spilled>, DeviceError> {
+    fn take_from_library(&self, wanted: Wanted) -> Result<Option<ProbedMessage>, DeviceError> {
         let rank = self.owner();
         // A taken message must be received, so its memory is allocated first.
         let memory = rank.scratch.take(&*rank.source)?;
@@ -190,8 +190,8 @@ impl Group {
         rank.note_received(self.members()[source as usize]);
         if len != RTS_LEN {
             rank.scratch.give_back(memory);
-            let what = What::Physical(Physical::of_short(rank, matched, len)?);
-            return Ok(Some(Spilled { source, tag, len, what }));
+            let what = ProbedForm::Physical(Physical::of_short(rank, matched, len)?);
+            return Ok(Some(ProbedMessage { source, tag, len, what }));
         }
         // The RTS has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
@@ -201,7 +201,7 @@ impl Group {
         let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
         rank.announced.fetch_add(1, Ordering::Relaxed);
         let len = announcement.first_len as usize;
-        Ok(Some(Spilled { source, tag, len, what: What::Announced(announcement) }))
+        Ok(Some(ProbedMessage { source, tag, len, what: ProbedForm::Announced(announcement) }))
     }
 }
 
@@ -234,7 +234,7 @@ impl Rank {
         }
     }
 
-    fn spill_firsts(&self, firsts: &mut Spills) {
+    fn spill_firsts(&self, firsts: &mut ProbedMessages) {
         let any = mpi::RecvFrom { source: None, tag: None };
         for _ in 0..BATCH {
             let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.firsts) else {
@@ -247,15 +247,15 @@ impl Rank {
                 false => Ok(Physical::Matched(matched)),
             };
             let Ok(physical) = physical else { return };
-            firsts.add(Spilled { source, tag, len, what: What::Physical(physical) });
+            firsts.add(ProbedMessage { source, tag, len, what: ProbedForm::Physical(physical) });
         }
     }
 
     /// Drops the physical messages without a receive.
     pub(super) fn drop_firsts(&self) {
         let mut firsts = lock(&self.firsts);
-        for Spilled { len, what, .. } in firsts.take_all() {
-            if let What::Physical(Physical::Matched(matched)) = what {
+        for ProbedMessage { len, what, .. } in firsts.take_all() {
+            if let ProbedForm::Physical(Physical::Matched(matched)) = what {
                 // Without memory, the library keeps the message. A receive that is not complete keeps its
                 // memory.
                 let Some(memory) = memory::words(len) else { continue };

@@ -11,7 +11,7 @@ use super::traffic::{pack, unpack};
 use crate::comm::{Comm, Engine, Part};
 use crate::error::DeviceError;
 #[cfg(not(loom))]
-use crate::mpi::Making;
+use crate::mpi::CommCreation;
 use crate::packet::requests::RequestId;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Machine {
 
 /// A state machine in progress.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct MachineRun {
     comm: Comm,
     machine: Machine,
     /// Receives that the machine has asked for, with their source and tag.
@@ -32,30 +32,30 @@ pub(super) struct Running {
     broken: Option<DeviceError>,
     /// The new communicator, while a C MPI makes it.
     #[cfg(not(loom))]
-    making: Option<Making>,
+    creation: Option<CommCreation>,
     /// An action of the machine has failed: the others may have seen any part of it.
     has_failed: bool,
     /// The operation belongs to the end of the rank, which may start nothing else any more.
     is_end: bool,
 }
 
-impl Running {
-    pub(super) fn new(comm: &Comm, machine: Machine, is_end: bool) -> Running {
-        Running {
+impl MachineRun {
+    pub(super) fn new(comm: &Comm, machine: Machine, is_end: bool) -> MachineRun {
+        MachineRun {
             comm: comm.clone(),
             machine,
             pending: Vec::new(),
             broken: None,
             #[cfg(not(loom))]
-            making: None,
+            creation: None,
             has_failed: false,
             is_end,
         }
     }
 
     /// A barrier, at the end of the rank or before.
-    pub(super) fn barrier(comm: &Comm, barrier: Barrier, is_end: bool) -> Running {
-        Running::new(comm, Machine::Barrier(barrier), is_end)
+    pub(super) fn barrier(comm: &Comm, barrier: Barrier, is_end: bool) -> MachineRun {
+        MachineRun::new(comm, Machine::Barrier(barrier), is_end)
     }
 
     /// Advances as far as possible without blocking; returns the outcome when the operation is complete.
@@ -194,18 +194,18 @@ impl Running {
     /// The new communicator, once it is made.
     #[cfg(not(loom))]
     fn make(&mut self, made: &Communicator) -> Result<Option<Comm>, DeviceError> {
-        let Some(making) = &mut self.making else {
+        let Some(creation) = &mut self.creation else {
             return match self.comm.part(made) {
                 Part::Made(comm) => Ok(Some(comm)),
                 // A waiting thread makes it; a later call only polls.
-                Part::Making(making) => {
-                    self.making = Some(making);
+                Part::Creating(creation) => {
+                    self.creation = Some(creation);
                     Ok(None)
                 }
             };
         };
-        making.start();
-        let taken = making.take();
+        creation.start();
+        let taken = creation.take();
         taken.map(|group| group.map(Comm::of_group)).transpose()
     }
 
@@ -218,8 +218,8 @@ impl Running {
     /// Waits until the machine can advance. Blocks.
     pub(super) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         #[cfg(not(loom))]
-        if let Some(making) = &self.making {
-            return making.wait(patience);
+        if let Some(creation) = &self.creation {
+            return creation.wait(patience);
         }
         self.comm.wait_collective(&self.pending(), patience)
     }
@@ -239,7 +239,7 @@ impl Running {
             Engine::Packets(_) => match self.comm.part(&made) {
                 Part::Made(comm) => comm.leave(why),
                 #[cfg(not(loom))]
-                Part::Making(_) => {}
+                Part::Creating(_) => {}
             },
             // The other members wait for this rank inside the library, if all have confirmed.
             #[cfg(not(loom))]
@@ -258,8 +258,8 @@ impl Running {
             let has_root_left = self.comm.has_root_left();
             match self.advance() {
                 Ok(Some(Outcome::Created(Some(comm)))) => return comm.leave(why),
-                Ok(None) if (!has_root_left || self.making.is_some()) && self.wait(&mut patience).is_ok() => {
-                }
+                Ok(None)
+                    if (!has_root_left || self.creation.is_some()) && self.wait(&mut patience).is_ok() => {}
                 _ => return,
             }
         }
@@ -271,7 +271,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for MachineRun {
     fn drop(&mut self) {
         // A receive of an abandoned operation must not stay posted: it would take later messages.
         for (id, ..) in &self.pending {

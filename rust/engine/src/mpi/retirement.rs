@@ -26,8 +26,8 @@ use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 
 use super::group::Channel;
 use super::memory::{Octets, words};
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
-use super::spilled::{Physical, Spilled, What};
 use super::{Rank, lock, runtime};
 
 /// Messages that one visit takes from a communicator: a flood does not occupy the thread.
@@ -45,7 +45,7 @@ pub(super) struct Freed {
     pub(super) members: Arc<[u32]>,
     pub(super) comms: [mpi::Comm; 2],
     /// Messages that were spilled from the library.
-    pub(super) spilled: Vec<Spilled>,
+    pub(super) spilled: Vec<ProbedMessage>,
     /// The last reference was dropped: no receive is posted any more, and nothing will be sent.
     pub(super) is_last: bool,
 }
@@ -218,17 +218,17 @@ impl Retiring {
     }
 
     /// Drops the spilled messages.
-    fn take_spilled(&mut self, rank: &Rank, spilled: Vec<Spilled>) {
-        for Spilled { source, tag, len, what } in spilled {
+    fn take_spilled(&mut self, rank: &Rank, spilled: Vec<ProbedMessage>) {
+        for ProbedMessage { source, tag, len, what } in spilled {
             let envelope = self.envelope(Channel::Program, source, tag);
             match what {
-                What::Physical(Physical::Matched(matched)) => self.take(rank, matched, envelope, len),
-                What::Physical(Physical::Here(_)) => rank.note_dropped(&envelope, len, 0),
-                What::Physical(Physical::Arriving(operation)) => {
+                ProbedForm::Physical(Physical::Matched(matched)) => self.take(rank, matched, envelope, len),
+                ProbedForm::Physical(Physical::Here(_)) => rank.note_dropped(&envelope, len, 0),
+                ProbedForm::Physical(Physical::Arriving(operation)) => {
                     rank.note_dropped(&envelope, len, 0);
                     self.dropped.push(Dropped::TakenOver(operation));
                 }
-                What::Announced(announcement) => {
+                ProbedForm::Announced(announcement) => {
                     self.dropped.push(Dropped::announced(rank, envelope, &announcement));
                 }
             }
