@@ -16,6 +16,8 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::endpoint::Endpoint;
 pub(crate) use abandonment::Abandonment;
+#[cfg(not(loom))]
+pub(crate) use abandonment::NOTICE_CAPACITY;
 use machine_run::{Machine, MachineRun};
 use over_clients::OverClients;
 

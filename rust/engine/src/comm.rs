@@ -11,10 +11,11 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::waiting::Patience;
 
 use crate::collective::Abandonment;
+use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
 use crate::error::DeviceError;
 #[cfg(not(loom))]
-use crate::mpi::{CommCreation, Group, Wanted};
-use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::mpi::{CommCreation, Group};
+use crate::packet::endpoint::{Endpoint, Mode};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::packet::requests::{Completed, RequestId};
@@ -22,7 +23,7 @@ use crate::packet::requests::{Completed, RequestId};
 /// A group of ranks with a context of their own.
 #[derive(Clone, Debug)]
 pub struct Comm {
-    engine: Engine,
+    engine: AnyEngine,
     context: u64,
     /// World rank of each member.
     members: Arc<[u32]>,
@@ -30,16 +31,6 @@ pub struct Comm {
     /// Frees the communicator with the last reference; `None` for the world and over a C MPI.
     membership: Option<Arc<Membership>>,
     abandonment: Arc<Abandonment>,
-}
-
-/// The engine that matches the messages of a rank.
-#[derive(Clone, Debug)]
-pub(crate) enum Engine {
-    /// The packet engine of this crate, over a transport.
-    Packets(Arc<Endpoint>),
-    /// The machine's C MPI.
-    #[cfg(not(loom))]
-    Library(Arc<Group>),
 }
 
 /// A communicator, or its creation in progress.
@@ -77,32 +68,31 @@ impl Comm {
     pub fn world(endpoint: Arc<Endpoint>) -> Comm {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let (members, abandonment) = ((0..size).collect(), endpoint.abandonment.clone());
-        let engine = Engine::Packets(endpoint);
-        Comm { engine, context: WORLD, members, rank, membership: None, abandonment }
+        Comm::new(AnyEngine::Packet(endpoint), WORLD, (members, rank), None, abandonment)
     }
 
     /// The communicator of a group of a C MPI.
     #[cfg(not(loom))]
     pub(crate) fn of_group(group: Arc<Group>) -> Comm {
         let (context, members, rank) = (group.context(), group.members().clone(), group.member());
-        let (engine, abandonment) = (Engine::Library(group), Arc::default());
-        Comm { engine, context, members, rank, membership: None, abandonment }
+        Comm::new(AnyEngine::Mpi(group), context, (members, rank), None, Arc::default())
+    }
+
+    /// A communicator of these world ranks, of which this rank is the one with this number.
+    pub(crate) fn new(
+        engine: AnyEngine,
+        context: u64,
+        (members, rank): (Arc<[u32]>, u32),
+        membership: Option<Arc<Membership>>,
+        abandonment: Arc<Abandonment>,
+    ) -> Comm {
+        Comm { engine, context, members, rank, membership, abandonment }
     }
 
     /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.
     pub(crate) fn part(&self, made: &Communicator) -> Part {
         let members = made.members.iter().map(|m| self.members[*m as usize]).collect();
-        let (context, rank) = (made.context, made.rank);
-        let endpoint = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.clone(),
-            #[cfg(not(loom))]
-            Engine::Library(group) => {
-                return Part::Creating(CommCreation::new(group, context, members, rank));
-            }
-        };
-        let membership = Some(Membership::new(endpoint.clone(), context));
-        let (engine, abandonment) = (Engine::Packets(endpoint), Arc::default());
-        Part::Made(Comm { engine, context, members, rank, membership, abandonment })
+        self.engine.create(made.context, members, made.rank)
     }
 
     /// Frees this communicator at this rank, unless it is the world. Does not block.
@@ -111,20 +101,12 @@ impl Comm {
     /// synchronous sends complete. Posted receives still get their messages, and running collective
     /// operations continue. Dropping the last reference has the same effect.
     pub fn free(&self) {
-        match &self.engine {
-            Engine::Packets(_) => {
-                if let Some(membership) = &self.membership {
-                    membership.free();
-                }
-            }
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.free(),
-        }
+        self.engine.free(self.membership.as_deref());
     }
 
     /// This communicator on the [remains](Endpoint::remains) of its rank.
     pub fn on(&self, remains: &Arc<Endpoint>) -> Comm {
-        Comm { engine: Engine::Packets(remains.clone()), membership: None, ..self.clone() }
+        Comm { engine: AnyEngine::Packet(remains.clone()), membership: None, ..self.clone() }
     }
 
     /// Whether this is the communicator of all ranks, from which the others are created.
@@ -151,18 +133,14 @@ impl Comm {
 
     /// The rank of this communicator in the packet engine; `None` over a C MPI.
     pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
-        match &self.engine {
-            Engine::Packets(endpoint) => Some(endpoint),
-            #[cfg(not(loom))]
-            Engine::Library(_) => None,
-        }
+        self.engine.packet()
     }
 
     pub(crate) fn abandonment(&self) -> &Abandonment {
         &self.abandonment
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &AnyEngine {
         &self.engine
     }
 
@@ -184,13 +162,7 @@ impl Comm {
         mode: Mode,
         patience: &mut dyn Patience,
     ) -> Result<(), DeviceError> {
-        let world = self.member(dest)?;
-        self.check_tag(tag)?;
-        match &self.engine {
-            Engine::Packets(endpoint) => endpoint.send(world, self.context, tag, message, mode, patience),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.send(dest as u32, tag, message, mode, patience),
-        }
+        self.engine.send(self.send_args(message, dest, tag, mode)?, patience)
     }
 
     /// Starts a send; `None` when it is complete already. Does not block.
@@ -205,13 +177,7 @@ impl Comm {
         tag: i32,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        let world = self.member(dest)?;
-        self.check_tag(tag)?;
-        match &self.engine {
-            Engine::Packets(endpoint) => endpoint.start_send(world, self.context, tag, message, mode),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.start_send(dest as u32, tag, message, mode),
-        }
+        self.engine.start_send(self.send_args(message, dest, tag, mode)?)
     }
 
     /// Starts to send one message to many destinations, which share its octets without copies. Does not
@@ -279,11 +245,7 @@ impl Comm {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Result<Status, FastRecv> {
-        let fast = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.try_recv_spinning(self.selector(from)?, capacity, place),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.try_recv_spinning(self.wanted(from)?, capacity, place),
-        };
+        let fast = self.engine.try_recv_spinning(self.selection(from)?, capacity, place);
         match (fast, place) {
             (FastRecv::Done(envelope), Some(message)) => Ok(self.status(&envelope, message)),
             (FastRecv::Done(_), None) => Err(DeviceError::NoSuchRequest.into()),
@@ -307,15 +269,8 @@ impl Comm {
         if let FastRecv::Failed(error) = fast {
             return Err(*error);
         }
-        let (envelope, message) = match &self.engine {
-            Engine::Packets(endpoint) => {
-                endpoint.recv_posted(&fast, self.receive_args(from, capacity, spare)?, patience)?
-            }
-            #[cfg(not(loom))]
-            Engine::Library(group) => {
-                group.recv_posted(fast, self.wanted(from)?, capacity, spare, patience)?
-            }
-        };
+        let selection = self.selection(from)?;
+        let (envelope, message) = self.engine.recv_posted(fast, selection, capacity, spare, patience)?;
         Ok((self.status(&envelope, &message), message))
     }
 
@@ -329,11 +284,7 @@ impl Comm {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
-        match &self.engine {
-            Engine::Packets(endpoint) => endpoint.start_receive(self.receive_args(from, capacity, spare)?),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.start_receive(self.wanted(from)?, capacity, spare),
-        }
+        self.engine.start_receive(self.selection(from)?, capacity, spare)
     }
 
     /// Waits for a message without receiving it. Blocks.
@@ -341,11 +292,7 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it; interrupted.
     pub fn probe(&self, from: RecvFrom, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
-        let (envelope, size) = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.probe(&self.selector(from)?, &self.members, patience)?,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.probe(self.wanted(from)?, patience)?,
-        };
+        let (envelope, size) = self.engine.probe(self.selection(from)?, patience)?;
         Ok(self.seen(&envelope, size))
     }
 
@@ -354,11 +301,7 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it.
     pub fn iprobe(&self, from: RecvFrom) -> Result<Option<Status>, DeviceError> {
-        let found = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.probe_now(&self.selector(from)?, &self.members)?,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.probe_now(self.wanted(from)?)?,
-        };
+        let found = self.engine.probe_now(self.selection(from)?)?;
         Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
     }
 
@@ -367,11 +310,7 @@ impl Comm {
     /// # Errors
     /// Those of the operation; no such request.
     pub fn test(&self, id: RequestId) -> Result<Option<Done>, DeviceError> {
-        let completed = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.test(id)?,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.owner().test(id)?,
-        };
+        let completed = self.engine.test(id)?;
         Ok(completed.map(|completed| self.done(completed)))
     }
 
@@ -385,11 +324,7 @@ impl Comm {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<Done, DeviceError> {
-        let completed = match &self.engine {
-            Engine::Packets(endpoint) => endpoint.wait(id, deadline, patience)?,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.owner().wait(id, deadline, patience)?,
-        };
+        let completed = self.engine.wait(id, deadline, patience)?;
         Ok(self.done(completed))
     }
 
@@ -436,45 +371,39 @@ impl Comm {
         if tag < 0 || tag > max { Err(DeviceError::BadTag { tag, max }) } else { Ok(()) }
     }
 
+    /// The checked arguments of a send.
     #[inline]
-    fn selector(&self, from: RecvFrom) -> Result<Selector, DeviceError> {
+    fn send_args<'a>(
+        &self,
+        message: &'a Message,
+        dest: i32,
+        tag: i32,
+        mode: Mode,
+    ) -> Result<SendArgs<'a>, DeviceError> {
+        let world = self.member(dest)?;
+        self.check_tag(tag)?;
+        Ok(SendArgs { message, member: dest as u32, world, context: self.context, tag, mode })
+    }
+
+    /// The checked source and tag of a receive or a probe.
+    #[inline]
+    fn selection(&self, from: RecvFrom) -> Result<Selection<'_>, DeviceError> {
         let source = from.source.map(|s| self.member(s)).transpose()?;
         if let Some(tag) = from.tag {
             self.check_tag(tag)?;
         }
-        Ok(Selector { context: self.context, source, tag: from.tag })
+        let selector = Selector { context: self.context, source, tag: from.tag };
+        Ok(Selection { selector, member: from.source.map(|source| source as u32), members: &self.members })
     }
 
-    /// The checked arguments of a receive, its source numbered in this communicator.
-    #[cfg(not(loom))]
-    #[inline]
-    fn wanted(&self, from: RecvFrom) -> Result<Wanted, DeviceError> {
-        let Selector { tag, .. } = self.selector(from)?;
-        Ok(Wanted { source: from.source.map(|source| source as u32), tag })
-    }
-
-    #[inline]
-    fn receive_args(
-        &self,
-        from: RecvFrom,
-        capacity: usize,
-        spare: Option<Slab>,
-    ) -> Result<ReceiveArgs, DeviceError> {
-        let selector = self.selector(from)?;
-        // A counted reference costs a write to memory that all threads share. Only a wildcard needs the
-        // members.
-        let members = from.source.is_none().then(|| self.members.clone());
-        Ok(ReceiveArgs { selector, capacity, spare, members })
-    }
-
-    /// The arguments of a receive in a collective operation.
-    pub(crate) fn collective_args(&self, source: u32, tag: i32, capacity: usize) -> ReceiveArgs {
+    /// The source and tag of a receive in a collective operation.
+    pub(crate) fn collective_selection(&self, source: u32, tag: i32) -> Selection<'_> {
         let selector = Selector {
             context: collective(self.context),
             source: Some(self.members[source as usize]),
             tag: Some(tag),
         };
-        ReceiveArgs { selector, capacity, spare: None, members: None }
+        Selection { selector, member: Some(source), members: &self.members }
     }
 }
 

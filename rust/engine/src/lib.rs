@@ -7,6 +7,7 @@
 mod clients;
 pub mod collective;
 pub mod comm;
+mod engine;
 pub mod error;
 #[cfg(not(loom))]
 pub mod mpi;

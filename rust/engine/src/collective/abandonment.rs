@@ -13,20 +13,20 @@ use mpjdev_buffer::{Message, SlabSource, Type, capacity::section_capacity};
 use mpjdev_proto::collective::ABANDONED_TAG;
 use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Selector;
-use mpjdev_transport::PeerState;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::waiting::{Backoff, Patience};
 use tracing::{info, warn};
 
 use super::traffic::{pack, unpack};
-use crate::comm::{Comm, Engine};
+use crate::comm::Comm;
+use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::packet::endpoint::Endpoint;
 use crate::packet::requests::RequestId;
 
 /// Octets of a notice: the reason of the abandonment, and the world rank that caused it.
 const NOTICE_LEN: usize = 8;
-const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LEN as u32) as usize;
+pub(crate) const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LEN as u32) as usize;
 /// The named rank was the first to leave an operation: mostly the sender itself.
 const LEFT: u32 = 0;
 /// The named rank has finished or failed.
@@ -42,6 +42,13 @@ pub(crate) struct Abandonment {
     has_root_left: AtomicBool,
     /// The receive of a notice that has arrived in part, and its sender.
     arriving: Mutex<Option<(RequestId, u32)>>,
+}
+
+impl Abandonment {
+    /// The receive of a notice that has arrived in part.
+    pub(crate) fn arriving(&self) -> Option<RequestId> {
+        lock(&self.arriving).map(|(id, _)| id)
+    }
 }
 
 impl Comm {
@@ -63,13 +70,7 @@ impl Comm {
     /// # Errors
     /// This rank has finished, or the job has failed.
     pub(super) fn heed_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
-        let notice = match self.engine() {
-            // A finishing rank takes no messages but those of its last barrier.
-            Engine::Packets(endpoint) if endpoint.check_unfinished().is_err() => None,
-            Engine::Packets(endpoint) => endpoint.take_abandonment(self.context(), self.abandonment())?,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.take_abandonment(NOTICE_CAPACITY)?,
-        };
+        let notice = self.engine().take_abandonment(self.context(), self.abandonment())?;
         let Some((rank, message)) = notice else { return Ok(None) };
         if self.members().first() == Some(&rank) {
             self.abandonment().has_root_left.store(true, Ordering::Relaxed);
@@ -174,15 +175,7 @@ impl Comm {
 
     /// The error of a world rank that has finished or failed.
     fn gone(&self, rank: u32) -> Option<DeviceError> {
-        match self.engine() {
-            Engine::Packets(endpoint) => match endpoint.transport.peer(rank) {
-                PeerState::Alive => None,
-                PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
-                PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank, why }),
-            },
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.owner().first_finished(&[rank]),
-        }
+        self.engine().gone(rank)
     }
 
     /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.
@@ -195,22 +188,14 @@ impl Comm {
         pending: &[RequestId],
         patience: &mut dyn Patience,
     ) -> Result<(), DeviceError> {
-        match self.engine() {
-            Engine::Packets(endpoint) => {
-                let arriving = *lock(&self.abandonment().arriving);
-                let ids: Vec<_> = pending.iter().copied().chain(arriving.map(|(id, _)| id)).collect();
-                endpoint.wait_collective(self.context(), &ids, patience)
-            }
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.wait_collective(pending, patience),
-        }
+        self.engine().wait_collective(self.context(), pending, self.abandonment(), patience)
     }
 }
 
 impl Endpoint {
     /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
     /// damaged.
-    fn take_abandonment(
+    pub(crate) fn take_abandonment(
         &self,
         context: u64,
         abandonment: &Abandonment,
@@ -229,7 +214,7 @@ impl Endpoint {
         }
     }
 
-    fn wait_collective(
+    pub(crate) fn wait_collective(
         &self,
         context: u64,
         pending: &[RequestId],

@@ -8,7 +8,8 @@ use mpjdev_transport::waiting::Patience;
 
 use super::Outcome;
 use super::traffic::{pack, unpack};
-use crate::comm::{Comm, Engine, Part};
+use crate::comm::{Comm, Part};
+use crate::engine::AnyEngine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::CommCreation;
@@ -236,14 +237,14 @@ impl MachineRun {
     pub(super) fn abandon(self, why: DeviceError) {
         let Some(made) = self.confirmed().cloned() else { return };
         match self.comm.engine() {
-            Engine::Packets(_) => match self.comm.part(&made) {
+            AnyEngine::Packet(_) => match self.comm.part(&made) {
                 Part::Made(comm) => comm.leave(why),
                 #[cfg(not(loom))]
                 Part::Creating(_) => {}
             },
             // The other members wait for this rank inside the library, if all have confirmed.
             #[cfg(not(loom))]
-            Engine::Library(group) => {
+            AnyEngine::Mpi(group) => {
                 group.owner().clone().make_aside(move || self.end_confirmed(why));
             }
         }

@@ -6,7 +6,8 @@ use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
 use mpjdev_proto::context::{ContextError, collective};
 
-use crate::comm::{Comm, Engine};
+use crate::comm::Comm;
+use crate::engine::{Engine, SendArgs};
 use crate::error::DeviceError;
 use crate::packet::endpoint::Mode;
 use crate::packet::requests::RequestId;
@@ -14,11 +15,7 @@ use crate::packet::requests::RequestId;
 impl Comm {
     /// Checks that this rank may communicate or, with `is_end`, that it has a job to end.
     pub(super) fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
-        match self.engine() {
-            Engine::Packets(endpoint) => endpoint.check_going(is_end),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.owner().check_unfinished(),
-        }
+        self.engine().check_going(is_end)
     }
 
     /// Sends a message of a collective operation to a member without waiting for completion: the receiver's
@@ -31,15 +28,9 @@ impl Comm {
         is_end: bool,
     ) -> Result<(), DeviceError> {
         let world = self.member(dest as i32)?;
-        let context = collective(self.context());
-        let sent = match self.engine() {
-            Engine::Packets(endpoint) if is_end => {
-                endpoint.begin_send(world, context, tag, message, Mode::Standard)
-            }
-            Engine::Packets(endpoint) => endpoint.start_send(world, context, tag, message, Mode::Standard),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.send_collective(dest, tag, message),
-        };
+        let (context, mode) = (collective(self.context()), Mode::Standard);
+        let args = SendArgs { message, member: dest, world, context, tag, mode };
+        let sent = self.engine().send_collective(args, is_end);
         sent.map(|id| id.into_iter().for_each(|id| self.detach(id)))
     }
 
@@ -51,33 +42,18 @@ impl Comm {
         capacity: usize,
         is_end: bool,
     ) -> Result<RequestId, DeviceError> {
-        match self.engine() {
-            Engine::Packets(endpoint) if is_end => {
-                Ok(endpoint.begin_receive(self.collective_args(source, tag, capacity)))
-            }
-            Engine::Packets(endpoint) => endpoint.start_receive(self.collective_args(source, tag, capacity)),
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.receive_collective(source, tag, capacity),
-        }
+        self.engine().receive_collective(self.collective_selection(source, tag), capacity, is_end)
     }
 
     /// Allocates contexts that no other rank allocates.
     pub(super) fn allocate_contexts(&self, count: u32) -> Result<Vec<u64>, ContextError> {
-        let contexts = match self.engine() {
-            Engine::Packets(endpoint) => &endpoint.contexts,
-            #[cfg(not(loom))]
-            Engine::Library(group) => group.owner().contexts(),
-        };
+        let contexts = self.engine().contexts();
         contexts.lock().unwrap_or_else(PoisonError::into_inner).allocate_many(count)
     }
 
     /// The error of a world rank that another rank has reported as ended.
     pub(super) fn lost(&self, world: u32) -> DeviceError {
-        match self.engine() {
-            Engine::Packets(endpoint) => endpoint.lost(world),
-            #[cfg(not(loom))]
-            Engine::Library(_) => DeviceError::PeerFinished { rank: world },
-        }
+        self.engine().lost(world)
     }
 }
 

@@ -11,6 +11,7 @@
 //! that it has sent to them: a receive is unsatisfiable when that number has arrived.
 
 mod answers;
+mod comm_interface;
 mod create;
 mod fast_recv;
 mod finish;
@@ -66,7 +67,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn from(self) -> mpi::RecvFrom {
+    fn recv_from(self) -> mpi::RecvFrom {
         mpi::RecvFrom { source: self.source, tag: self.tag }
     }
 }

@@ -69,7 +69,7 @@ impl Group {
         let rank = self.owner();
         // MPICH makes progress on a probe, and none on a matched probe.
         while spills.find(wanted).is_none()
-            && rank.mpi.iprobe(wanted.from(), self.comm(Channel::Program))?.is_some()
+            && rank.mpi.iprobe(wanted.recv_from(), self.comm(Channel::Program))?.is_some()
         {
             self.spill(spills)?;
         }

@@ -182,7 +182,7 @@ impl Group {
         let rank = self.owner();
         // A taken message must be received, so its memory is allocated first.
         let memory = rank.scratch.take(&*rank.source)?;
-        let taken = rank.mpi.improbe(wanted.from(), self.comm(Channel::Program))?;
+        let taken = rank.mpi.improbe(wanted.recv_from(), self.comm(Channel::Program))?;
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else {
             rank.scratch.give_back(memory);
             return Ok(None);

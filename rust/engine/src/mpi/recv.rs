@@ -271,7 +271,7 @@ impl Group {
         }
         let memory = rank.scratch.take(&*rank.source)?;
         let comm = self.comm(channel);
-        Ok(Post::Posted(Operation::receive(rank.mpi, memory, EAGER_MAX, wanted.from(), comm)?))
+        Ok(Post::Posted(Operation::receive(rank.mpi, memory, EAGER_MAX, wanted.recv_from(), comm)?))
     }
 
     /// The envelope of a message from a member, as errors and statuses name it.
@@ -296,11 +296,9 @@ impl Group {
     /// Posts a receive of a collective operation.
     pub(crate) fn receive_collective(
         self: &Arc<Self>,
-        source: u32,
-        tag: i32,
+        wanted: Wanted,
         capacity: usize,
     ) -> Result<RequestId, DeviceError> {
-        let wanted = Wanted { source: Some(source), tag: Some(tag) };
         let receive = Receive::post(self, Channel::Collective, wanted, capacity, None)?;
         Ok(self.owner().keep_receive(receive))
     }

@@ -129,10 +129,10 @@ impl Part {
             None
         };
         if let Some(slab) = spare.take() {
-            let posted = Operation::receive(rank.mpi, owned(slab), self.len, from.from(), self.comm);
+            let posted = Operation::receive(rank.mpi, owned(slab), self.len, from.recv_from(), self.comm);
             return Some(begun(posted));
         }
-        match rank.mpi.improbe(from.from(), self.comm) {
+        match rank.mpi.improbe(from.recv_from(), self.comm) {
             Ok(None) => None,
             Ok(Some((matched, envelope))) => Some(receive_matched(rank, matched, envelope.len, None)),
             Err(error) => Some(Stage::Failed(error.into())),

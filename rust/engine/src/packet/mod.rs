@@ -1,5 +1,6 @@
 //! The packet engine: it matches the packets that a transport moves.
 
+mod comm_interface;
 mod credit;
 pub(crate) mod endpoint;
 pub(crate) mod fast_recv;

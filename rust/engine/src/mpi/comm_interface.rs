@@ -1,0 +1,211 @@
+//! The C MPI engine as a communicator uses it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_proto::context::ContextAllocator;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_sys::sync::Mutex;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::stats::Stats;
+use mpjdev_transport::waiting::Patience;
+
+use super::{CommCreation, Group, Wanted};
+use crate::collective::{Abandonment, NOTICE_CAPACITY};
+use crate::comm::Part;
+use crate::engine::{Engine, Selection, SendArgs};
+use crate::error::DeviceError;
+use crate::packet::fast_recv::FastRecv;
+use crate::packet::freed::Membership;
+use crate::packet::requests::{Completed, RequestId};
+use crate::packet::unreceived::Unreceived;
+
+impl From<Selection<'_>> for Wanted {
+    #[inline]
+    fn from(from: Selection<'_>) -> Wanted {
+        Wanted { source: from.member, tag: from.selector.tag }
+    }
+}
+
+impl Engine for Arc<Group> {
+    fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let SendArgs { message, member, tag, mode, .. } = args;
+        Group::send(self, member, tag, message, mode, patience)
+    }
+
+    #[inline]
+    fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
+        let SendArgs { message, member, tag, mode, .. } = args;
+        Group::start_send(self, member, tag, message, mode)
+    }
+
+    #[inline]
+    fn try_recv_spinning(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> FastRecv {
+        Group::try_recv_spinning(self, from.into(), capacity, place)
+    }
+
+    fn recv_posted(
+        &self,
+        fast: FastRecv,
+        from: Selection<'_>,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        Group::recv_posted(self, fast, from.into(), capacity, spare, patience)
+    }
+
+    fn start_receive(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<RequestId, DeviceError> {
+        Group::start_receive(self, from.into(), capacity, spare)
+    }
+
+    fn probe(
+        &self,
+        from: Selection<'_>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, usize), DeviceError> {
+        Group::probe(self, from.into(), patience)
+    }
+
+    fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        Group::probe_now(self, from.into())
+    }
+
+    fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
+        self.owner().test(id)
+    }
+
+    fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        self.owner().wait(id, deadline, patience)
+    }
+
+    fn is_done(&self, id: RequestId) -> bool {
+        self.owner().is_done(id)
+    }
+
+    fn wait_any(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<usize, DeviceError> {
+        self.owner().wait_any(ids, deadline, patience)
+    }
+
+    fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
+        self.owner().cancel(id)
+    }
+
+    fn detach(&self, id: RequestId) {
+        self.owner().detach(id);
+    }
+
+    fn world_rank(&self) -> u32 {
+        self.owner().rank()
+    }
+
+    #[inline]
+    fn config(&self) -> &Config {
+        self.owner().config()
+    }
+
+    fn source(&self) -> &Arc<dyn SlabSource> {
+        self.owner().source()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    #[inline]
+    fn check_unfinished(&self) -> Result<(), DeviceError> {
+        self.owner().check_unfinished()
+    }
+
+    fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        self.owner().finish(patience)
+    }
+
+    fn take_unreceived(&self) -> Option<Unreceived> {
+        self.owner().take_unreceived()
+    }
+
+    fn fail(&self, why: &str) {
+        self.owner().fail(why);
+    }
+
+    fn leftovers(&self) -> (usize, usize) {
+        Group::leftovers(self)
+    }
+
+    fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
+        Part::Creating(CommCreation::new(self, context, members, rank))
+    }
+
+    fn free(&self, _: Option<&Membership>) {
+        Group::free(self);
+    }
+
+    fn check_going(&self, _: bool) -> Result<(), DeviceError> {
+        self.owner().check_unfinished()
+    }
+
+    fn send_collective(&self, args: SendArgs<'_>, _: bool) -> Result<Option<RequestId>, DeviceError> {
+        Group::send_collective(self, args.member, args.tag, args.message)
+    }
+
+    fn receive_collective(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        _: bool,
+    ) -> Result<RequestId, DeviceError> {
+        Group::receive_collective(self, from.into(), capacity)
+    }
+
+    fn contexts(&self) -> &Mutex<ContextAllocator> {
+        self.owner().contexts()
+    }
+
+    fn gone(&self, world: u32) -> Option<DeviceError> {
+        self.owner().first_finished(&[world])
+    }
+
+    fn lost(&self, world: u32) -> DeviceError {
+        DeviceError::PeerFinished { rank: world }
+    }
+
+    fn take_abandonment(
+        &self,
+        _: u64,
+        _: &Abandonment,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        Group::take_abandonment(self, NOTICE_CAPACITY)
+    }
+
+    fn wait_collective(
+        &self,
+        _: u64,
+        pending: &[RequestId],
+        _: &Abandonment,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        Group::wait_collective(self, pending, patience)
+    }
+}

@@ -1,0 +1,242 @@
+//! The packet engine as a communicator uses it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_proto::context::ContextAllocator;
+use mpjdev_proto::envelope::Envelope;
+use mpjdev_sys::sync::Mutex;
+use mpjdev_transport::PeerState;
+use mpjdev_transport::config::Config;
+use mpjdev_transport::stats::Stats;
+use mpjdev_transport::waiting::Patience;
+
+use crate::collective::Abandonment;
+use crate::comm::{Comm, Part};
+use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
+use crate::error::DeviceError;
+use crate::packet::endpoint::{Endpoint, ReceiveArgs};
+use crate::packet::fast_recv::FastRecv;
+use crate::packet::freed::Membership;
+use crate::packet::requests::{Completed, RequestId};
+use crate::packet::unreceived::Unreceived;
+
+impl Selection<'_> {
+    #[inline]
+    fn receive_args(&self, capacity: usize, spare: Option<Slab>) -> ReceiveArgs {
+        // A counted reference costs a write to memory that all threads share. Only a wildcard needs the
+        // members.
+        let members = self.selector.source.is_none().then(|| self.members.clone());
+        ReceiveArgs { selector: self.selector, capacity, spare, members }
+    }
+}
+
+impl Engine for Arc<Endpoint> {
+    #[inline]
+    fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        let SendArgs { message, world, context, tag, mode, .. } = args;
+        Endpoint::send(self, world, context, tag, message, mode, patience)
+    }
+
+    #[inline]
+    fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
+        let SendArgs { message, world, context, tag, mode, .. } = args;
+        Endpoint::start_send(self, world, context, tag, message, mode)
+    }
+
+    #[inline(always)]
+    fn try_recv_spinning(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> FastRecv {
+        Endpoint::try_recv_spinning(self, from.selector, capacity, place)
+    }
+
+    fn recv_posted(
+        &self,
+        fast: FastRecv,
+        from: Selection<'_>,
+        capacity: usize,
+        spare: Option<Slab>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        Endpoint::recv_posted(self, &fast, from.receive_args(capacity, spare), patience)
+    }
+
+    fn start_receive(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        spare: Option<Slab>,
+    ) -> Result<RequestId, DeviceError> {
+        Endpoint::start_receive(self, from.receive_args(capacity, spare))
+    }
+
+    fn probe(
+        &self,
+        from: Selection<'_>,
+        patience: &mut dyn Patience,
+    ) -> Result<(Envelope, usize), DeviceError> {
+        Endpoint::probe(self, &from.selector, from.members, patience)
+    }
+
+    fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
+        Endpoint::probe_now(self, &from.selector, from.members)
+    }
+
+    fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
+        Endpoint::test(self, id)
+    }
+
+    fn wait(
+        &self,
+        id: RequestId,
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<Completed, DeviceError> {
+        Endpoint::wait(self, id, deadline, patience)
+    }
+
+    fn is_done(&self, id: RequestId) -> bool {
+        Endpoint::is_done(self, id)
+    }
+
+    fn wait_any(
+        &self,
+        ids: &[RequestId],
+        deadline: Option<Instant>,
+        patience: &mut dyn Patience,
+    ) -> Result<usize, DeviceError> {
+        Endpoint::wait_any(self, ids, deadline, patience)
+    }
+
+    fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
+        Endpoint::cancel(self, id)
+    }
+
+    fn detach(&self, id: RequestId) {
+        Endpoint::detach(self, id);
+    }
+
+    fn world_rank(&self) -> u32 {
+        self.rank()
+    }
+
+    #[inline]
+    fn config(&self) -> &Config {
+        Endpoint::config(self)
+    }
+
+    fn source(&self) -> &Arc<dyn SlabSource> {
+        Endpoint::source(self)
+    }
+
+    fn stats(&self) -> Stats {
+        Endpoint::stats(self)
+    }
+
+    #[inline]
+    fn check_unfinished(&self) -> Result<(), DeviceError> {
+        Endpoint::check_unfinished(self)
+    }
+
+    fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+        Endpoint::finish(self, patience)
+    }
+
+    fn take_unreceived(&self) -> Option<Unreceived> {
+        Endpoint::take_unreceived(self)
+    }
+
+    fn fail(&self, why: &str) {
+        Endpoint::fail(self, why);
+    }
+
+    fn leftovers(&self) -> (usize, usize) {
+        Endpoint::leftovers(self)
+    }
+
+    fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
+        let membership = Some(Membership::new(self.clone(), context));
+        let abandonment = Arc::default();
+        Part::Made(Comm::new(
+            AnyEngine::Packet(self.clone()),
+            context,
+            (members, rank),
+            membership,
+            abandonment,
+        ))
+    }
+
+    fn free(&self, membership: Option<&Membership>) {
+        if let Some(membership) = membership {
+            membership.free();
+        }
+    }
+
+    fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
+        Endpoint::check_going(self, is_end)
+    }
+
+    fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError> {
+        let SendArgs { message, world, context, tag, mode, .. } = args;
+        match is_end {
+            true => self.begin_send(world, context, tag, message, mode),
+            false => Endpoint::start_send(self, world, context, tag, message, mode),
+        }
+    }
+
+    fn receive_collective(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        is_end: bool,
+    ) -> Result<RequestId, DeviceError> {
+        match is_end {
+            true => Ok(self.begin_receive(from.receive_args(capacity, None))),
+            false => Endpoint::start_receive(self, from.receive_args(capacity, None)),
+        }
+    }
+
+    fn contexts(&self) -> &Mutex<ContextAllocator> {
+        &self.contexts
+    }
+
+    fn gone(&self, world: u32) -> Option<DeviceError> {
+        match self.transport.peer(world) {
+            PeerState::Alive => None,
+            PeerState::Finished => Some(DeviceError::PeerFinished { rank: world }),
+            PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank: world, why }),
+        }
+    }
+
+    fn lost(&self, world: u32) -> DeviceError {
+        Endpoint::lost(self, world)
+    }
+
+    fn take_abandonment(
+        &self,
+        context: u64,
+        abandonment: &Abandonment,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        // A finishing rank takes no messages but those of its last barrier.
+        match Endpoint::check_unfinished(self) {
+            Ok(()) => Endpoint::take_abandonment(self, context, abandonment),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn wait_collective(
+        &self,
+        context: u64,
+        pending: &[RequestId],
+        abandonment: &Abandonment,
+        patience: &mut dyn Patience,
+    ) -> Result<(), DeviceError> {
+        let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving()).collect();
+        Endpoint::wait_collective(self, context, &ids, patience)
+    }
+}
