@@ -410,7 +410,10 @@ impl Connection {
         }
         if self.pto_at().is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
-            self.probes = self.packet_tx.probes(self.rtt.expiries() > 0);
+            let is_repeated = self.rtt.expiries() > 0;
+            self.probes = self.packet_tx.probes(is_repeated);
+            // Two datagrams from the second expiry on, so that the loss of one costs no further backoff (RFC 9002, 6.2.4).
+            self.has_pure_ack_req |= is_repeated && self.probes[0].is_some() && self.probes[1].is_none();
             self.rtt.expired();
             // Where nothing can leave, it is not due at once again.
             self.packet_tx.restart_timer(now);

@@ -28,6 +28,13 @@ fn everything_comes_once_and_in_order_under_loss() {
     }
 }
 
+/// 14 lost round trips in a row on a path that drops 30 % each way: the peer lives, and is not given up. The backoff
+/// leaves room for that many probes within the 30 s.
+#[test]
+fn a_peer_behind_a_lossy_path_is_not_given_up_after_many_lost_acks() {
+    drop(stream_both_ways(2253, Path::UNKNOWN, "delay=1ms,loss=30%", 300));
+}
+
 /// Proves the same when one direction loses and the other does not.
 #[test]
 fn loss_in_one_direction_is_repaired() {

@@ -78,7 +78,23 @@ fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
     }
     for _ in 0..12 {
         let asked = expire(&mut a, &mut now);
-        assert_eq!(asked.len(), 1, "the second packet: {asked:?}");
+        assert!(asked[0].seq().is_some(), "the second packet: {asked:?}");
+    }
+}
+
+/// Two datagrams leave at the second expiry and at each later one, also if only one packet is in flight: a packet
+/// without a message then asks for an ack as well.
+#[test]
+fn a_lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
+    let [mut a, _] = pair();
+    a.send(short(0)).expect("there is room");
+    assert_eq!(packets(&mut a, 0).len(), 1);
+    let mut now = 0;
+    assert_eq!(expire(&mut a, &mut now).len(), 1);
+    for _ in 0..6 {
+        let [probe, ask] = expire(&mut a, &mut now)[..] else { panic!("two datagrams") };
+        assert!(probe.seq().is_some() && probe.extension.ack_req, "{probe:?}");
+        assert!(ask.seq().is_none() && ask.extension.ack_req, "{ask:?}");
     }
 }
 
@@ -235,6 +251,6 @@ fn a_timer_that_has_expired_waits_again_though_nothing_leaves() {
         now = at;
         a.handle_timeout(now);
     }
-    assert_eq!(packets(&mut a, now).len(), 1, "one question");
+    assert_eq!(packets(&mut a, now).len(), 2, "the probe and the request for an ack, once");
     assert!(!a.is_over());
 }
