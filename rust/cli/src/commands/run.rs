@@ -141,7 +141,7 @@ pub struct Run {
 
     /// Pipe for reports of failed ranks, given by the launcher that starts all sites
     #[arg(long, hide = true, requires = "client")]
-    tells: Option<PathBuf>,
+    report_pipe: Option<PathBuf>,
 
     /// Addresses that ranks listen at over TCP, in turn [default: 127.0.0.1, or as above]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = network::address)]
@@ -248,7 +248,7 @@ impl Run {
             network: network.filter(|_| !is_of_sites),
             site: self.site()?,
             sites: self.sites.map(|_| self.sites_plan(args)),
-            tells: self.tells.clone(),
+            report_pipe: self.report_pipe.clone(),
             exports: self.export.clone(),
         })
     }

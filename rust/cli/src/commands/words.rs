@@ -24,7 +24,7 @@ pub(super) const WITH_VALUE: [&str; 21] = [
     "--sites",
     "--dialect",
     "--first-rank",
-    "--tells",
+    "--report-pipe",
     "-np",
 ];
 /// The option with two values, in both spellings.

@@ -19,8 +19,8 @@ use signal_hook::consts::{SIGCHLD, SIGTSTP};
 use signal_hook::iterator::Signals;
 use tracing::debug;
 
-use super::ending::Ending;
-use super::{signals, tree};
+use super::exit_status::ExitStatus;
+use super::{descendants, signals};
 
 /// Octets of standard input that are forwarded at a time.
 const PIECE: usize = 64 << 10;
@@ -48,9 +48,9 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
             continue;
         }
         let mut end = None;
-        tree::reap(|child, ending| end = end.or((Some(child) == pid).then_some(ending)));
-        if let Some(ending) = end {
-            return Ok(conclude(ending));
+        descendants::reap(|child, status| end = end.or((Some(child) == pid).then_some(status)));
+        if let Some(status) = end {
+            return Ok(conclude(status));
         }
     }
     Err(io::Error::other("no signals any more"))
@@ -103,14 +103,14 @@ fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter
 }
 
 /// The monitor has exited or was killed. If it was killed, the ranks are ended here.
-fn conclude(ending: Ending) -> u8 {
-    debug!(target: "mpjdev::job", %ending, "monitor has ended");
-    if let Ending::Killed(_) = ending {
-        eprintln!("mpjrun: the monitor of the job {ending}; ending all ranks");
+fn conclude(status: ExitStatus) -> u8 {
+    debug!(target: "mpjdev::job", %status, "monitor has ended");
+    if let ExitStatus::Killed(_) = status {
+        eprintln!("mpjrun: the monitor of the job {status}; ending all ranks");
     }
-    let left = tree::kill_all(|_, _| {});
+    let left = descendants::kill_all(|_, _| {});
     if left > 0 {
         eprintln!("mpjrun: {left} processes of the job could not be ended");
     }
-    ending.status()
+    status.status()
 }

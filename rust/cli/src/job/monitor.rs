@@ -4,10 +4,10 @@
 //! Launcher and monitor are two processes, so that each can clean up when the other is killed. Both are
 //! subreapers, so no descendant of a rank escapes them. The ranks die with the monitor.
 
-mod ends;
-mod forming;
-mod serving;
-mod telling;
+mod exits;
+mod site_reports;
+mod site_startup;
+mod startup_server;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -22,8 +22,8 @@ use rustix::process::{
 };
 use tracing::{debug, info, warn};
 
-use super::ending::{Ending, Verdict};
-use super::led::{drain, receive_input, signals};
+use super::exit_status::{ExitStatus, JobResult};
+use super::launcher_link::{drain, receive_input, signals};
 use super::library::{LIBRARY, Library};
 use super::lines::Lines;
 use super::names::Names;
@@ -31,10 +31,10 @@ use super::output::Sink;
 use super::plan::Plan;
 use super::roster::Roster;
 use super::site::Site;
-use super::{limits, tree};
-use ends::End;
-use serving::Server;
-use telling::Hearing;
+use super::{descendants, limits};
+use exits::ProgramExit;
+use site_reports::SiteReports;
+use startup_server::StartupServer;
 
 /// Octets of one read from a pipe.
 const PIECE: usize = 64 << 10;
@@ -83,13 +83,13 @@ struct Job {
     /// The site, in a job of several.
     site: Option<Site>,
     /// The startup server, if the ranks are sites.
-    server: Option<Server>,
+    server: Option<StartupServer>,
     /// The messages of that server.
     heard: Vec<u8>,
     /// The reports of the sites, if the ranks are sites.
-    hearing: Option<Hearing>,
+    site_reports: Option<SiteReports>,
     /// The pipe in which a site reports its failed ranks.
-    teller: Option<std::fs::File>,
+    report_pipe: Option<std::fs::File>,
     /// The native library for all ranks.
     library: Option<Library>,
     /// The limit on open files of a rank.
@@ -99,13 +99,13 @@ struct Job {
     pipes: Vec<Pipe>,
     out: Sink,
     err: Sink,
-    verdict: Verdict,
+    result: JobResult,
     roster: Roster,
     /// Ranks whose process has died while their program runs, each with the time until which the program's
     /// end may explain it.
     losses: Vec<(u32, Instant)>,
     /// Held ends that may follow from others, each with the end of its wait.
-    held: Vec<(End, Instant)>,
+    held: Vec<(ProgramExit, Instant)>,
     closing: Option<Closing>,
     /// Signals that were sent to end ranks.
     sent: Vec<i32>,
@@ -137,12 +137,12 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     let limit = limits::raise(plan.ranks, plan.network.is_some())?;
     let mut job = Job {
         names: plan.names(),
-        site: forming::site(&plan),
+        site: site_startup::site(&plan),
         server: None,
         heard: Vec::new(),
-        hearing: Hearing::new(&plan)?,
-        teller: telling::teller(&plan),
-        roster: Roster::new(plan.ranks, forming::extent(&plan)),
+        site_reports: SiteReports::new(&plan)?,
+        report_pipe: site_reports::report_pipe(&plan),
+        roster: Roster::new(plan.ranks, site_startup::extent(&plan)),
         // Without it each rank unpacks its own, or reports why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
@@ -152,7 +152,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         pipes: Vec::new(),
         out: Sink::new(io::stdout()),
         err: Sink::new(io::stderr()),
-        verdict: Verdict::default(),
+        result: JobResult::default(),
         losses: Vec::new(),
         held: Vec::new(),
         closing: None,
@@ -169,8 +169,8 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     job.settle();
     job.leave(&launcher, &children);
     job.end(&launcher, &children);
-    info!(target: "mpjdev::job", status = job.verdict.status(), "job is over");
-    Ok(job.verdict.status())
+    info!(target: "mpjdev::job", status = job.result.status(), "job is over");
+    Ok(job.result.status())
 }
 
 impl Job {
@@ -181,7 +181,7 @@ impl Job {
                 Ok(started) => self.ranks.push(started),
                 Err(error) => {
                     self.say(&format!("cannot start {}: {error}", self.names.rank(rank)));
-                    self.verdict.handle_own(NOT_STARTED);
+                    self.result.handle_own(NOT_STARTED);
                     return self.close(Signal::TERM, false);
                 }
             }
@@ -191,8 +191,12 @@ impl Job {
     fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
         let place = self.plan.bind.then(|| rank + self.names.first.unwrap_or(0));
         let mut command = self.stub(place);
-        let tells = self.hearing.as_ref().map(Hearing::path).unwrap_or_default();
-        command.args(self.plan.words(rank, self.server.as_ref().map_or("", Server::address), &tells));
+        let report_pipe = self.site_reports.as_ref().map(SiteReports::path).unwrap_or_default();
+        command.args(self.plan.words(
+            rank,
+            self.server.as_ref().map_or("", StartupServer::address),
+            &report_pipe,
+        ));
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         self.hand_on_key(&mut command);
@@ -233,7 +237,7 @@ impl Job {
             self.listen(launcher, children);
             self.forward();
             self.roster.listen();
-            self.hear_sites();
+            self.read_site_reports();
             self.reap();
             self.form();
             self.roster.answer();
@@ -272,10 +276,12 @@ impl Job {
         let site = self.site.as_ref().and_then(Site::ready_fd);
         fds.extend(site.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(
-            self.hearing.as_ref().map(|hearing| PollFd::from_borrowed_fd(hearing.fd(), PollFlags::IN)),
+            self.site_reports
+                .as_ref()
+                .map(|site_reports| PollFd::from_borrowed_fd(site_reports.fd(), PollFlags::IN)),
         );
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let settle_at = self.hearing.as_ref().and_then(Hearing::settle_at);
+        let settle_at = self.site_reports.as_ref().and_then(SiteReports::settle_at);
         let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_timeout), settle_at];
         let losses = self.losses.iter().map(|(_, at)| *at).chain(self.held.iter().map(|(_, at)| *at));
         let mut most = deadlines
@@ -322,7 +328,7 @@ impl Job {
         let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
         let what = what + &waits.unwrap_or_default();
         self.say(&format!("the time of {timeout} s is over, {what}"));
-        self.verdict.handle_own(TIMED_OUT);
+        self.result.handle_own(TIMED_OUT);
         self.close(Signal::TERM, true);
     }
 
@@ -373,7 +379,7 @@ impl Job {
     /// Signals all ranks. With `leaves`, sites that are ending by themselves are left out.
     fn signal_ranks_but(&self, signal: Signal, leaves: bool) {
         for (at, rank) in self.ranks.iter().enumerate() {
-            if leaves && self.has_told(at as u32) {
+            if leaves && self.has_reported(at as u32) {
                 continue;
             }
             // A process that has ended meanwhile needs no signal.
@@ -396,7 +402,7 @@ impl Job {
         let mut octets = vec![0; PIECE];
         pipes.retain_mut(|pipe| {
             if pipe.rank.is_none() {
-                return serving::hear(pipe.fd.as_fd(), heard, &mut octets);
+                return startup_server::hear(pipe.fd.as_fd(), heard, &mut octets);
             }
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
             // A rank whose output has no reader gets SIGPIPE, as if it wrote to the reader itself.
@@ -425,32 +431,32 @@ impl Job {
         // ended.
         let gone = self.roster.gone();
         let mut ended = Vec::new();
-        tree::reap(|pid, ending| ended.push((pid, ending)));
+        descendants::reap(|pid, status| ended.push((pid, status)));
         // A killed process may be the cause of an exit at the same time, but an exit is not the cause of a
         // kill.
-        ended.sort_by_key(|(_, ending)| matches!(ending, Ending::Exited(_)));
+        ended.sort_by_key(|(_, status)| matches!(status, ExitStatus::Exited(_)));
         if ended.is_empty() && gone.is_empty() {
             return;
         }
         // The last output of a rank, and the reports of a site, come before its end.
         self.forward();
-        self.hear_sites();
-        for (pid, ending) in ended {
+        self.read_site_reports();
+        for (pid, status) in ended {
             let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
-            let member = self.roster.handle_exit(pid, ending);
+            let member = self.roster.handle_exit(pid, status);
             let rank = member.map(|(rank, _)| rank).or(program.map(|at| at as u32));
             debug!(
-                target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %ending, "process has ended"
+                target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %status, "process has ended"
             );
-            self.note_server_end(pid, ending);
+            self.note_server_end(pid, status);
             if let Some(at) = program {
                 self.ranks[at].has_ended = true;
                 self.roster.handle_program_end(at as u32);
             }
             match member {
-                Some((rank, is_lost)) => self.take_end(End { rank, pid, ending, is_lost }),
+                Some((rank, is_lost)) => self.take_end(ProgramExit { rank, pid, status, is_lost }),
                 None => program.into_iter().for_each(|at| {
-                    self.take_end(End { rank: at as u32, pid, ending, is_lost: false });
+                    self.take_end(ProgramExit { rank: at as u32, pid, status, is_lost: false });
                 }),
             }
         }
@@ -484,7 +490,7 @@ impl Job {
         if behind > 0 {
             self.say(&format!("what ranks have left behind is ended: {behind} processes"));
         }
-        let left = tree::kill_all(|_, _| {});
+        let left = descendants::kill_all(|_, _| {});
         if left > 0 {
             self.say(&format!("{left} processes of the job could not be ended"));
         }
@@ -515,7 +521,7 @@ impl Job {
     fn left_behind(&mut self, launcher: &UnixStream, children: &UnixStream) -> usize {
         let deadline = Instant::now() + BEHIND_MAX;
         while self.is_led && self.closing.is_none() {
-            let left = tree::left();
+            let left = descendants::left();
             if left == 0 || Instant::now() > deadline {
                 return left;
             }

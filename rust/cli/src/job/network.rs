@@ -18,7 +18,7 @@ use mpjdev_transport::tcp::{Member, Terms};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::roster::Handout;
+use super::roster::WorldGrant;
 
 /// Time for the ranks to connect to each other when they know all addresses, unless the user sets another.
 pub const CONNECT_TIME: Duration = Duration::from_secs(30);
@@ -155,7 +155,7 @@ impl Network {
     ///
     /// # Errors
     /// As for [`listen`](Self::listen), or the system refuses.
-    pub fn describe_alone(&self, pids: &[Pid]) -> io::Result<Handout> {
+    pub fn describe_alone(&self, pids: &[Pid]) -> io::Result<WorldGrant> {
         let (listeners, addresses): (Vec<_>, Vec<_>) =
             self.listen(pids.len(), 0, Ipv4Addr::LOCALHOST.into())?.into_iter().unzip();
         let member = |(pid, address, host): (&Pid, &SocketAddr, u32)| {
@@ -179,7 +179,7 @@ impl Network {
             members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
             hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
         };
-        Ok(Handout { description: world.seal()?, listeners, shares_memory: false })
+        Ok(WorldGrant { description: world.seal()?, listeners, shares_memory: false })
     }
 }
 
@@ -386,8 +386,8 @@ mod tests {
         let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable).expect("sound");
         let pids: Vec<Pid> = [77, 78].into_iter().filter_map(Pid::from_raw).collect();
         let worlds = [(); 2].map(|()| {
-            let handout = network.describe_alone(&pids).expect("two ports");
-            (World::open(handout.description).expect("a world"), handout.listeners)
+            let grant = network.describe_alone(&pids).expect("two ports");
+            (World::open(grant.description).expect("a world"), grant.listeners)
         });
         for (world, listeners) in &worlds {
             assert_eq!((world.base, world.count, world.shares_memory), (0, 2, false));

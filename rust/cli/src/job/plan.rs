@@ -40,7 +40,7 @@ pub struct Plan {
     /// The sites, if this launcher starts all of them.
     pub sites: Option<SitesPlan>,
     /// The name of the pipe for reports of failed ranks, if one launcher has started all sites.
-    pub tells: Option<PathBuf>,
+    pub report_pipe: Option<PathBuf>,
     /// Variables for the ranks besides the inherited ones.
     pub exports: Vec<(OsString, OsString)>,
 }
@@ -65,13 +65,22 @@ impl Plan {
         }
     }
 
-    /// The command line of a rank or of a site. `server` is the address of the startup server, `tells` the
+    /// The command line of a rank or of a site. `server` is the address of the startup server, `report_pipe` the
     /// pipe for reports of failed ranks.
-    pub fn words(&self, rank: u32, server: &str, tells: &str) -> Vec<OsString> {
+    pub fn words(&self, rank: u32, server: &str, report_pipe: &str) -> Vec<OsString> {
         let Some(sites) = &self.sites else { return self.program.clone() };
         let (place, first) = (rank.to_string(), (rank * sites.ranks).to_string());
-        let own =
-            ["/proc/self/exe", "run", "--client", &place, server, "--first-rank", &first, "--tells", tells];
+        let own = [
+            "/proc/self/exe",
+            "run",
+            "--client",
+            &place,
+            server,
+            "--first-rank",
+            &first,
+            "--report-pipe",
+            report_pipe,
+        ];
         own.into_iter().map(OsString::from).chain(sites.words.iter().cloned()).collect()
     }
 

@@ -17,7 +17,7 @@ use rustix::net::sockopt::set_socket_passcred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tracing::{debug, info};
 
-use super::ending::Ending;
+use super::exit_status::ExitStatus;
 
 /// A process that is a rank.
 #[derive(Debug)]
@@ -52,13 +52,13 @@ impl Member {
     }
 }
 
-/// One session of the ranks: from the Hello of all of them to the next.
+/// The processes that are the ranks from one `Comm.init` to the next, with the memory that they share.
 #[derive(Debug)]
-struct Round {
+struct Membership {
     board: Board,
     /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
-    /// Processes that live and have not sent a Hello for the next session.
+    /// Processes that live and have not sent a Hello for the next membership.
     members: Vec<Option<Member>>,
     /// The segments of ranks that share memory.
     files: Vec<Arc<OwnedFd>>,
@@ -67,12 +67,12 @@ struct Round {
     /// The listening socket of each rank, until all ranks are there.
     listeners: Vec<OwnedFd>,
     /// Ranks to which not everything has been sent.
-    uninformed: Vec<Uninformed>,
+    pending: Vec<PendingMember>,
 }
 
 /// A rank to which not everything has been sent.
 #[derive(Debug)]
-struct Uninformed {
+struct PendingMember {
     answer: OwnedFd,
     /// The socket that goes with the world description.
     listener: Option<OwnedFd>,
@@ -82,7 +82,7 @@ struct Uninformed {
 
 /// The world description for ranks that connect, with their sockets.
 #[derive(Debug)]
-pub struct Handout {
+pub struct WorldGrant {
     /// The description.
     pub description: OwnedFd,
     /// The listening socket of each rank.
@@ -91,17 +91,17 @@ pub struct Handout {
     pub shares_memory: bool,
 }
 
-impl Round {
-    fn new(ranks: usize) -> io::Result<Round> {
+impl Membership {
+    fn new(ranks: usize) -> io::Result<Membership> {
         let members = (0..ranks).map(|_| None).collect();
-        Ok(Round {
+        Ok(Membership {
             board: Board::create(ranks)?,
             since: Some(Instant::now()),
             members,
             files: Vec::new(),
             description: None,
             listeners: Vec::new(),
-            uninformed: Vec::new(),
+            pending: Vec::new(),
         })
     }
 
@@ -112,8 +112,8 @@ impl Round {
         }
         let mut listeners = self.listeners.drain(..);
         let answers = self.members.iter_mut().flatten().filter_map(|member| member.answer.take());
-        let uninformed = answers.map(|answer| Uninformed { answer, listener: listeners.next(), packets: 0 });
-        self.uninformed = uninformed.collect();
+        let pending = answers.map(|answer| PendingMember { answer, listener: listeners.next(), packets: 0 });
+        self.pending = pending.collect();
     }
 
     /// Whether all ranks are there and wait. A rank that has sent a Cancel comes again, or ends.
@@ -123,7 +123,7 @@ impl Round {
 
     /// Sends to the ranks what their sockets take now.
     fn inform(&mut self) {
-        if self.uninformed.is_empty() {
+        if self.pending.is_empty() {
             return;
         }
         let segments: Vec<_> = self.files.iter().map(|file| file.as_fd()).collect();
@@ -132,19 +132,19 @@ impl Round {
             packets = control::welcome(self.board.files(), &segments);
         }
         let description = self.description.as_ref();
-        self.uninformed.retain_mut(|rank| match rank.inform(description, &packets) {
+        self.pending.retain_mut(|rank| match rank.inform(description, &packets) {
             Ok(()) => false,
             // A rank that has ended reads nothing; its end is noticed elsewhere.
             Err(error) => control::is_passing(&error),
         });
-        if self.uninformed.is_empty() {
+        if self.pending.is_empty() {
             self.files.clear();
             self.description = None;
         }
     }
 }
 
-impl Uninformed {
+impl PendingMember {
     /// Sends everything to the rank.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Uninformed {
 pub enum Extent {
     /// The whole job; the ranks share memory.
     Memory,
-    /// The whole job; the ranks connect in each session.
+    /// The whole job; the ranks connect after each `Comm.init`.
     Connections,
     /// One site of a job, which forms once.
     Site,
@@ -183,14 +183,14 @@ pub struct Roster {
     extent: Extent,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
-    running: Option<Round>,
-    gathering: Option<Round>,
+    running: Option<Membership>,
+    forming: Option<Membership>,
     /// The first process of each rank that has sent a Hello. No other process may.
     pids: Vec<Option<Pid>>,
     /// Whether the program of each rank has ended.
     ended: Vec<bool>,
     /// The peer that each ended rank had reported as failed, by world rank.
-    blamed: Vec<Option<u32>>,
+    reported_peers: Vec<Option<u32>>,
     /// The reason why not all ranks can send a Hello again, if there is one.
     missing: Option<Refusal>,
     /// Whether ranks that connect also share memory.
@@ -205,10 +205,10 @@ impl Roster {
             extent,
             controls: (0..ranks).map(|_| None).collect(),
             running: None,
-            gathering: None,
+            forming: None,
             pids: vec![None; ranks],
             ended: vec![false; ranks],
-            blamed: vec![None; ranks],
+            reported_peers: vec![None; ranks],
             missing: None,
             shares_memory: false,
         }
@@ -229,24 +229,25 @@ impl Roster {
 
     /// Descriptors to poll for reading.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let members = self.rounds().flat_map(|round| round.members.iter().flatten());
+        let members = self.memberships().flat_map(|membership| membership.members.iter().flatten());
         self.controls.iter().flatten().map(AsFd::as_fd).chain(members.map(|member| member.process.as_fd()))
     }
 
     /// Whether some ranks wait for packets. Nothing reports when their sockets have room.
     pub fn is_busy(&self) -> bool {
-        let cancels = |round: &Round| round.members.iter().flatten().any(|member| member.cancels);
-        self.running.as_ref().is_some_and(|round| !round.uninformed.is_empty())
-            || self.gathering.as_ref().is_some_and(cancels)
+        let cancels =
+            |membership: &Membership| membership.members.iter().flatten().any(|member| member.cancels);
+        self.running.as_ref().is_some_and(|membership| !membership.pending.is_empty())
+            || self.forming.as_ref().is_some_and(cancels)
     }
 
-    fn rounds(&self) -> impl Iterator<Item = &Round> {
-        [&self.gathering, &self.running].into_iter().flatten()
+    fn memberships(&self) -> impl Iterator<Item = &Membership> {
+        [&self.forming, &self.running].into_iter().flatten()
     }
 
     /// The process of a rank, while it lives.
     fn member(&self, rank: usize) -> Option<&Member> {
-        self.rounds().find_map(|round| round.members[rank].as_ref())
+        self.memberships().find_map(|membership| membership.members[rank].as_ref())
     }
 
     /// The process of a rank, while it lives: its number and its pidfd.
@@ -271,7 +272,7 @@ impl Roster {
     /// Sends the packets that are due.
     pub fn answer(&mut self) {
         self.gather();
-        self.running.iter_mut().for_each(Round::inform);
+        self.running.iter_mut().for_each(Membership::inform);
     }
 
     fn handle(&mut self, rank: usize, received: control::Received) {
@@ -282,9 +283,9 @@ impl Roster {
         }
     }
 
-    /// A process waits no longer. If its session has begun, it receives the world and no `Cancelled`.
+    /// A process waits no longer. If its membership has started, it receives the world and no `Cancelled`.
     fn handle_cancel(&mut self, rank: usize, pid: Pid) {
-        let waiting = self.gathering.as_mut().and_then(|round| round.members[rank].as_mut());
+        let waiting = self.forming.as_mut().and_then(|membership| membership.members[rank].as_mut());
         if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
             member.cancels = true;
             debug!(target: "mpjdev::job", member = rank, "rank waits no longer");
@@ -296,12 +297,12 @@ impl Roster {
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
         let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
         match taken.and_then(|()| self.room_for(pid)) {
-            Ok((process, round)) => {
+            Ok((process, membership)) => {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
-                round.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
+                membership.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
                 self.pids[rank] = Some(pid);
                 debug!(target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), "rank waits for the others");
-                self.running.iter_mut().for_each(|round| round.members[rank] = None);
+                self.running.iter_mut().for_each(|membership| membership.members[rank] = None);
             }
             Err(why) => refuse(&answer, why),
         }
@@ -311,7 +312,7 @@ impl Roster {
     fn check(&self, rank: usize, pid: Pid) -> Result<(), Refusal> {
         let has_finished = |member: &Member| member.has_finished(self.ended.len(), rank);
         // A process that waits already has given up, and comes again.
-        let is_free = |round: &Round| round.members[rank].as_ref().is_none_or(has_finished);
+        let is_free = |membership: &Membership| membership.members[rank].as_ref().is_none_or(has_finished);
         if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
             return Err(Refusal::Taken);
         }
@@ -321,14 +322,14 @@ impl Roster {
         self.missing.map_or(Ok(()), Err)
     }
 
-    /// A pidfd of a new rank, and the session that it waits in.
-    fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Round), Refusal> {
+    /// A pidfd of a new rank, and the membership that it waits for.
+    fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Membership), Refusal> {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Refusal::NoRoom)?;
-        let round = match &mut self.gathering {
-            Some(round) => round,
-            none => none.insert(Round::new(self.ended.len()).map_err(|_| Refusal::NoRoom)?),
+        let membership = match &mut self.forming {
+            Some(membership) => membership,
+            none => none.insert(Membership::new(self.ended.len()).map_err(|_| Refusal::NoRoom)?),
         };
-        Ok((process, round))
+        Ok((process, membership))
     }
 
     /// Finds a rank that cannot send a Hello any more, after the end of a program or process.
@@ -340,38 +341,38 @@ impl Roster {
         self.missing = self.missing.or(ended);
     }
 
-    /// Starts the session when all ranks are there. Refuses the waiting ranks if one cannot come.
+    /// Starts the membership when all ranks are there. Refuses the waiting ranks if one cannot come.
     fn gather(&mut self) {
-        let Some(round) = &mut self.gathering else { return };
+        let Some(membership) = &mut self.forming else { return };
         if let Some(why) = self.missing {
-            let answers = round.members.iter().flatten().filter_map(|member| member.answer.as_ref());
+            let answers = membership.members.iter().flatten().filter_map(|member| member.answer.as_ref());
             answers.for_each(|answer| refuse(answer, why));
-            self.gathering = None;
+            self.forming = None;
             return;
         }
-        round.members.iter_mut().flatten().for_each(Member::release);
-        let is_described = self.extent == Extent::Memory || round.description.is_some();
-        if is_described && round.is_complete() {
-            info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks are there, a session begins");
-            round.begin(self.extent == Extent::Memory || self.shares_memory);
-            self.running = self.gathering.take();
+        membership.members.iter_mut().flatten().for_each(Member::release);
+        let is_described = self.extent == Extent::Memory || membership.description.is_some();
+        if is_described && membership.is_complete() {
+            info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks are there, a membership begins");
+            membership.begin(self.extent == Extent::Memory || self.shares_memory);
+            self.running = self.forming.take();
         }
     }
 
     /// The processes of all ranks, when all are there and need a world description.
     pub fn undescribed(&self) -> Option<Vec<Pid>> {
-        let round = self.gathering.as_ref().filter(|round| round.description.is_none())?;
-        let is_ready = self.extent != Extent::Memory && self.missing.is_none() && round.is_complete();
-        is_ready.then(|| round.members.iter().flatten().map(|member| member.pid).collect())
+        let membership = self.forming.as_ref().filter(|membership| membership.description.is_none())?;
+        let is_ready = self.extent != Extent::Memory && self.missing.is_none() && membership.is_complete();
+        is_ready.then(|| membership.members.iter().flatten().map(|member| member.pid).collect())
     }
 
     /// Takes the world description for the waiting ranks.
-    pub fn hand_out(&mut self, handout: Handout) {
-        let Handout { description, listeners, shares_memory } = handout;
+    pub fn grant_world(&mut self, grant: WorldGrant) {
+        let WorldGrant { description, listeners, shares_memory } = grant;
         self.shares_memory = shares_memory;
-        if let Some(round) = &mut self.gathering {
-            round.description = Some(description);
-            round.listeners = listeners;
+        if let Some(membership) = &mut self.forming {
+            membership.description = Some(description);
+            membership.listeners = listeners;
         }
     }
 
@@ -387,15 +388,15 @@ impl Roster {
 
     /// The time at which late ranks are reported, `after` the first Hello.
     pub fn overdue_at(&self, after: Duration) -> Option<Instant> {
-        self.gathering.as_ref()?.since?.checked_add(after)
+        self.forming.as_ref()?.since?.checked_add(after)
     }
 
-    /// The ranks that delay the start; once in each session.
+    /// The ranks that delay the start; once for each membership.
     pub fn overdue(&mut self) -> Option<Vec<u32>> {
-        let round = self.gathering.as_mut()?;
-        round.since = None;
+        let membership = self.forming.as_mut()?;
+        membership.since = None;
         let waits = |member: &Option<Member>| member.as_ref().is_some_and(Member::waits);
-        let missing = (0..).zip(&round.members).filter(|(_, member)| !waits(member));
+        let missing = (0..).zip(&membership.members).filter(|(_, member)| !waits(member));
         let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
         (!missing.is_empty()).then_some(missing)
     }
@@ -403,8 +404,8 @@ impl Roster {
     /// Ranks whose process has ended without a call of `handle_exit` or `handle_loss`.
     pub fn gone(&self) -> Vec<u32> {
         let members: Vec<(u32, &Member)> = self
-            .rounds()
-            .flat_map(|round| (0..).zip(&round.members))
+            .memberships()
+            .flat_map(|membership| (0..).zip(&membership.members))
             .filter_map(|(rank, member)| Some((rank, member.as_ref()?)))
             .collect();
         let mut fds: Vec<_> =
@@ -418,8 +419,8 @@ impl Roster {
     }
 
     /// World rank of the peer that an ended rank had seen fail over a connection.
-    pub fn blamed(&self, rank: u32) -> Option<u32> {
-        self.blamed[rank as usize]
+    pub fn reported_peer(&self, rank: u32) -> Option<u32> {
+        self.reported_peers[rank as usize]
     }
 
     /// A rank's program has ended.
@@ -429,12 +430,12 @@ impl Roster {
     }
 
     /// A process has ended in a known way. Returns its rank, and whether it had not finished.
-    pub fn handle_exit(&mut self, pid: Pid, ending: Ending) -> Option<(u32, bool)> {
+    pub fn handle_exit(&mut self, pid: Pid, status: ExitStatus) -> Option<(u32, bool)> {
         let is = |rank: &u32| self.process(*rank).is_some_and(|(process, _)| process == pid);
         let rank = (0..self.ended.len() as u32).find(is)?;
-        let death = match ending {
-            Ending::Exited(status) => Death::Exited(status),
-            Ending::Killed(signal) => Death::Killed(signal),
+        let death = match status {
+            ExitStatus::Exited(status) => Death::Exited(status),
+            ExitStatus::Killed(signal) => Death::Killed(signal),
         };
         Some((rank, self.note_end(rank as usize, death)))
     }
@@ -448,23 +449,23 @@ impl Roster {
     /// the result is true.
     fn note_end(&mut self, rank: usize, death: Death) -> bool {
         let ranks = self.ended.len();
-        let round = match (&mut self.gathering, &mut self.running) {
-            (Some(round), _) if round.members[rank].is_some() => round,
-            (_, Some(round)) => round,
+        let membership = match (&mut self.forming, &mut self.running) {
+            (Some(membership), _) if membership.members[rank].is_some() => membership,
+            (_, Some(membership)) => membership,
             _ => return false,
         };
-        let ended = round.members[rank].take();
+        let ended = membership.members[rank].take();
         let segment = ended.as_ref().map(|member| member.segment.as_fd());
-        self.blamed[rank] = segment.and_then(|segment| blamed(segment, ranks, rank as u32));
+        self.reported_peers[rank] = segment.and_then(|segment| blamed(segment, ranks, rank as u32));
         let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
             info!(target: "mpjdev::failure", member = rank, ?death, "rank has ended without finishing");
-            round.board.announce(rank as u32, death);
+            membership.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        // The loans of the ended process are free again, also in the session that it had finished before it
+        // The loans of the ended process are free again, also in the membership that it had finished before it
         // joined the next one.
-        self.rounds().for_each(|round| round.board.note_end(rank as u32));
+        self.memberships().for_each(|membership| membership.board.note_end(rank as u32));
         self.note_missing();
         is_lost
     }

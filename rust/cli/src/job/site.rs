@@ -27,7 +27,7 @@ use rustix::process::Pid;
 use thiserror::Error;
 
 use super::network::{Network, proc};
-use super::roster::Handout;
+use super::roster::WorldGrant;
 use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
 
@@ -106,7 +106,7 @@ fn words(way: Way) -> &'static str {
 #[derive(Debug)]
 pub struct Formed {
     /// The world description for the site's ranks.
-    pub handout: Handout,
+    pub grant: WorldGrant,
     /// World rank of the site's first rank.
     pub first: u32,
     /// Number of ranks in the world.
@@ -357,8 +357,8 @@ impl Site {
         let foreign = world.members.iter().filter(|member| !member.is_ours).count();
         let (first, size) = (world.base, world.members.len());
         let description = world.seal().map_err(SiteError::Seal)?;
-        let handout = Handout { description, listeners, shares_memory: world.shares_memory };
-        Ok(Formed { handout, first, size, foreign, loopback: lone_loopback(tables) })
+        let grant = WorldGrant { description, listeners, shares_memory: world.shares_memory };
+        Ok(Formed { grant, first, size, foreign, loopback: lone_loopback(tables) })
     }
 }
 
@@ -520,8 +520,8 @@ mod tests {
     fn the_tables_are_the_world_with_this_site_in_its_place() {
         let formed = site().formed(&tables(), Vec::new(), &announced(), vec![7]).expect("a job");
         assert_eq!((formed.first, formed.size, formed.foreign), (2, 4, 2));
-        assert!(formed.handout.shares_memory);
-        let world = World::open(formed.handout.description).expect("a world");
+        assert!(formed.grant.shares_memory);
+        let world = World::open(formed.grant.description).expect("a world");
         assert_eq!((world.base, world.count, world.shares_memory, &world.key[..]), (2, 2, true, &[7][..]));
         let terms = Terms { dialect: Dialect::Final, maxdatalen: 1000, ackmark: 3, hiwater: 5 };
         assert_eq!((world.terms, world.tag_ub), (terms, 40_000));

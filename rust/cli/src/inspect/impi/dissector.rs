@@ -9,8 +9,8 @@ use mpjdev_proto::impi::startup::layout::{CMD_LEN, Command};
 
 use super::byte_queue::ByteQueue;
 use super::data::Data;
+use super::handshake::{HandshakeMessage, HandshakeState, opens_with_handshake};
 use super::item::{Damage, Direction, END, Entry, HANDSHAKE, Item, Part, Place, Totals};
-use super::opening::{Opening, Openings, opens_with_handshake};
 use super::packet::{self, Terms};
 use super::recording::{CapturedPacket, Piece, Recording};
 use super::startup::{self, Side, UnitReader};
@@ -62,7 +62,7 @@ enum State {
     #[default]
     New,
     Startup(UnitReader),
-    Packets(Openings),
+    Packets(HandshakeState),
     /// Nothing more is dissected.
     Over,
 }
@@ -171,20 +171,20 @@ impl Dissector {
 
     fn handle_handshake(&mut self, direction: Direction, place: Place, octets: &[u8]) {
         let Some(stream) = self.stream(Some(direction), place) else { return };
-        if octets.len() != Opening::Handshake.len() {
+        if octets.len() != HandshakeMessage::Handshake.len() {
             stream.state = State::Over;
-            let what = short(octets.len(), HANDSHAKE, Opening::Handshake.len());
+            let what = short(octets.len(), HANDSHAKE, HandshakeMessage::Handshake.len());
             return self.output.damage(Part::Packets, place, Some(direction), what);
         }
         if let State::New = stream.state {
-            stream.state = State::Packets(Openings::default());
+            stream.state = State::Packets(HandshakeState::default());
         }
-        self.open(Opening::Handshake, Some(direction), place, octets);
+        self.open(HandshakeMessage::Handshake, Some(direction), place, octets);
     }
 
-    fn open(&mut self, opening: Opening, direction: Option<Direction>, place: Place, octets: &[u8]) {
-        let mut item = Item::new(Part::Packets, place, direction, opening.name());
-        opening.describe(octets, &mut item);
+    fn open(&mut self, message: HandshakeMessage, direction: Option<Direction>, place: Place, octets: &[u8]) {
+        let mut item = Item::new(Part::Packets, place, direction, message.name());
+        message.describe(octets, &mut item);
         self.output.item(item);
     }
 
@@ -240,8 +240,8 @@ impl Dissector {
             State::Over => false,
             State::New => self.begin(direction),
             State::Startup(_) => self.step_startup(direction),
-            State::Packets(openings) => match openings.next(stream.queue.octets(), direction.is_some()) {
-                Some(opening) => self.step_opening(direction, opening),
+            State::Packets(handshakes) => match handshakes.next(stream.queue.octets(), direction.is_some()) {
+                Some(message) => self.step_handshake(direction, message),
                 None => self.step_packet(direction),
             },
         }
@@ -253,7 +253,7 @@ impl Dissector {
         let Some(stream) = self.streams.get_mut(&direction) else { return false };
         let octets = stream.queue.octets();
         let head = &octets[..octets.len().min(HEAD_LEN)];
-        let needed = if direction.is_some() { Opening::Handshake.len() } else { HEAD_LEN };
+        let needed = if direction.is_some() { HandshakeMessage::Handshake.len() } else { HEAD_LEN };
         if head.len() < needed && self.closing.is_none() {
             return false;
         }
@@ -263,8 +263,8 @@ impl Dissector {
             return true;
         }
         let has_handshake = opens_with_handshake(head, direction, dialect);
-        stream.state = State::Packets(Openings::default());
-        !has_handshake || self.step_opening(direction, Opening::Handshake)
+        stream.state = State::Packets(HandshakeState::default());
+        !has_handshake || self.step_handshake(direction, HandshakeMessage::Handshake)
     }
 
     fn step_startup(&mut self, direction: Option<Direction>) -> bool {
@@ -291,23 +291,25 @@ impl Dissector {
         true
     }
 
-    fn step_opening(&mut self, direction: Option<Direction>, opening: Opening) -> bool {
-        let Some(Stream { queue, state: State::Packets(openings) }) = self.streams.get_mut(&direction) else {
+    fn step_handshake(&mut self, direction: Option<Direction>, message: HandshakeMessage) -> bool {
+        let Some(Stream { queue, state: State::Packets(handshakes) }) = self.streams.get_mut(&direction)
+        else {
             return false;
         };
-        if queue.len() < opening.len() {
+        if queue.len() < message.len() {
             return false;
         }
         let place = queue.place();
-        let octets = queue.take(opening.len());
-        openings.handle(opening);
-        self.open(opening, direction, place, &octets);
+        let octets = queue.take(message.len());
+        handshakes.handle(message);
+        self.open(message, direction, place, &octets);
         true
     }
 
     fn step_packet(&mut self, direction: Option<Direction>) -> bool {
         let dialect = self.options.dialect;
-        let Some(Stream { queue, state: State::Packets(openings) }) = self.streams.get_mut(&direction) else {
+        let Some(Stream { queue, state: State::Packets(handshakes) }) = self.streams.get_mut(&direction)
+        else {
             return false;
         };
         let Some(header) = queue.octets().first_chunk::<HEADER_LEN>() else { return false };
@@ -315,7 +317,7 @@ impl Dissector {
             Ok(packet) => packet,
             Err(error) => return self.give_up(direction, Part::Packets, error.to_string()),
         };
-        openings.finish();
+        handshakes.finish();
         let (place, data_len) = (queue.place(), packet.data_len() as usize);
         if queue.len() < HEADER_LEN + data_len {
             return false;
@@ -360,13 +362,13 @@ impl Dissector {
                 let part = direction.and_then(Direction::part).unwrap_or(Part::Packets);
                 let what = match part {
                     Part::Startup => short(len, "command", CMD_LEN),
-                    Part::Packets => short(len, HANDSHAKE, Opening::Handshake.len()),
+                    Part::Packets => short(len, HANDSHAKE, HandshakeMessage::Handshake.len()),
                 };
                 self.output.damage(part, end, direction, what);
             }
-            State::Packets(openings) => {
-                let what = match openings.next(octets, direction.is_some()) {
-                    Some(opening) => short(len, opening.name(), opening.len()),
+            State::Packets(handshakes) => {
+                let what = match handshakes.next(octets, direction.is_some()) {
+                    Some(message) => short(len, message.name(), message.len()),
                     None => self.close_packet(direction, &queue),
                 };
                 self.output.damage(Part::Packets, end, direction, what);

@@ -65,16 +65,16 @@ struct Scene {
     roster: Roster,
     askers: Vec<Asker>,
     /// Turns of the monitor before a site hands out the world. The network of one launcher does it at once.
-    handout_after: usize,
+    grant_after: usize,
     turns: usize,
 }
 
 impl Scene {
-    fn new(ranks: usize, extent: Extent, handout_after: usize) -> Scene {
+    fn new(ranks: usize, extent: Extent, grant_after: usize) -> Scene {
         let mut roster = Roster::new(ranks as u32, extent);
         let line = |rank| Asker { line: roster.line_to(rank).expect("a socket"), answers: None };
         let askers = (0..ranks as u32).map(line).collect();
-        Scene { roster, askers, handout_after, turns: 0 }
+        Scene { roster, askers, grant_after, turns: 0 }
     }
 
     fn send(&mut self, step: Step) {
@@ -93,10 +93,10 @@ impl Scene {
         if self.roster.undescribed().is_some() || self.turns > 0 {
             self.turns += 1;
         }
-        if self.turns == self.handout_after + 1 && self.roster.extent != Extent::Memory {
+        if self.turns == self.grant_after + 1 && self.roster.extent != Extent::Memory {
             let file = || control::socket_pair().expect("sockets").0;
             let listeners = self.askers.iter().map(|_| file()).collect();
-            self.roster.hand_out(Handout { description: file(), listeners, shares_memory: false });
+            self.roster.grant_world(WorldGrant { description: file(), listeners, shares_memory: false });
         }
         self.roster.answer();
     }
@@ -139,11 +139,11 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
     let mut seen = [0; 2];
     for script in &scripts {
         for order in orders(script) {
-            for (extent, handout_after) in extents {
-                let what = format!("{extent:?}, handed out after {handout_after}: {order:?}");
-                let mut scene = Scene::new(script.len(), extent, handout_after);
+            for (extent, grant_after) in extents {
+                let what = format!("{extent:?}, handed out after {grant_after}: {order:?}");
+                let mut scene = Scene::new(script.len(), extent, grant_after);
                 order.iter().for_each(|step| scene.send(*step));
-                (0..=handout_after).for_each(|_| scene.turn());
+                (0..=grant_after).for_each(|_| scene.turn());
                 let joined = check(&mut scene, script, &what);
                 seen[usize::from(joined)] += 1;
             }
@@ -165,7 +165,7 @@ fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
     }
     let again = (0..answers.len()).filter(|rank| answers[*rank] == Answer::Cancelled);
     again.for_each(|rank| scene.askers[rank].hello(rank));
-    (0..=scene.handout_after + 1).for_each(|_| scene.turn());
+    (0..=scene.grant_after + 1).for_each(|_| scene.turn());
     for (rank, before) in answers.iter().enumerate() {
         assert_eq!(scene.askers[rank].answer(), Answer::Joined, "rank {rank}, {before:?} before, of {what}");
     }

@@ -1,6 +1,6 @@
 //! The root cause of a failed job of several sites, found from the reports of the sites.
 
-use super::ending::Ending;
+use super::exit_status::ExitStatus;
 
 /// Maximum characters of a failure's text. A report must reach its reader whole; a pipe promises that up to
 /// 4096 octets.
@@ -12,9 +12,9 @@ pub struct Failure {
     /// The number of the rank in the world.
     pub rank: u32,
     /// The peer that this rank had seen fail before, if any.
-    pub blames: Option<u32>,
+    pub reported_peer: Option<u32>,
     /// The end of its program or process.
-    pub ending: Ending,
+    pub status: ExitStatus,
     /// The text for the user; empty if there is nothing to report.
     pub text: String,
 }
@@ -23,15 +23,16 @@ impl Failure {
     /// The line that a site sends: rank, reported peer or `-`, `exited` or `killed`, a number, the text.
     #[must_use]
     pub fn emit(&self) -> String {
-        let Failure { rank, blames, ending, text } = self;
-        let blames = blames.map_or_else(|| "-".to_owned(), |blames| blames.to_string());
-        let (how, number) = match ending {
-            Ending::Exited(status) => ("exited", status),
-            Ending::Killed(signal) => ("killed", signal),
+        let Failure { rank, reported_peer, status, text } = self;
+        let reported_peer =
+            reported_peer.map_or_else(|| "-".to_owned(), |reported_peer| reported_peer.to_string());
+        let (how, number) = match status {
+            ExitStatus::Exited(status) => ("exited", status),
+            ExitStatus::Killed(signal) => ("killed", signal),
         };
         let printable = |c: char| if c.is_control() { ' ' } else { c };
         let text: String = text.chars().take(TEXT_MAX).map(printable).collect();
-        format!("{rank} {blames} {how} {number} {text}\n")
+        format!("{rank} {reported_peer} {how} {number} {text}\n")
     }
 
     /// Parses a line, with or without its line feed; `None` if it is no report.
@@ -39,17 +40,17 @@ impl Failure {
     pub fn parse(line: &str) -> Option<Failure> {
         let mut words = line.trim_end_matches('\n').splitn(5, ' ');
         let rank = words.next()?.parse().ok()?;
-        let blames = match words.next()? {
+        let reported_peer = match words.next()? {
             "-" => None,
-            blames => Some(blames.parse().ok()?),
+            reported_peer => Some(reported_peer.parse().ok()?),
         };
         let (how, number) = (words.next()?, words.next()?.parse().ok()?);
-        let ending = match how {
-            "exited" => Ending::Exited(number),
-            "killed" => Ending::Killed(number),
+        let status = match how {
+            "exited" => ExitStatus::Exited(number),
+            "killed" => ExitStatus::Killed(number),
             _ => return None,
         };
-        Some(Failure { rank, blames, ending, text: words.next()?.to_owned() })
+        Some(Failure { rank, reported_peer, status, text: words.next()?.to_owned() })
     }
 }
 
@@ -59,12 +60,12 @@ impl Failure {
 /// before its process does. The order of reports alone does not show the root cause. The root cause is the
 /// first failure of a rank that had seen no peer fail.
 #[derive(Debug, Default)]
-pub struct Origin {
+pub struct RootCause {
     /// In the order of the reports, one for each rank.
     failures: Vec<Failure>,
 }
 
-impl Origin {
+impl RootCause {
     /// A site has reported a failure. Only the first failure of a rank counts.
     pub fn handle_failure(&mut self, failure: Failure) {
         if !self.failures.iter().any(|other| other.rank == failure.rank) {
@@ -75,13 +76,13 @@ impl Origin {
     /// The root cause, as far as the reports show it.
     #[must_use]
     pub fn first(&self) -> Option<&Failure> {
-        self.failures.iter().find(|failure| failure.blames.is_none()).or(self.failures.first())
+        self.failures.iter().find(|failure| failure.reported_peer.is_none()).or(self.failures.first())
     }
 
     /// Whether no further report changes [`first`](Self::first).
     #[must_use]
     pub fn is_sure(&self) -> bool {
-        self.first().is_some_and(|failure| failure.blames.is_none())
+        self.first().is_some_and(|failure| failure.reported_peer.is_none())
     }
 
     /// Whether one of these ranks has failed.
@@ -95,14 +96,14 @@ impl Origin {
 mod tests {
     use super::*;
 
-    fn failure(rank: u32, blames: Option<u32>) -> Failure {
-        Failure { rank, blames, ending: Ending::Exited(3), text: format!("rank {rank} exited") }
+    fn failure(rank: u32, reported_peer: Option<u32>) -> Failure {
+        Failure { rank, reported_peer, status: ExitStatus::Exited(3), text: format!("rank {rank} exited") }
     }
 
     fn first(failures: &[Failure]) -> (Option<u32>, bool) {
-        let mut origin = Origin::default();
-        failures.iter().for_each(|failure| origin.handle_failure(failure.clone()));
-        (origin.first().map(|failure| failure.rank), origin.is_sure())
+        let mut root_cause = RootCause::default();
+        failures.iter().for_each(|failure| root_cause.handle_failure(failure.clone()));
+        (root_cause.first().map(|failure| failure.rank), root_cause.is_sure())
     }
 
     #[test]
@@ -119,17 +120,17 @@ mod tests {
     #[test]
     fn a_rank_fails_once_and_blames_go_in_circles_without_harm() {
         assert_eq!(first(&[failure(2, Some(3)), failure(3, Some(2)), failure(2, None)]), (Some(2), false));
-        let mut origin = Origin::default();
-        origin.handle_failure(failure(4, None));
-        assert!(origin.has_failed(&(4..6)) && !origin.has_failed(&(0..4)));
+        let mut root_cause = RootCause::default();
+        root_cause.handle_failure(failure(4, None));
+        assert!(root_cause.has_failed(&(4..6)) && !root_cause.has_failed(&(0..4)));
     }
 
     #[test]
     fn a_failure_is_a_line_and_comes_back_from_it() {
         let killed = Failure {
             rank: 1,
-            blames: Some(40),
-            ending: Ending::Killed(9),
+            reported_peer: Some(40),
+            status: ExitStatus::Killed(9),
             text: "rank 1 (process 77) was killed by signal 9 (SIGKILL), 1.2 s after the start".to_owned(),
         };
         let line = format!("1 40 killed 9 {}\n", killed.text);

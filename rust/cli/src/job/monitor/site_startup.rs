@@ -35,7 +35,7 @@ impl Job {
         }
         let (Some(network), Some(pids)) = (&self.plan.network, self.roster.undescribed()) else { return };
         match network.describe_alone(&pids) {
-            Ok(handout) => self.roster.hand_out(handout),
+            Ok(grant) => self.roster.grant_world(grant),
             Err(error) => self.give_up(&error.to_string()),
         }
     }
@@ -59,7 +59,7 @@ impl Job {
 
     /// The job has formed: the ranks get their numbers in the world.
     fn take_place(&mut self, formed: Formed) {
-        let Formed { handout, first, size, foreign, loopback } = formed;
+        let Formed { grant, first, size, foreign, loopback } = formed;
         info!(target: "mpjdev::job", first, ranks = size, foreign, "site has joined its job");
         self.names.first = Some(first);
         for at in 0..self.pipes.len() {
@@ -80,7 +80,7 @@ impl Job {
                  announce addresses of a network; where they run on several machines, give client {client} --address"
             ));
         }
-        self.roster.hand_out(handout);
+        self.roster.grant_world(grant);
     }
 
     /// The site has not joined its job, or has lost it.
@@ -96,19 +96,19 @@ impl Job {
     pub(super) fn give_up(&mut self, why: &str) {
         warn!(target: "mpjdev::job", why, "job cannot run");
         self.say(why);
-        self.verdict.handle_own(NOT_FORMED);
+        self.result.handle_own(NOT_FORMED);
         self.roster.give_up();
         self.close(Signal::TERM, false);
     }
 
     /// Reports success to the startup server and ends our own one.
     pub(super) fn leave(&mut self, launcher: &UnixStream, children: &UnixStream) {
-        let is_good = self.verdict.status() == 0;
+        let is_good = self.result.status() == 0;
         if let Some(site) = self.site.take().filter(|_| is_good)
             && let Err(why) = site.finish()
         {
             self.say(&why);
-            self.verdict.handle_own(NOT_FORMED);
+            self.result.handle_own(NOT_FORMED);
         }
         self.end_server(launcher, children);
     }

@@ -6,11 +6,11 @@ use rustix::process::{Pid, Signal};
 use tracing::{debug, info};
 
 use super::Job;
-use crate::job::ending::{Ending, RankEnd};
+use crate::job::exit_status::{ExitStatus, RankExit};
 
 /// Time to wait for the failure that explains another one. A connection ends before its process does, and a
 /// rank that is killed for the others' sake could not show how it would have ended.
-const CULPRIT_WAIT: Duration = Duration::from_secs(2);
+const ROOT_CAUSE_WAIT: Duration = Duration::from_secs(2);
 /// The status of a rank that has died while its program runs on.
 const LOST: u8 = 1;
 /// The signal of a process that writes to a closed pipe.
@@ -18,10 +18,10 @@ const SIGPIPE: u8 = 13;
 
 /// The end of a rank's program or process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(super) struct ProgramExit {
     pub(super) rank: u32,
     pub(super) pid: Pid,
-    pub(super) ending: Ending,
+    pub(super) status: ExitStatus,
     /// Whether the process was a rank that had not finished.
     pub(super) is_lost: bool,
 }
@@ -29,19 +29,19 @@ pub(super) struct End {
 impl Job {
     /// A rank's process has died. Its program, which would know how, runs on.
     pub(super) fn handle_loss(&mut self, rank: u32) {
-        let is_first = self.verdict.handle_lost(rank);
+        let is_first = self.result.handle_lost(rank);
         if is_first {
             info!(target: "mpjdev::failure", member = rank, "root cause of the job's failure is chosen");
         }
         // The end of the program does not explain the death any more.
-        self.verdict.handle_own(LOST);
+        self.result.handle_own(LOST);
         if !is_first || self.closing.is_some() {
             return;
         }
         let after = self.begun.elapsed().as_secs_f64();
         let name = self.names.rank(rank);
         let text = format!("{name} has died without Comm.finish, {after:.1} s after the start");
-        if !self.tell(rank, Ending::Exited(LOST), &text) {
+        if !self.report(rank, ExitStatus::Exited(LOST), &text) {
             self.say(&text);
         }
         if !self.plan.keep_going {
@@ -50,12 +50,12 @@ impl Job {
     }
 
     /// Takes the end of a rank's program or process. An end that may follow from another one is held back.
-    pub(super) fn take_end(&mut self, end: End) {
-        let is_good = end.ending.is_good() && !end.is_lost;
+    pub(super) fn take_end(&mut self, end: ProgramExit) {
+        let is_good = end.status.is_good() && !end.is_lost;
         if !is_good && self.is_explained_soon(end.rank) {
-            let End { rank, ending, .. } = end;
-            debug!(target: "mpjdev::failure", member = rank, %ending, "failure may follow from another one");
-            return self.held.push((end, Instant::now() + CULPRIT_WAIT));
+            let ProgramExit { rank, status, .. } = end;
+            debug!(target: "mpjdev::failure", member = rank, %status, "failure may follow from another one");
+            return self.held.push((end, Instant::now() + ROOT_CAUSE_WAIT));
         }
         self.handle_end(&end);
     }
@@ -63,7 +63,7 @@ impl Job {
     /// Whether a rank had reported a peer whose end is not known yet, while some ranks may still end by
     /// themselves.
     fn is_explained_soon(&self, rank: u32) -> bool {
-        let Some(blamed) = self.roster.blamed(rank) else { return false };
+        let Some(blamed) = self.roster.reported_peer(rank) else { return false };
         // The ends of other launchers' ranks are not known here.
         let own = blamed.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
         let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.runs(own));
@@ -74,49 +74,50 @@ impl Job {
     pub(super) fn let_go(&mut self) {
         let now = Instant::now();
         let held = std::mem::take(&mut self.held);
-        let waits = |(end, until): &(End, Instant)| *until > now && self.is_explained_soon(end.rank);
+        let waits = |(end, until): &(ProgramExit, Instant)| *until > now && self.is_explained_soon(end.rank);
         let (held, over): (Vec<_>, Vec<_>) = held.into_iter().partition(waits);
         self.held = held;
         over.into_iter().for_each(|(end, _)| self.handle_end(&end));
     }
 
     /// Handles the end of a rank's program or process.
-    fn handle_end(&mut self, end: &End) {
-        let End { rank, pid, ending, is_lost } = *end;
+    fn handle_end(&mut self, end: &ProgramExit) {
+        let ProgramExit { rank, pid, status, is_lost } = *end;
         let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
         self.losses.retain(|(lost, _)| *lost != rank);
         let is_lost = is_lost || was_lost;
-        if self.has_told(rank) {
+        if self.has_reported(rank) {
             return;
         }
-        if !ending.is_good() {
+        if !status.is_good() {
             // Ranks that died before this end come first.
             std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
         }
         let pid = pid.as_raw_nonzero().get();
-        let end = RankEnd { name: self.names.rank(rank), pid, ending, after: self.begun.elapsed() };
-        let failed = self.verdict.handle_end(rank, ending);
-        let is_first = failed || (is_lost && self.verdict.handle_lost(rank));
+        let end = RankExit { name: self.names.rank(rank), pid, status, after: self.begun.elapsed() };
+        let failed = self.result.handle_end(rank, status);
+        let is_first = failed || (is_lost && self.result.handle_lost(rank));
         if is_first {
-            info!(target: "mpjdev::failure", member = rank, pid, %ending, "root cause of the job's failure is chosen");
+            info!(target: "mpjdev::failure", member = rank, pid, %status, "root cause of the job's failure is chosen");
         }
-        if ending.is_good() && !is_lost {
+        if status.is_good() && !is_lost {
             return;
         }
         // A program that writes to a closed output ends so. The user who closed it needs no report.
-        let is_unread = ending == Ending::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
+        let is_unread =
+            status == ExitStatus::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
         // A site that exits has reported the reason itself.
-        let has_said = self.plan.sites.is_some() && matches!(ending, Ending::Exited(_));
+        let has_said = self.plan.sites.is_some() && matches!(status, ExitStatus::Exited(_));
         let end = match is_unread || has_said {
             true => String::new(),
             false if is_lost => format!("{end}, without Comm.finish"),
             false => end.to_string(),
         };
-        let is_told = self.tell(rank, ending, &end);
+        let is_reported = self.report(rank, status, &end);
         if self.closing.is_some() {
             return;
         }
-        if !is_told && !end.is_empty() {
+        if !is_reported && !end.is_empty() {
             self.say_end(&end, is_first);
         }
         if !self.plan.keep_going {

@@ -16,7 +16,7 @@ const PACKETS_MAX: usize = 8;
 
 /// A message that opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum HandshakeMessage {
     /// The number of the host that connects (IMPI 6).
     Handshake,
     /// An mpjdev host, and a nonce.
@@ -25,33 +25,35 @@ pub(super) enum Opening {
     Proof,
 }
 
-impl Opening {
+impl HandshakeMessage {
     pub(super) fn len(self) -> usize {
         match self {
-            Opening::Handshake => NUMBER_LEN,
-            Opening::Greeting => GREETING_LEN,
-            Opening::Proof => PROOF_LEN,
+            HandshakeMessage::Handshake => NUMBER_LEN,
+            HandshakeMessage::Greeting => GREETING_LEN,
+            HandshakeMessage::Proof => PROOF_LEN,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Opening::Handshake => HANDSHAKE,
-            Opening::Greeting => GREETING,
-            Opening::Proof => PROOF,
+            HandshakeMessage::Handshake => HANDSHAKE,
+            HandshakeMessage::Greeting => GREETING,
+            HandshakeMessage::Proof => PROOF,
         }
     }
 
     /// Describes the octets of this message.
     pub(super) fn describe(self, octets: &[u8], item: &mut Item) {
         match self {
-            Opening::Handshake => handshake(octets, item),
-            Opening::Greeting => item.meaning = "an mpjdev host, and a nonce".to_owned(),
-            Opening::Proof if octets == REFUSAL => {
+            HandshakeMessage::Handshake => handshake(octets, item),
+            HandshakeMessage::Greeting => item.meaning = "an mpjdev host, and a nonce".to_owned(),
+            HandshakeMessage::Proof if octets == REFUSAL => {
                 item.meaning = "the host refuses the other's proof".to_owned();
                 item.warn("the hosts have different keys, or belong to different jobs");
             }
-            Opening::Proof => item.meaning = "the host proves that it has the key of the job".to_owned(),
+            HandshakeMessage::Proof => {
+                item.meaning = "the host proves that it has the key of the job".to_owned()
+            }
         }
     }
 }
@@ -70,33 +72,33 @@ fn handshake(octets: &[u8], item: &mut Item) {
     }
 }
 
-/// The openings of a stream before its first packet.
+/// The progress of a stream through its handshake before its first packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Openings {
+pub(super) struct HandshakeState {
     greetings: usize,
     proofs: usize,
     has_packets: bool,
 }
 
-impl Openings {
-    /// The opening at the front of the stream, if there is one. A stream without marks may hold both
+impl HandshakeState {
+    /// The handshake message at the front of the stream, if there is one. A stream without marks may hold both
     /// directions.
-    pub(super) fn next(self, octets: &[u8], is_marked: bool) -> Option<Opening> {
+    pub(super) fn next(self, octets: &[u8], is_marked: bool) -> Option<HandshakeMessage> {
         if self.has_packets {
             return None;
         }
         let greets = octets.starts_with(&GREETING_START) || GREETING_START.starts_with(octets);
         let greetings_max = if is_marked { 1 } else { 2 };
         if greets && !octets.is_empty() && self.proofs == 0 && self.greetings < greetings_max {
-            Some(Opening::Greeting)
+            Some(HandshakeMessage::Greeting)
         } else {
-            (self.proofs < self.greetings).then_some(Opening::Proof)
+            (self.proofs < self.greetings).then_some(HandshakeMessage::Proof)
         }
     }
 
-    pub(super) fn handle(&mut self, opening: Opening) {
-        self.greetings += usize::from(opening == Opening::Greeting);
-        self.proofs += usize::from(opening == Opening::Proof);
+    pub(super) fn handle(&mut self, message: HandshakeMessage) {
+        self.greetings += usize::from(message == HandshakeMessage::Greeting);
+        self.proofs += usize::from(message == HandshakeMessage::Proof);
     }
 
     /// The first packet has come.

@@ -14,12 +14,12 @@ use rustix::process::{Signal, getpid};
 use tracing::info;
 
 use super::Job;
-use crate::job::ending::Ending;
-use crate::job::origin::{Failure, Origin};
+use crate::job::exit_status::ExitStatus;
 use crate::job::plan::Plan;
+use crate::job::root_cause::{Failure, RootCause};
 
 /// Time to wait for the report of a rank that others have seen fail.
-const ORIGIN_WAIT: Duration = Duration::from_secs(5);
+const ROOT_CAUSE_WAIT: Duration = Duration::from_secs(5);
 /// Octets of one read.
 const PIECE: usize = 4096;
 /// Maximum octets of an incomplete line. Our sites never exceed it.
@@ -27,30 +27,37 @@ const LINE_MAX: usize = 4096;
 
 /// The launcher's end of the pipe for reports.
 #[derive(Debug)]
-pub(super) struct Hearing {
+pub(super) struct SiteReports {
     reader: PipeReader,
     /// The sites open the pipe by its name in /proc, so no rank inherits it.
     writer: PipeWriter,
     octets: Vec<u8>,
-    origin: Origin,
+    root_cause: RootCause,
     /// The time at which the best report so far is taken as the root cause.
     settle_at: Option<Instant>,
     is_settled: bool,
 }
 
-impl Hearing {
+impl SiteReports {
     /// The pipe of a plan that starts sites.
     ///
     /// # Errors
     /// The system refuses a pipe.
-    pub(super) fn new(plan: &Plan) -> io::Result<Option<Hearing>> {
+    pub(super) fn new(plan: &Plan) -> io::Result<Option<SiteReports>> {
         if plan.sites.is_none() {
             return Ok(None);
         }
         let (reader, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&reader, true)?;
-        let origin = Origin::default();
-        Ok(Some(Hearing { reader, writer, octets: Vec::new(), origin, settle_at: None, is_settled: false }))
+        let root_cause = RootCause::default();
+        Ok(Some(SiteReports {
+            reader,
+            writer,
+            octets: Vec::new(),
+            root_cause,
+            settle_at: None,
+            is_settled: false,
+        }))
     }
 
     /// The name of the pipe for the sites.
@@ -86,8 +93,8 @@ impl Hearing {
 
 /// The site's end of the pipe, if one launcher has started all sites and still runs. Without it the site
 /// reports to its own standard error.
-pub(super) fn teller(plan: &Plan) -> Option<std::fs::File> {
-    let path = plan.tells.as_ref()?;
+pub(super) fn report_pipe(plan: &Plan) -> Option<std::fs::File> {
+    let path = plan.report_pipe.as_ref()?;
     // The site does not wait for a reader that has stopped.
     OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).ok()
 }
@@ -100,26 +107,33 @@ impl Job {
     }
 
     /// Whether a site has reported failed ranks. Such a site ends by itself, and its status adds nothing.
-    pub(super) fn has_told(&self, site: u32) -> bool {
-        self.hearing.as_ref().is_some_and(|hearing| hearing.origin.has_failed(&self.ranks_of(site)))
+    pub(super) fn has_reported(&self, site: u32) -> bool {
+        self.site_reports
+            .as_ref()
+            .is_some_and(|site_reports| site_reports.root_cause.has_failed(&self.ranks_of(site)))
     }
 
     /// Receives the reports of the sites.
-    pub(super) fn hear_sites(&mut self) {
-        let Some(hearing) = &mut self.hearing else { return };
-        let told = hearing.read();
+    pub(super) fn read_site_reports(&mut self) {
+        let Some(site_reports) = &mut self.site_reports else { return };
+        let told = site_reports.read();
         let all = self.ranks_of(0).end * self.plan.ranks;
         for failure in told.into_iter().filter(|failure| failure.rank < all) {
             if self.plan.keep_going && !failure.text.is_empty() {
                 self.say(&failure.text);
             }
-            self.hearing.iter_mut().for_each(|hearing| hearing.origin.handle_failure(failure.clone()));
+            self.site_reports
+                .iter_mut()
+                .for_each(|site_reports| site_reports.root_cause.handle_failure(failure.clone()));
         }
-        let Some(hearing) = self.hearing.as_mut().filter(|hearing| !hearing.is_settled) else { return };
+        let Some(site_reports) = self.site_reports.as_mut().filter(|site_reports| !site_reports.is_settled)
+        else {
+            return;
+        };
         let now = Instant::now();
-        if hearing.origin.first().is_some() {
-            let at = *hearing.settle_at.get_or_insert(now + ORIGIN_WAIT);
-            if hearing.origin.is_sure() || at <= now {
+        if site_reports.root_cause.first().is_some() {
+            let at = *site_reports.settle_at.get_or_insert(now + ROOT_CAUSE_WAIT);
+            if site_reports.root_cause.is_sure() || at <= now {
                 self.settle();
             }
         }
@@ -127,13 +141,18 @@ impl Job {
 
     /// Settles the root cause, as far as the reports show it: it gives the message and the exit status.
     pub(super) fn settle(&mut self) {
-        let Some(hearing) = self.hearing.as_mut().filter(|hearing| !hearing.is_settled) else { return };
-        let Some(Failure { rank, ending, text, .. }) = hearing.origin.first().cloned() else { return };
-        info!(target: "mpjdev::failure", member = rank, %ending, "root cause of the job's failure is chosen");
-        hearing.is_settled = true;
-        hearing.settle_at = None;
+        let Some(site_reports) = self.site_reports.as_mut().filter(|site_reports| !site_reports.is_settled)
+        else {
+            return;
+        };
+        let Some(Failure { rank, status, text, .. }) = site_reports.root_cause.first().cloned() else {
+            return;
+        };
+        info!(target: "mpjdev::failure", member = rank, %status, "root cause of the job's failure is chosen");
+        site_reports.is_settled = true;
+        site_reports.settle_at = None;
         let site_ranks = self.ranks_of(0).end;
-        self.verdict.handle_end(rank / site_ranks, ending);
+        self.result.handle_end(rank / site_ranks, status);
         if self.closing.is_some() || self.plan.keep_going {
             return;
         }
@@ -145,29 +164,29 @@ impl Job {
     }
 
     /// Reports the end of a failed rank; false if there is no pipe.
-    pub(super) fn tell(&mut self, rank: u32, ending: Ending, text: &str) -> bool {
-        let blames = self.roster.blamed(rank);
-        let is_own = self.closing.is_none() || self.has_failed_before(rank, ending);
+    pub(super) fn report(&mut self, rank: u32, status: ExitStatus, text: &str) -> bool {
+        let reported_peer = self.roster.reported_peer(rank);
+        let is_own = self.closing.is_none() || self.has_failed_before(rank, status);
         let rank = self.names.first.unwrap_or(0) + rank;
-        let Some(teller) = &mut self.teller else { return false };
+        let Some(report_pipe) = &mut self.report_pipe else { return false };
         if is_own {
-            let failure = Failure { rank, blames, ending, text: text.to_owned() };
+            let failure = Failure { rank, reported_peer, status, text: text.to_owned() };
             // The launcher of all sites may have died; the job is ended in that case anyway.
-            let _ = teller.write_all(failure.emit().as_bytes());
+            let _ = report_pipe.write_all(failure.emit().as_bytes());
         }
         true
     }
 
     /// Whether a rank that ended while the job is ending had failed before: a signal that was not sent from
     /// here killed it, or others had seen it fail.
-    fn has_failed_before(&self, rank: u32, ending: Ending) -> bool {
+    fn has_failed_before(&self, rank: u32, status: ExitStatus) -> bool {
         let is_sent = |signal: u8| self.sent.contains(&i32::from(signal));
-        match ending {
-            Ending::Killed(signal) => !is_sent(signal),
-            Ending::Exited(status) => {
+        match status {
+            ExitStatus::Killed(signal) => !is_sent(signal),
+            ExitStatus::Exited(status) => {
                 let world_rank = self.names.first.unwrap_or(0) + rank;
                 let is_blamed =
-                    (0..self.plan.ranks).any(|other| self.roster.blamed(other) == Some(world_rank));
+                    (0..self.plan.ranks).any(|other| self.roster.reported_peer(other) == Some(world_rank));
                 is_blamed && !(status > 128 && is_sent(status - 128))
             }
         }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
-use super::ending::Ending;
+use super::exit_status::ExitStatus;
 
 /// Maximum time until killed processes have ended.
 const GONE_MAX: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_EVERY: Duration = Duration::from_millis(2);
 
 /// The parent of each process.
 fn parents() -> HashMap<i32, i32> {
@@ -46,7 +46,7 @@ fn below(root: i32, parents: &HashMap<i32, i32>) -> HashSet<i32> {
 
 /// Kills and reaps all descendants of this process, which must be a subreaper, so that none escapes. Calls
 /// `reaped` for each child. Returns the number of processes that are left after some seconds.
-pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
+pub fn kill_all(mut reaped: impl FnMut(Pid, ExitStatus)) -> usize {
     let me = getpid().as_raw_nonzero().get();
     let begun = Instant::now();
     loop {
@@ -59,7 +59,7 @@ pub fn kill_all(mut reaped: impl FnMut(Pid, Ending)) -> usize {
             // The process may have ended by itself.
             let _ = kill_process(pid, Signal::KILL);
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_EVERY);
     }
 }
 
@@ -70,12 +70,12 @@ pub fn left() -> usize {
 }
 
 /// Reaps all children that have ended, also adopted ones. Never waits.
-pub fn reap(mut reaped: impl FnMut(Pid, Ending)) {
+pub fn reap(mut reaped: impl FnMut(Pid, ExitStatus)) {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
-                if let Some(ending) = ending(status) {
-                    reaped(pid, ending);
+                if let Some(status) = exit_status(status) {
+                    reaped(pid, status);
                 }
             }
             Err(Errno::INTR) => {}
@@ -84,9 +84,9 @@ pub fn reap(mut reaped: impl FnMut(Pid, Ending)) {
     }
 }
 
-fn ending(status: WaitStatus) -> Option<Ending> {
-    let exited = status.exit_status().map(|s| Ending::Exited(s as u8));
-    exited.or_else(|| status.terminating_signal().map(|s| Ending::Killed(s as u8)))
+fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
+    let exited = status.exit_status().map(|s| ExitStatus::Exited(s as u8));
+    exited.or_else(|| status.terminating_signal().map(|s| ExitStatus::Killed(s as u8)))
 }
 
 #[cfg(test)]

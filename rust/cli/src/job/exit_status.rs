@@ -5,33 +5,33 @@ use std::time::Duration;
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitStatus {
     /// The process exited with this status.
     Exited(u8),
     /// This signal killed the process.
     Killed(u8),
 }
 
-impl Ending {
+impl ExitStatus {
     /// The exit status that a shell reports: 128 + n for signal n.
     pub fn status(self) -> u8 {
         match self {
-            Ending::Exited(status) => status,
-            Ending::Killed(signal) => 128 | signal,
+            ExitStatus::Exited(status) => status,
+            ExitStatus::Killed(signal) => 128 | signal,
         }
     }
 
     /// Whether the end is a success.
     pub fn is_good(self) -> bool {
-        self == Ending::Exited(0)
+        self == ExitStatus::Exited(0)
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ending::Exited(status) => write!(f, "exited with status {status}"),
-            Ending::Killed(signal) => match name(*signal) {
+            ExitStatus::Exited(status) => write!(f, "exited with status {status}"),
+            ExitStatus::Killed(signal) => match name(*signal) {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),
                 None => write!(f, "was killed by signal {signal}"),
             },
@@ -50,21 +50,21 @@ fn name(signal: u8) -> Option<&'static str> {
 
 /// The end of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankEnd {
+pub struct RankExit {
     /// The name of the rank in messages.
     pub name: String,
     /// The number of its process.
     pub pid: i32,
     /// The end.
-    pub ending: Ending,
+    pub status: ExitStatus,
     /// Time since the start of the job.
     pub after: Duration,
 }
 
-impl fmt::Display for RankEnd {
+impl fmt::Display for RankExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RankEnd { name, pid, ending, after } = self;
-        write!(f, "{name} (process {pid}) {ending}, {:.1} s after the start", after.as_secs_f64())
+        let RankExit { name, pid, status, after } = self;
+        write!(f, "{name} (process {pid}) {status}, {:.1} s after the start", after.as_secs_f64())
     }
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for RankEnd {
 /// [`handle_end`](Self::handle_end) takes the end of each rank and returns whether it is the first failure.
 /// [`status`](Self::status) is the launcher's exit status when all ranks have ended.
 #[derive(Debug, Default)]
-pub struct Verdict {
-    first: Option<Ending>,
+pub struct JobResult {
+    first: Option<ExitStatus>,
     /// The first rank whose process has died while its program runs on. The program's own end may still
     /// explain it.
     lost: Option<u32>,
@@ -82,14 +82,14 @@ pub struct Verdict {
     own: Option<u8>,
 }
 
-impl Verdict {
+impl JobResult {
     /// A rank's program has ended; true for the first failure.
-    pub fn handle_end(&mut self, rank: u32, ending: Ending) -> bool {
+    pub fn handle_end(&mut self, rank: u32, status: ExitStatus) -> bool {
         let is_first = self.first.is_none() && self.lost.is_none();
-        if !ending.is_good() && self.first.is_none() && self.lost.is_none_or(|lost| lost == rank) {
-            self.first = Some(ending);
+        if !status.is_good() && self.first.is_none() && self.lost.is_none_or(|lost| lost == rank) {
+            self.first = Some(status);
         }
-        is_first && !ending.is_good()
+        is_first && !status.is_good()
     }
 
     /// A rank's process has ended without finishing, with any status; true for the first failure.
@@ -109,7 +109,7 @@ impl Verdict {
     /// The launcher's exit status.
     pub fn status(&self) -> u8 {
         let lost = self.lost.map(|_| 1);
-        self.own.or(self.first.map(Ending::status)).or(lost).unwrap_or(0)
+        self.own.or(self.first.map(ExitStatus::status)).or(lost).unwrap_or(0)
     }
 }
 
@@ -119,51 +119,52 @@ mod tests {
 
     #[test]
     fn the_first_failing_rank_gives_the_status() {
-        let mut verdict = Verdict::default();
-        assert!(!verdict.handle_end(0, Ending::Exited(0)));
-        assert!(verdict.handle_end(0, Ending::Exited(3)));
-        assert!(!verdict.handle_end(0, Ending::Killed(15)));
-        verdict.handle_own(124);
-        assert_eq!(verdict.status(), 3);
+        let mut result = JobResult::default();
+        assert!(!result.handle_end(0, ExitStatus::Exited(0)));
+        assert!(result.handle_end(0, ExitStatus::Exited(3)));
+        assert!(!result.handle_end(0, ExitStatus::Killed(15)));
+        result.handle_own(124);
+        assert_eq!(result.status(), 3);
     }
 
     #[test]
     fn signals_are_128_and_more_and_all_good_is_0() {
-        let mut verdict = Verdict::default();
-        verdict.handle_end(0, Ending::Exited(0));
-        assert_eq!(verdict.status(), 0);
-        verdict.handle_end(0, Ending::Killed(9));
-        assert_eq!(verdict.status(), 137);
+        let mut result = JobResult::default();
+        result.handle_end(0, ExitStatus::Exited(0));
+        assert_eq!(result.status(), 0);
+        result.handle_end(0, ExitStatus::Killed(9));
+        assert_eq!(result.status(), 137);
     }
 
     #[test]
     fn a_reason_of_the_launchers_own_goes_before_what_it_does_to_the_ranks() {
-        let mut verdict = Verdict::default();
-        verdict.handle_own(124);
-        verdict.handle_end(0, Ending::Killed(9));
-        assert_eq!(verdict.status(), 124);
+        let mut result = JobResult::default();
+        result.handle_own(124);
+        result.handle_end(0, ExitStatus::Killed(9));
+        assert_eq!(result.status(), 124);
     }
 
     #[test]
     fn a_rank_that_died_behind_its_program_gives_the_programs_status_or_1() {
-        let mut verdict = Verdict::default();
-        assert!(verdict.handle_lost(2));
-        assert_eq!(verdict.status(), 1);
-        assert!(!verdict.handle_end(0, Ending::Killed(15)));
-        assert_eq!(verdict.status(), 1, "what the launcher did to the others does not count");
-        assert!(!verdict.handle_end(2, Ending::Exited(137)));
-        assert_eq!(verdict.status(), 137);
+        let mut result = JobResult::default();
+        assert!(result.handle_lost(2));
+        assert_eq!(result.status(), 1);
+        assert!(!result.handle_end(0, ExitStatus::Killed(15)));
+        assert_eq!(result.status(), 1, "what the launcher did to the others does not count");
+        assert!(!result.handle_end(2, ExitStatus::Exited(137)));
+        assert_eq!(result.status(), 137);
     }
 
     #[test]
     fn the_line_says_which_rank_how_and_when() {
         let name = "rank 2".to_owned();
-        let end = RankEnd { name, pid: 77, ending: Ending::Killed(9), after: Duration::from_millis(1234) };
+        let end =
+            RankExit { name, pid: 77, status: ExitStatus::Killed(9), after: Duration::from_millis(1234) };
         assert_eq!(
             end.to_string(),
             "rank 2 (process 77) was killed by signal 9 (SIGKILL), 1.2 s after the start"
         );
-        assert_eq!(Ending::Exited(3).to_string(), "exited with status 3");
-        assert_eq!(Ending::Killed(40).to_string(), "was killed by signal 40");
+        assert_eq!(ExitStatus::Exited(3).to_string(), "exited with status 3");
+        assert_eq!(ExitStatus::Killed(40).to_string(), "was killed by signal 40");
     }
 }

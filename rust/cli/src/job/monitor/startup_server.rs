@@ -14,7 +14,7 @@ use tracing::debug;
 
 use super::{Job, Pipe};
 use crate::impi::auth::{AUTH_KEY, AUTH_KEY_FILE, AUTH_NONE};
-use crate::job::ending::Ending;
+use crate::job::exit_status::ExitStatus;
 use crate::job::lines::Lines;
 use crate::job::network::random;
 
@@ -29,15 +29,15 @@ const FAILED: u8 = 1;
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct StartupServer {
     pid: Pid,
     address: String,
     /// The key, as the sites find it in their environment.
     key: String,
-    ending: Option<Ending>,
+    status: Option<ExitStatus>,
 }
 
-impl Server {
+impl StartupServer {
     /// The address of the server.
     pub(super) fn address(&self) -> &str {
         &self.address
@@ -66,7 +66,7 @@ impl Job {
         }
         let address = address(&mut child)?;
         debug!(target: "mpjdev::server", pid = child.id(), address, "startup server is started");
-        self.server = Some(Server { pid, address, key, ending: None });
+        self.server = Some(StartupServer { pid, address, key, status: None });
         Ok(())
     }
 
@@ -79,9 +79,9 @@ impl Job {
         }
     }
 
-    pub(super) fn note_server_end(&mut self, pid: Pid, ending: Ending) {
+    pub(super) fn note_server_end(&mut self, pid: Pid, status: ExitStatus) {
         if let Some(server) = self.server.as_mut().filter(|server| server.pid == pid) {
-            server.ending = Some(ending);
+            server.status = Some(status);
         }
     }
 
@@ -92,8 +92,8 @@ impl Job {
         }
         self.forward();
         let deadline = Instant::now() + END_MAX;
-        while let Some(Server { pid, ending: None, .. }) = self.server {
-            let is_over = self.verdict.status() != 0 || !self.is_led || self.closing.is_some();
+        while let Some(StartupServer { pid, status: None, .. }) = self.server {
+            let is_over = self.result.status() != 0 || !self.is_led || self.closing.is_some();
             if is_over || Instant::now() > deadline {
                 // The server has nothing more to report.
                 let _ = kill_process(pid, Signal::KILL);
@@ -104,14 +104,14 @@ impl Job {
             self.reap();
             self.keep_time();
         }
-        let ending = self.server.take().map(|server| server.ending);
-        let is_its_fault = match ending {
+        let status = self.server.take().map(|server| server.status);
+        let is_its_fault = match status {
             // A failed site has reported the reason; the server would only repeat it.
-            Some(ending) => self.verdict.status() == 0 && ending.is_some_and(|ending| !ending.is_good()),
+            Some(status) => self.result.status() == 0 && status.is_some_and(|status| !status.is_good()),
             None => true,
         };
         if is_its_fault {
-            self.verdict.handle_own(FAILED);
+            self.result.handle_own(FAILED);
         }
         if is_its_fault || mpjdev_logging::is_on() {
             self.err.put(std::mem::take(&mut self.heard));
