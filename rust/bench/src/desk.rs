@@ -1,4 +1,4 @@
-//! A relay between all ranks of a job over datagrams, and the desk at which they ask for it (`mpjdev_bootstrap`, `meeting::relay`).
+//! A relay between all ranks of a job over datagrams, and the desk at which they ask for it (`mpjdev_bootstrap`, `setup::relay`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mpjdev_bootstrap::meeting::relay::FAR;
+use mpjdev_bootstrap::setup::relay::FAR;
 use mpjdev_proto::datagram::network::Impairment;
 use rustix::event::{PollFd, PollFlags, poll};
 

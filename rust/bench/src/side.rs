@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mpjdev_bootstrap::meeting::relay;
+use mpjdev_bootstrap::setup::relay;
 
 use super::BenchError;
 use super::order::{Answer, END, Order};

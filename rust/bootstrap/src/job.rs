@@ -7,11 +7,11 @@ mod datagrams;
 #[cfg(not(loom))]
 mod launcher;
 #[cfg(not(loom))]
+mod network;
+#[cfg(not(loom))]
 mod processes;
 #[cfg(not(loom))]
 mod remote;
-#[cfg(not(loom))]
-mod spanning;
 #[cfg(not(loom))]
 pub mod world;
 

@@ -6,6 +6,6 @@
 pub mod control;
 pub mod job;
 #[cfg(not(loom))]
-pub mod meeting;
-#[cfg(not(loom))]
 pub mod mesh;
+#[cfg(not(loom))]
+pub mod setup;

@@ -8,8 +8,8 @@
 //! to wait.
 #![cfg(loom)]
 
-#[path = "loom/waiting.rs"]
-mod waiting;
+#[path = "loom/wake_ups.rs"]
+mod wake_ups;
 
 /// Those interleavings in which a thread is preempted at most so many times.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {

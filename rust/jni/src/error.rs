@@ -198,7 +198,7 @@ fn join_class(error: &JoinError) -> JavaClass {
         | JoinError::Descriptors { .. }
         | JoinError::Mesh { .. }
         | JoinError::Mpi(_)
-        | JoinError::Meeting { .. }
+        | JoinError::Setup { .. }
         | JoinError::Foreign { .. }
         | JoinError::Descriptor { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,

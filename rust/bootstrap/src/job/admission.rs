@@ -22,8 +22,8 @@ use mpjdev_transport::waiting::Patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::network::NetworkWorld;
 use super::processes::{JoinError, system};
-use super::spanning::Spanning;
 use super::world::World;
 use crate::control::{self, Packet, Refusal};
 
@@ -35,9 +35,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_millis(1);
 
 /// The description of the job that the monitor has sent.
-pub(super) struct Found {
+pub(super) struct Admitted {
     /// The world, if it has more ranks than those that share memory.
-    pub(super) spanning: Option<Spanning>,
+    pub(super) network: Option<NetworkWorld>,
     /// The shared memory of the launcher's ranks, if they share any.
     pub(super) job: Option<shm::Job>,
 }
@@ -96,9 +96,9 @@ impl<'a> Admission<'a> {
     /// # Errors
     /// Interrupted: no rank has joined then. A rank will not join; the monitor has ended, or breaks the
     /// protocol.
-    pub(super) fn receive(&mut self, patience: &mut dyn Patience) -> Result<Found, JoinError> {
+    pub(super) fn receive(&mut self, patience: &mut dyn Patience) -> Result<Admitted, JoinError> {
         let mut first = self.receive_packet(patience)?;
-        let mut spanning = None;
+        let mut network = None;
         if first.packet == Some(Packet::World) {
             let fds = <[_; 2]>::try_from(first.fds);
             let [world, listener] = fds.map_err(|_| JoinError::Launcher("no description of the world"))?;
@@ -107,14 +107,14 @@ impl<'a> Admission<'a> {
                 return Err(JoinError::Launcher("another number of ranks than it has started"));
             }
             let shares_memory = world.shares_memory;
-            spanning = Some(Spanning { world, listener });
+            network = Some(NetworkWorld { world, listener });
             if !shares_memory {
-                return Ok(Found { spanning, job: None });
+                return Ok(Admitted { network, job: None });
             }
             first = self.receive_packet(patience)?;
         }
         let job = self.receive_job(first, patience)?;
-        Ok(Found { spanning, job: Some(job) })
+        Ok(Admitted { network, job: Some(job) })
     }
 
     /// Receives the shared memory of ranks that share some, after its first packet. Blocks.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     /// The result of rank 0 of 2 when `patience`, which is called repeatedly, acts on the monitor.
-    fn ask(mut patience: impl FnMut(&Monitor) -> bool, answer_max: Duration) -> Result<Found, JoinError> {
+    fn ask(mut patience: impl FnMut(&Monitor) -> bool, answer_max: Duration) -> Result<Admitted, JoinError> {
         let (line, theirs) = control::socket_pair().expect("sockets");
         let slice = Duration::from_millis(1);
         let admission = Admission::ask(line.as_fd(), (0, 2), line.as_fd(), slice, &mut Patient);

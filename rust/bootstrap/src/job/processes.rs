@@ -18,12 +18,12 @@ use mpjdev_transport::{PacketSource, Transport, shm};
 use tracing::{debug, warn};
 
 use crate::control;
-use crate::meeting::MeetingError;
 use crate::mesh::MeshError;
+use crate::setup::SetupError;
 
-use super::admission::{Admission, Found};
+use super::admission::{Admission, Admitted};
 use super::launcher;
-use super::spanning::{self, Memory};
+use super::network::{self, Memory};
 
 /// [`local`](super::local()) over shared memory, as if each rank were a process of its own. A rank's messages
 /// take memory from its endpoint's source; slabs beyond a segment of `segment_len` octets come from
@@ -136,11 +136,11 @@ pub enum JoinError {
     },
     /// The setup of datagrams with the other ranks has failed.
     #[error("rank {rank} cannot send datagrams to all others: {error}")]
-    Meeting {
+    Setup {
         /// This rank.
         rank: u32,
         /// The reason.
-        error: Box<MeetingError>,
+        error: Box<SetupError>,
     },
     /// Some ranks do not support datagrams.
     #[error(
@@ -210,13 +210,13 @@ pub fn join(
     let mut admission = Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, patience)?;
     admission.collect_by(private);
     let joined = admission.receive(patience).and_then(|found| {
-        let Found { spanning, job } = found;
-        let (connects, shares_memory) = (spanning.is_some(), job.is_some());
+        let Admitted { network, job } = found;
+        let (connects, shares_memory) = (network.is_some(), job.is_some());
         debug!(target: "mpjdev::rank", rank, ranks, connects, shares_memory, "launcher has described the job");
-        match (spanning, job) {
-            (Some(spanning), near) => {
+        match (network, job) {
+            (Some(network), near) => {
                 let memory = Memory { near, pool: &pool, private };
-                spanning::connect(rank, spanning, config, memory)
+                network::connect(rank, network, config, memory)
             }
             (None, Some(job)) => {
                 let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;

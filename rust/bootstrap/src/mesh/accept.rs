@@ -22,14 +22,14 @@ pub(super) struct Incoming<'p, 'a> {
     listener: Option<OwnedFd>,
     is_ready: bool,
     /// Oldest first.
-    strangers: Vec<Stranger<'a>>,
+    pending: Vec<PendingConnection<'a>>,
     record: Record,
     /// The last refused connection in the name of each host.
     claims: Vec<Option<Refused>>,
 }
 
 /// A connection that has not sent, or not proved, its number.
-struct Stranger<'a> {
+struct PendingConnection<'a> {
     talk: Talk<'a>,
     from: IpAddr,
     until: Instant,
@@ -45,7 +45,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
             limits,
             listener: Some(listener),
             is_ready: true,
-            strangers: Vec::new(),
+            pending: Vec::new(),
             record: Record::default(),
             claims: plan.hosts.iter().map(|_| None).collect(),
         }
@@ -59,14 +59,14 @@ impl<'p, 'a> Incoming<'p, 'a> {
     /// The poll entries: the listener, while it is open, then each unfinished connection.
     pub(super) fn sockets(&self) -> impl Iterator<Item = Watched<'_>> {
         let listener = self.listener.iter().map(|listener| (listener.as_fd(), PollFlags::IN));
-        listener.chain(self.strangers.iter().map(|s| (s.talk.socket.as_fd(), s.talk.events())))
+        listener.chain(self.pending.iter().map(|s| (s.talk.socket.as_fd(), s.talk.events())))
     }
 
     /// Takes the results of the [`sockets`](Self::sockets), one each.
     pub(super) fn note_ready(&mut self, ready: &mut dyn Iterator<Item = bool>) {
         self.is_ready = self.is_open() && ready.next().unwrap_or(false);
-        for stranger in &mut self.strangers {
-            stranger.is_ready = ready.next().unwrap_or(false);
+        for connection in &mut self.pending {
+            connection.is_ready = ready.next().unwrap_or(false);
         }
     }
 
@@ -92,20 +92,21 @@ impl<'p, 'a> Incoming<'p, 'a> {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn go_on(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
+    pub(super) fn advance(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
         let mut i = 0;
-        while i < self.strangers.len() {
-            let stranger = &mut self.strangers[i];
-            let went = if stranger.is_ready { stranger.go_on(self.plan, sockets)? } else { Went::On };
-            match went {
-                Went::On if stranger.until <= now => {
-                    let number = stranger.host;
+        while i < self.pending.len() {
+            let connection = &mut self.pending[i];
+            let progress =
+                if connection.is_ready { connection.advance(self.plan, sockets)? } else { Progress::Partial };
+            match progress {
+                Progress::Partial if connection.until <= now => {
+                    let number = connection.host;
                     self.refuse(i, Refusal::Slow { number });
                 }
-                Went::On => i += 1,
-                Went::Refused(why) => self.refuse(i, why),
-                Went::Arrived(host) => {
-                    sockets[host as usize] = Some(self.strangers.remove(i).talk.socket);
+                Progress::Partial => i += 1,
+                Progress::Refused(why) => self.refuse(i, why),
+                Progress::Complete(host) => {
+                    sockets[host as usize] = Some(self.pending.remove(i).talk.socket);
                 }
             }
         }
@@ -114,19 +115,19 @@ impl<'p, 'a> Incoming<'p, 'a> {
         }
         if self.expected(sockets).next().is_none() {
             self.listener = None;
-            self.strangers.clear();
+            self.pending.clear();
         }
         Ok(())
     }
 
     /// Accepts the waiting connections.
     fn accept(&mut self, now: Instant, sockets: &mut [Option<OwnedFd>]) -> Result<(), MeshError> {
-        let waited_for = self.expected(sockets).count();
+        let expected = self.expected(sockets).count();
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = &self.listener else { return Ok(()) };
             match accept(listener.as_fd()) {
                 Ok((socket, from)) => {
-                    if self.strangers.len() >= self.limits.strangers_max + waited_for {
+                    if self.pending.len() >= self.limits.pending_max + expected {
                         self.make_room();
                     }
                     self.take(socket, from.ip().to_canonical(), now, sockets)?;
@@ -136,7 +137,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
                     return Ok(());
                 }
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-                    if !self.strangers.is_empty() =>
+                    if !self.pending.is_empty() =>
                 {
                     self.make_room();
                 }
@@ -158,19 +159,19 @@ impl<'p, 'a> Incoming<'p, 'a> {
         debug!(target: "mpjdev::mesh", own = self.plan.number, %from, "connection is accepted");
         let prepared = prepare(socket.as_fd(), self.plan.peer_timeout);
         let talk = Talk { socket, exchange: Handshake::accept() };
-        let until = now + self.limits.stranger_time;
-        self.strangers.push(Stranger { talk, from, until, host: None, is_ready: true });
-        let last = self.strangers.len() - 1;
+        let until = now + self.limits.pending_time;
+        self.pending.push(PendingConnection { talk, from, until, host: None, is_ready: true });
+        let last = self.pending.len() - 1;
         if let Err(errno) = prepared {
             self.refuse(last, Refusal::System { number: None, errno });
             return Ok(());
         }
         // A host sends its number at once, so it has probably arrived.
-        match self.strangers[last].go_on(self.plan, sockets)? {
-            Went::On => {}
-            Went::Refused(why) => self.refuse(last, why),
-            Went::Arrived(host) => {
-                sockets[host as usize] = Some(self.strangers.remove(last).talk.socket);
+        match self.pending[last].advance(self.plan, sockets)? {
+            Progress::Partial => {}
+            Progress::Refused(why) => self.refuse(last, why),
+            Progress::Complete(host) => {
+                sockets[host as usize] = Some(self.pending.remove(last).talk.socket);
             }
         }
         Ok(())
@@ -180,19 +181,19 @@ impl<'p, 'a> Incoming<'p, 'a> {
     /// with a number. A flood keeps out no other address.
     fn make_room(&mut self) {
         let rank = |i: usize| {
-            let stranger = &self.strangers[i];
-            let same = self.strangers.iter().filter(|other| other.from == stranger.from).count();
-            (same, stranger.host.is_none(), Reverse(i))
+            let connection = &self.pending[i];
+            let same = self.pending.iter().filter(|other| other.from == connection.from).count();
+            (same, connection.host.is_none(), Reverse(i))
         };
-        if let Some(victim) = (0..self.strangers.len()).max_by_key(|i| rank(*i)) {
-            let number = self.strangers[victim].host;
+        if let Some(victim) = (0..self.pending.len()).max_by_key(|i| rank(*i)) {
+            let number = self.pending[victim].host;
             self.refuse(victim, Refusal::Crowded { number });
         }
     }
 
     /// Closes a connection and records the reason.
     fn refuse(&mut self, index: usize, why: Refusal) {
-        let from = self.strangers.remove(index).from;
+        let from = self.pending.remove(index).from;
         info!(target: "mpjdev::mesh", own = self.plan.number, %from, ?why, "connection is refused");
         self.record.add(from, why);
         let claimed = why.number().filter(|number| *number > self.plan.number);
@@ -203,25 +204,25 @@ impl<'p, 'a> Incoming<'p, 'a> {
 }
 
 /// The result of an attempt to make progress.
-enum Went {
+enum Progress {
     /// More octets are expected.
-    On,
+    Partial,
     /// The connection is that of this host.
-    Arrived(u32),
+    Complete(u32),
     /// The connection belongs to no host that is waited for.
     Refused(Refusal),
 }
 
-impl<'a> Stranger<'a> {
-    fn go_on(&mut self, plan: &Plan<'a>, sockets: &[Option<OwnedFd>]) -> Result<Went, MeshError> {
+impl<'a> PendingConnection<'a> {
+    fn advance(&mut self, plan: &Plan<'a>, sockets: &[Option<OwnedFd>]) -> Result<Progress, MeshError> {
         self.is_ready = false;
         loop {
-            if let Err(ended) = self.talk.go_on() {
-                return Ok(Went::Refused(self.ended(ended)));
+            if let Err(ended) = self.talk.advance() {
+                return Ok(Progress::Refused(self.ended(ended)));
             }
             if let Some(number) = self.talk.exchange.number() {
                 if let Err(why) = admission(plan, number, self.from, sockets) {
-                    return Ok(Went::Refused(why));
+                    return Ok(Progress::Refused(why));
                 }
                 self.admit(plan, number)?;
                 continue;
@@ -229,10 +230,10 @@ impl<'a> Stranger<'a> {
             return Ok(match self.host {
                 Some(host) if self.talk.exchange.is_complete() => match &sockets[host as usize] {
                     // Another connection in the same name was faster.
-                    Some(_) => Went::Refused(Refusal::Taken { number: host }),
-                    None => Went::Arrived(host),
+                    Some(_) => Progress::Refused(Refusal::Taken { number: host }),
+                    None => Progress::Complete(host),
                 },
-                _ => Went::On,
+                _ => Progress::Partial,
             });
         }
     }

@@ -77,7 +77,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     ///
     /// # Errors
     /// The connection is impossible now and later.
-    pub(super) fn go_on(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
+    pub(super) fn advance(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         match mem::replace(&mut self.stage, Stage::Apart(now)) {
             Stage::Apart(at) if at <= now => self.call(now),
             Stage::Connecting(socket) if self.is_ready => match socket_error(&socket) {
@@ -132,7 +132,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     }
 
     fn talk(&mut self, mut talk: Talk<'a>, now: Instant) -> Result<Option<Arrival>, MeshError> {
-        match talk.go_on() {
+        match talk.advance() {
             Ok(()) if talk.exchange.is_complete() => {
                 let (own, host) = (self.plan.number, self.host);
                 debug!(target: "mpjdev::mesh", own, host, "connection is made");
@@ -146,7 +146,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
             Err(Ended::System(errno)) => self.fail(errno, now),
             Err(Ended::Fault(fault)) => {
                 let address = self.plan.host(self.host).address;
-                Err(MeshError::Stranger { host: self.host, address, fault })
+                Err(MeshError::WrongHost { host: self.host, address, fault })
             }
         }
     }

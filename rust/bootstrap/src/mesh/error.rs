@@ -34,7 +34,7 @@ pub enum MeshError {
     #[error(
         "host {host} at {address} is none of this job's: {fault}; give all sites of the job the same key, and look what listens there"
     )]
-    Stranger {
+    WrongHost {
         /// The host.
         host: u32,
         /// The address that it should listen at.
@@ -87,7 +87,7 @@ impl MeshError {
     pub fn host(&self) -> Option<u32> {
         match self {
             MeshError::Absent { host, .. }
-            | MeshError::Stranger { host, .. }
+            | MeshError::WrongHost { host, .. }
             | MeshError::Connect { host, .. } => Some(*host),
             MeshError::Bind { .. } | MeshError::Interrupted | MeshError::System { .. } => None,
         }

@@ -92,14 +92,14 @@ pub struct Connected {
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Connections that have not proved their number, besides those of the hosts that are waited for.
-    strangers_max: usize,
+    pending_max: usize,
     /// The time that such a connection may take.
-    stranger_time: Duration,
+    pending_time: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { strangers_max: 64, stranger_time: Duration::from_secs(5) }
+        Limits { pending_max: 64, pending_time: Duration::from_secs(5) }
     }
 }
 
@@ -130,7 +130,7 @@ fn connect_within(
     let begun = Instant::now();
     let (plan, listener) = Plan::new(mesh);
     let lower = (0..plan.number).filter(|host| plan.wants(*host));
-    let mut meeting = Meeting {
+    let mut state = MeshState {
         outgoing: lower.map(|host| Outgoing::new(&plan, host, begun)).collect(),
         incoming: Incoming::new(&plan, listener, limits),
         sockets: plan.hosts.iter().map(|_| None).collect(),
@@ -138,9 +138,9 @@ fn connect_within(
     };
     let hosts = plan.hosts.len();
     info!(target: "mpjdev::mesh", own, hosts, deadline = ?(plan.deadline - begun), "mesh begins");
-    meeting.meet(begun, patience)?;
+    state.run(begun, patience)?;
     info!(target: "mpjdev::mesh", own, hosts, after = ?begun.elapsed(), "mesh is complete");
-    Ok(meeting.into_connected())
+    Ok(state.into_connected())
 }
 
 /// The mesh without its listener, which is closed earlier.
@@ -183,19 +183,19 @@ struct Arrival {
     socket: OwnedFd,
 }
 
-struct Meeting<'p, 'a> {
+struct MeshState<'p, 'a> {
     plan: &'p Plan<'a>,
     sockets: Vec<Option<OwnedFd>>,
     incoming: Incoming<'p, 'a>,
     outgoing: Vec<Outgoing<'p, 'a>>,
 }
 
-impl Meeting<'_, '_> {
-    fn meet(&mut self, begun: Instant, patience: &mut dyn Patience) -> Result<(), MeshError> {
+impl MeshState<'_, '_> {
+    fn run(&mut self, begun: Instant, patience: &mut dyn Patience) -> Result<(), MeshError> {
         let mut ask_at = begun;
         loop {
             let now = Instant::now();
-            self.go_on(now)?;
+            self.advance(now)?;
             if self.outgoing.is_empty() && !self.incoming.is_open() {
                 return Ok(());
             }
@@ -213,10 +213,10 @@ impl Meeting<'_, '_> {
     }
 
     /// Makes all progress that is possible now.
-    fn go_on(&mut self, now: Instant) -> Result<(), MeshError> {
-        self.incoming.go_on(now, &mut self.sockets)?;
+    fn advance(&mut self, now: Instant) -> Result<(), MeshError> {
+        self.incoming.advance(now, &mut self.sockets)?;
         for outgoing in &mut self.outgoing {
-            if let Some(Arrival { host, socket }) = outgoing.go_on(now)? {
+            if let Some(Arrival { host, socket }) = outgoing.advance(now)? {
                 self.sockets[host as usize] = Some(socket);
             }
         }

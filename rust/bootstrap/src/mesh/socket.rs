@@ -159,7 +159,7 @@ impl Talk<'_> {
     ///
     /// # Errors
     /// The exchange has ended.
-    pub(super) fn go_on(&mut self) -> Result<(), Ended> {
+    pub(super) fn advance(&mut self) -> Result<(), Ended> {
         loop {
             let went_on = if self.exchange.output().is_empty() { self.listen()? } else { self.speak()? };
             if !went_on {

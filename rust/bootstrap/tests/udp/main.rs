@@ -29,7 +29,7 @@ use mpjdev_transport::{PacketSource, Transport};
 mod deaths;
 mod hostile;
 mod relay;
-mod tampering;
+mod tampered;
 
 /// A rank, and what is behind it.
 struct Rank {

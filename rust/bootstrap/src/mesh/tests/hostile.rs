@@ -160,7 +160,7 @@ fn a_second_connection_of_ours_with_one_number_is_refused() {
 #[test]
 fn who_has_the_key_is_connected_while_others_claim_the_same_number() {
     let mut claims = Vec::new();
-    withstands(Job::ours(2), Limits { stranger_time: LONG, ..Limits::default() }, |at| {
+    withstands(Job::ours(2), Limits { pending_time: LONG, ..Limits::default() }, |at| {
         claims.extend((0..10).map(|_| stranger(v4(3), at)));
         for claim in &claims {
             let mut end = Handshake::connect_ours(pair(b"guessed"), [2; 16]);
@@ -229,7 +229,7 @@ fn another_program_in_the_place_of_a_host_is_found_at_once() {
         stream.write_all(b"220 mail.example.com ESMTP at your service\r\n").expect("sent");
         wait_until_closed(&stream);
     });
-    let MeshError::Stranger { host: 0, fault: Fault::NoGreeting(begins), .. } = error else {
+    let MeshError::WrongHost { host: 0, fault: Fault::NoGreeting(begins), .. } = error else {
         panic!("{error}")
     };
     assert_eq!(&begins, b"220 mail");
@@ -248,7 +248,7 @@ fn a_listener_without_the_key_is_found_at_once() {
         stream.write_all(&[1; PROOF_LEN]).expect("sent");
         wait_until_closed(&stream);
     });
-    assert!(matches!(error, MeshError::Stranger { host: 0, fault: Fault::WrongProof, .. }), "{error}");
+    assert!(matches!(error, MeshError::WrongHost { host: 0, fault: Fault::WrongProof, .. }), "{error}");
 }
 
 /// Both sites notice it: the connecting one at once, the other one continues to wait for the right host.
@@ -262,7 +262,7 @@ fn a_host_with_another_key_is_told_so_at_once() {
         let zero = scope.spawn(move || connect(mesh(hosts, zero, 0, LONG), &mut patience));
         let wrong = Mesh { key: Some(b"mistyped"), ..mesh(hosts, one, 1, LONG) };
         let error = connect(wrong, &mut Patient).expect_err("the wrong key");
-        is_over.store(!matches!(error, MeshError::Stranger { fault: Fault::Refused, .. }), SeqCst);
+        is_over.store(!matches!(error, MeshError::WrongHost { fault: Fault::Refused, .. }), SeqCst);
         assert!(error.to_string().contains("give all sites of the job the same key"), "{error}");
         connect(mesh(hosts, again, 1, LONG), &mut Patient).expect("a mesh");
         let connected = zero.join().expect("no panic").expect("a mesh");
@@ -298,7 +298,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
 #[test]
 fn who_says_an_octet_now_and_then_is_not_waited_for() {
     const TIME: Duration = Duration::from_secs(1);
-    let limits = Limits { stranger_time: TIME, ..Limits::default() };
+    let limits = Limits { pending_time: TIME, ..Limits::default() };
     let warnings = withstands(Job::ours(2), limits, |at| {
         let slow = stranger(v4(9), at);
         slow.set_read_timeout(Some(TIME / 2)).expect("an option");
@@ -323,14 +323,14 @@ fn who_says_an_octet_now_and_then_is_not_waited_for() {
 /// Their time has not ended: room is made for others.
 #[test]
 fn a_flood_of_silent_connections_keeps_nobody_out() {
-    let limits = Limits { stranger_time: LONG, ..Limits::default() };
+    let limits = Limits { pending_time: LONG, ..Limits::default() };
     for is_ours in [true, false] {
         let mut flood = Vec::new();
         let job = Job::new(&[v4(2), v4(3)], |_| is_ours);
         let warnings = withstands(job, limits, |at| {
             flood.extend((0..200).map(|_| stranger(v4(9), at)));
             // One more connection is that of the expected host.
-            flood[..200 - limits.strangers_max - 1].iter().for_each(wait_until_closed);
+            flood[..200 - limits.pending_max - 1].iter().for_each(wait_until_closed);
         });
         flood.iter().for_each(wait_until_closed);
         assert!(refusals(&warnings).contains(&Refusal::Crowded { number: None }), "{warnings:?}");
@@ -340,7 +340,7 @@ fn a_flood_of_silent_connections_keeps_nobody_out() {
 /// The flood closes neither connections from other addresses nor those with a number.
 #[test]
 fn a_flood_drives_out_nobody_but_itself() {
-    let limits = Limits { stranger_time: LONG, ..Limits::default() };
+    let limits = Limits { pending_time: LONG, ..Limits::default() };
     for (from, most) in [(v4(3), 2), (v4(9), NUMBER_LEN + GREETING_LEN)] {
         let mut job = Job::ours(3);
         let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);

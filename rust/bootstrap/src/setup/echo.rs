@@ -73,7 +73,7 @@ struct Target {
 pub(super) struct Echo {
     /// The connection id in arriving probes.
     ours: u64,
-    /// `None` before the introduction of the peer has arrived.
+    /// `None` before the Hello of the peer has arrived.
     target: Option<Target>,
     /// The time of the first probe.
     begun: Option<Instant>,
@@ -86,11 +86,11 @@ pub(super) struct Echo {
     /// The lengths that were sent for the first time in this round.
     fresh: u16,
     /// The source of the first probe of the peer, and the octets of the longest one.
-    heard: Option<(SocketAddr, usize)>,
+    received: Option<(SocketAddr, usize)>,
     /// The length that was reported as arrived; whether no other one will be.
-    said: Option<usize>,
-    has_said_done: bool,
-    has_said_ended: bool,
+    reported: Option<usize>,
+    has_sent_done: bool,
+    has_sent_ended: bool,
     /// The longest of this rank's probes that has arrived by the peer's report; the time and round of the
     /// first report.
     reached: Option<usize>,
@@ -112,10 +112,10 @@ impl Echo {
             sent: 0,
             fresh: 0,
             refused: 0,
-            heard: None,
-            said: None,
-            has_said_done: false,
-            has_said_ended: false,
+            received: None,
+            reported: None,
+            has_sent_done: false,
+            has_sent_ended: false,
             reached: None,
             reached_since: None,
             is_peer_done: false,
@@ -124,7 +124,7 @@ impl Echo {
     }
 
     /// Starts to send probes of these [`lens`], with the address and connection id of the peer's
-    /// introduction.
+    /// Hello.
     pub(super) fn begin(&mut self, address: SocketAddr, theirs: u64, lens: Vec<usize>) {
         self.target = Some(Target { address, theirs, lens });
     }
@@ -140,7 +140,7 @@ impl Echo {
 
     /// Whether no more probes are sent.
     pub(super) fn has_ended(&self) -> bool {
-        self.has_said_ended
+        self.has_sent_ended
     }
 
     /// The connection id in probes of the peer.
@@ -149,8 +149,8 @@ impl Echo {
     }
 
     /// Handles a probe of the peer with `len` octets.
-    pub(super) fn hear(&mut self, from: SocketAddr, len: usize) {
-        let (_, longest) = self.heard.get_or_insert((from, len));
+    pub(super) fn handle_probe(&mut self, from: SocketAddr, len: usize) {
+        let (_, longest) = self.received.get_or_insert((from, len));
         *longest = len.max(*longest);
     }
 
@@ -164,46 +164,46 @@ impl Echo {
     }
 
     /// The source address of the peer's packets. Behind a router that changes ports, or a socket of many
-    /// addresses, it may differ from the address in the introduction.
+    /// addresses, it may differ from the address in the Hello.
     pub(super) fn source(&self) -> Option<SocketAddr> {
-        self.heard.map(|(from, _)| from)
+        self.received.map(|(from, _)| from)
     }
 
     /// Whether both ranks have completed the echo.
     pub(super) fn is_done(&self) -> bool {
-        let is_told = self.said == Some(0) || self.has_said_done;
+        let is_told = self.reported == Some(0) || self.has_sent_done;
         let has_answer = self.reached == Some(0) || self.is_peer_done;
-        is_told && has_answer && self.has_said_ended && self.peer_ended_at.is_some()
+        is_told && has_answer && self.has_sent_ended && self.peer_ended_at.is_some()
     }
 
     /// Octets of the longest probe of this rank that has arrived, and of the peer's.
     pub(super) fn proved(&self) -> Option<[usize; 2]> {
         let len = |at: Option<usize>| self.lens().get(at?).copied();
-        Some([len(self.reached)?, len(self.said)?])
+        Some([len(self.reached)?, len(self.reported)?])
     }
 
     /// Whether none of this rank's datagrams has arrived, as far as it knows.
-    pub(super) fn is_unheard(&self) -> bool {
+    pub(super) fn is_unanswered(&self) -> bool {
         self.rounds > 0 && self.reached.is_none()
     }
 
     /// Whether the peer's datagrams do not arrive. All that had arrived by `now` were handled.
-    pub(super) fn is_deaf(&self, now: Instant) -> bool {
-        self.heard.is_none()
+    pub(super) fn has_received_nothing(&self, now: Instant) -> bool {
+        self.received.is_none()
             && self.peer_ended_at.is_some_and(|at| now.saturating_duration_since(at) >= GRACE)
     }
 
     /// The time at which the next probe is due, or the wait for the last one ends.
     pub(super) fn next_time(&self) -> Option<Instant> {
-        let grace = self.peer_ended_at.filter(|_| self.heard.is_none()).map(|at| at + GRACE);
+        let grace = self.peer_ended_at.filter(|_| self.received.is_none()).map(|at| at + GRACE);
         [self.next_at, grace].into_iter().flatten().min()
     }
 
     /// Handles a word of the peer; false if it is undefined, repeated or untrue.
-    pub(super) fn take_word(&mut self, word: u8, now: Instant) -> bool {
+    pub(super) fn handle_word(&mut self, word: u8, now: Instant) -> bool {
         match word {
             b'0'..=b'9' => return self.reach(usize::from(word - LONGEST), now),
-            DONE if self.has_said_ended && !self.is_peer_done && self.reached.is_some_and(|at| at > 0) => {
+            DONE if self.has_sent_ended && !self.is_peer_done && self.reached.is_some_and(|at| at > 0) => {
                 self.is_peer_done = true;
             }
             ENDED if self.peer_ended_at.is_none() => self.peer_ended_at = Some(now),
@@ -230,11 +230,11 @@ impl Echo {
             return turn;
         }
         self.answer(is_all, &mut turn.words);
-        if self.has_said_ended {
+        if self.has_sent_ended {
             return turn;
         }
         if self.has_tried(now) {
-            self.has_said_ended = true;
+            self.has_sent_ended = true;
             self.next_at = None;
             turn.words.push(ENDED);
         } else if self.next_at.is_none_or(|at| at <= now) {
@@ -247,17 +247,17 @@ impl Echo {
 
     /// Adds the reports about the peer's probes that are due.
     fn answer(&mut self, is_all: bool, words: &mut Vec<u8>) {
-        if self.has_said_done {
+        if self.has_sent_done {
             return;
         }
-        let longest = self.heard.and_then(|(_, len)| self.lens().iter().position(|other| *other <= len));
-        if let Some(at) = longest.filter(|at| self.said.is_none_or(|said| *at < said)) {
-            self.said = Some(at);
+        let longest = self.received.and_then(|(_, len)| self.lens().iter().position(|other| *other <= len));
+        if let Some(at) = longest.filter(|at| self.reported.is_none_or(|reported| *at < reported)) {
+            self.reported = Some(at);
             words.push(LONGEST + at as u8);
         }
         // A rank that was held up finds probes in its socket that arrived before the last word.
-        if self.peer_ended_at.is_some() && is_all && self.said.is_some_and(|said| said > 0) {
-            self.has_said_done = true;
+        if self.peer_ended_at.is_some() && is_all && self.reported.is_some_and(|reported| reported > 0) {
+            self.has_sent_done = true;
             words.push(DONE);
         }
     }

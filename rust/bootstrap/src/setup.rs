@@ -3,7 +3,7 @@
 
 pub mod echo;
 mod error;
-mod introduction;
+mod hello;
 pub mod relay;
 mod socket;
 
@@ -26,8 +26,8 @@ use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
 use tracing::{debug, info};
 
 use self::echo::{Echo, Turn};
-pub use self::error::MeetingError;
-use self::introduction::{Introduction, LEN, check_version};
+pub use self::error::SetupError;
+use self::hello::{Hello, LEN, check_version};
 use self::relay::Relay;
 
 /// The interval at which patience is checked.
@@ -35,7 +35,7 @@ const SLICE: Duration = Duration::from_millis(20);
 
 /// The arguments of the setup.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting<'a> {
+pub struct Setup<'a> {
     /// This rank's number in the world.
     pub rank: u32,
     /// Connections to the others by rank, on which no octet of the setup was sent; they do not block.
@@ -65,7 +65,7 @@ struct Other<'a> {
     address: IpAddr,
     path: Path,
     echo: Echo,
-    said: Introduction,
+    hello: Hello,
     octets: [u8; LEN],
     len: usize,
 }
@@ -75,23 +75,22 @@ struct Other<'a> {
 ///
 /// # Errors
 /// A rank does not answer in time, or sends a wrong value; interrupted; the system refuses.
-pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, MeetingError> {
-    let ranks = meeting.sockets.len();
-    let here = meeting.addresses().map_err(system("a connection"))?;
-    let socket =
-        socket::open(meeting.address, meeting.ports, &here).map_err(system("a socket for datagrams"))?;
+pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupError> {
+    let ranks = setup.sockets.len();
+    let here = setup.addresses().map_err(system("a connection"))?;
+    let socket = socket::open(setup.address, setup.ports, &here).map_err(system("a socket for datagrams"))?;
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
-    let peers = meeting.sockets.iter().flatten().count();
-    let terms = meeting.fitting(&socket, peers)?;
+    let peers = setup.sockets.iter().flatten().count();
+    let terms = setup.fitting(&socket, peers)?;
     let receive_window = prepare(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
-    let asked = meeting.relay.map(|relay| relay.ports(meeting.rank, ranks, port, meeting.deadline));
+    let asked = setup.relay.map(|relay| relay.ports(setup.rank, ranks, port, setup.deadline));
     let relayed = asked.transpose().map_err(system("the relay of datagrams"))?;
     let mut others = Vec::with_capacity(peers);
-    for (rank, connection) in (0..).zip(meeting.sockets) {
+    for (rank, connection) in (0..).zip(setup.sockets) {
         let Some(connection) = connection else { continue };
         let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
         let own = Own { port, window: receive_window };
-        let mut other = introduce(&Meeting { terms, ..*meeting }, own, rank, connection)?;
+        let mut other = send_hello(&Setup { terms, ..*setup }, own, rank, connection)?;
         other.address =
             socket::address_for(&socket, other.address).map_err(system("a socket for datagrams"))?;
         others.push(other);
@@ -100,15 +99,15 @@ pub fn meet(meeting: &Meeting<'_>, patience: &mut dyn Patience) -> Result<Job, M
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
     }
     socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
-    let early = settle(&mut others, &socket, meeting.deadline, patience)?;
+    let early = settle(&mut others, &socket, setup.deadline, patience)?;
     let mut members = vec![None; ranks];
     for other in others {
         members[other.rank as usize] = Some(other.member(port)?);
     }
-    Ok(Job { rank: meeting.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
+    Ok(Job { rank: setup.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
 }
 
-impl Meeting<'_> {
+impl Setup<'_> {
     /// This rank's addresses as the others see them.
     fn addresses(&self) -> io::Result<Vec<IpAddr>> {
         self.sockets.iter().flatten().map(|connection| Ok(ends(connection)?.0)).collect()
@@ -116,7 +115,7 @@ impl Meeting<'_> {
 
     /// The terms, with datagrams so long that the socket has room for enough of them. With ranks on other
     /// machines they are no longer than the path there carries, since windows count datagrams of any length.
-    fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, MeetingError> {
+    fn fitting(&self, socket: &UdpSocket, peers: usize) -> Result<Terms, SetupError> {
         let mut terms = self.terms;
         let mut longest_there = 0;
         for connection in self.sockets.iter().flatten() {
@@ -148,52 +147,52 @@ struct Own {
     window: u16,
 }
 
-/// Sends the introduction to one of the others.
-fn introduce<'a>(
-    meeting: &Meeting<'_>,
+/// Sends the Hello to one of the others.
+fn send_hello<'a>(
+    setup: &Setup<'_>,
     own: Own,
     rank: u32,
     socket: &'a OwnedFd,
-) -> Result<Other<'a>, MeetingError> {
+) -> Result<Other<'a>, SetupError> {
     let (here, address) = ends(socket).map_err(system("a connection"))?;
-    let is_far = meeting.relay.is_some_and(|relay| relay.is_far);
+    let is_far = setup.relay.is_some_and(|relay| relay.is_far);
     let is_here = is_same_machine(here, address) && !is_far;
-    let path = if is_here { LOOPBACK } else { meeting.path };
+    let path = if is_here { LOOPBACK } else { setup.path };
     let longest = if is_here {
-        meeting.terms.datagram_len_max
+        setup.terms.datagram_len_max
     } else {
-        longest(socket.as_fd()).map_err(system("a connection"))?.min(meeting.terms.datagram_len_max)
+        longest(socket.as_fd()).map_err(system("a connection"))?.min(setup.terms.datagram_len_max)
     };
     let (connection, first) = numbers().map_err(system("random numbers"))?;
-    let said = Introduction {
+    let hello = Hello {
         port: own.port,
         connection,
         first,
         datagram_len_max: longest,
         window: own.window,
         max_ack_delay: path.max_ack_delay,
-        wants_checksums: meeting.terms.is_checked,
+        wants_checksums: setup.terms.is_checked,
         wants_proof: !is_here,
     };
     // Nothing was sent on it yet, so there is room.
-    match send(socket, &said.emit(), SendFlags::NOSIGNAL) {
+    match send(socket, &hello.emit(), SendFlags::NOSIGNAL) {
         Ok(LEN) => {
             let echo = Echo::new(connection);
             Ok(Other {
-                own: meeting.rank,
+                own: setup.rank,
                 rank,
                 socket,
                 here,
                 address,
                 path,
                 echo,
-                said,
+                hello,
                 octets: [0; LEN],
                 len: 0,
             })
         }
-        Ok(len) => Err(MeetingError::Gone { peer: rank, error: short(len) }),
-        Err(error) => Err(MeetingError::Gone { peer: rank, error: error.into() }),
+        Ok(len) => Err(SetupError::Closed { peer: rank, error: short(len) }),
+        Err(error) => Err(SetupError::Closed { peer: rank, error: error.into() }),
     }
 }
 
@@ -226,14 +225,14 @@ fn len_beside(segment_len: usize) -> usize {
     (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
 }
 
-/// Reads the introductions of all others, and tests whether datagrams arrive. Returns the packets received
+/// Reads the Hellos of all others, and tests whether datagrams arrive. Returns the packets received
 /// meanwhile: some ranks complete the setup before others.
 fn settle(
     others: &mut [Other<'_>],
     socket: &UdpSocket,
     deadline: Instant,
     patience: &mut dyn Patience,
-) -> Result<Vec<Early>, MeetingError> {
+) -> Result<Vec<Early>, SetupError> {
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
     let mut asked = Instant::now();
@@ -241,8 +240,8 @@ fn settle(
         let now = Instant::now();
         let is_all = echo::drain(socket, &mut room, |from, octets| match probe::connection_of(octets) {
             Some(id) => {
-                let heard = others.iter_mut().filter(|other| other.echo.ours() == id);
-                heard.for_each(|other| other.echo.hear(from, octets.len()));
+                let received = others.iter_mut().filter(|other| other.echo.ours() == id);
+                received.for_each(|other| other.echo.handle_probe(from, octets.len()));
             }
             None if others.iter().any(|other| other.echo.source() == Some(from)) => {
                 echo::keep(&mut early, from, octets);
@@ -252,10 +251,10 @@ fn settle(
         let mut waiting: Vec<&mut Other<'_>> =
             others.iter_mut().filter(|other| !other.echo.is_done()).collect();
         for other in &mut waiting {
-            if is_all && other.echo.is_deaf(now) {
-                return Err(other.unheard(port, false));
+            if is_all && other.echo.has_received_nothing(now) {
+                return Err(other.no_datagrams(port, false));
             }
-            other.go_on(socket, port, now, is_all)?;
+            other.advance(socket, port, now, is_all)?;
         }
         let Some(first) = waiting.iter().position(|other| !other.echo.is_done()) else { return Ok(early) };
         let left = deadline.saturating_duration_since(now);
@@ -273,13 +272,13 @@ fn settle(
         if is_idle || asked.elapsed() >= SLICE {
             asked = Instant::now();
             if !patience.goes_on() {
-                return Err(MeetingError::Interrupted);
+                return Err(SetupError::Interrupted);
             }
         }
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         // Octets that arrived before the deadline count, however late this rank reads them.
         if left.is_zero() && !has_some[..waiting.len()].contains(&true) {
-            return Err(waiting[first].is_late(port));
+            return Err(waiting[first].deadline_error(port));
         }
         for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
             other.read(port)?;
@@ -290,20 +289,20 @@ fn settle(
 impl Other<'_> {
     /// Sends the probes and words that are due. `is_all`: all datagrams that had arrived by `now` were
     /// handled.
-    fn go_on(
+    fn advance(
         &mut self,
         socket: &UdpSocket,
         port: u16,
         now: Instant,
         is_all: bool,
-    ) -> Result<(), MeetingError> {
+    ) -> Result<(), SetupError> {
         if self.len == LEN && !self.echo.has_begun() {
-            let told = Introduction::parse(&self.octets, self.rank)?;
-            let len = told.datagram_len_max.min(self.said.datagram_len_max);
-            let is_proved = told.wants_proof || self.said.wants_proof;
-            let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port));
+            let theirs = Hello::parse(&self.octets, self.rank)?;
+            let len = theirs.datagram_len_max.min(self.hello.datagram_len_max);
+            let is_proved = theirs.wants_proof || self.hello.wants_proof;
+            let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, theirs.port));
             debug!(target: "mpjdev::udp", rank = self.own, peer = self.rank, %to, octets = len, is_proved, "peer is introduced");
-            self.echo.begin(to, told.connection, echo::lens(is_proved.then_some(len)));
+            self.echo.begin(to, theirs.connection, echo::lens(is_proved.then_some(len)));
         }
         let Turn { probes, words } = self.echo.poll(now, is_all);
         for len in probes {
@@ -318,7 +317,7 @@ impl Other<'_> {
         for word in words {
             match send(self.socket, &[word], SendFlags::NOSIGNAL) {
                 Ok(_) => {}
-                Err(error) => return Err(self.gone(port, error.into())),
+                Err(error) => return Err(self.closed(port, error.into())),
             }
         }
         Ok(())
@@ -331,53 +330,53 @@ impl Other<'_> {
     }
 
     /// The error when datagrams of this rank, or of the other one, do not arrive.
-    fn unheard(&self, port: u16, are_ours: bool) -> MeetingError {
+    fn no_datagrams(&self, port: u16, are_ours: bool) -> SetupError {
         let [here, there] = self.addresses(port);
         let (from, to) = if are_ours { (here, there) } else { (there, here) };
-        MeetingError::Echo { peer: self.rank, from, to }
+        SetupError::NoDatagrams { peer: self.rank, from, to }
     }
 
     /// The error when the other rank has closed: mostly because datagrams do not arrive there.
-    fn gone(&self, port: u16, error: io::Error) -> MeetingError {
-        if self.echo.is_unheard() && self.echo.has_ended() {
-            return self.unheard(port, true);
+    fn closed(&self, port: u16, error: io::Error) -> SetupError {
+        if self.echo.is_unanswered() && self.echo.has_ended() {
+            return self.no_datagrams(port, true);
         }
-        MeetingError::Gone { peer: self.rank, error }
+        SetupError::Closed { peer: self.rank, error }
     }
 
     /// The error at the deadline.
-    fn is_late(&self, port: u16) -> MeetingError {
+    fn deadline_error(&self, port: u16) -> SetupError {
         let (peer, address) = (self.rank, self.address.to_canonical());
         match self.len {
-            LEN if self.echo.is_unheard() => self.unheard(port, true),
-            LEN if self.echo.source().is_none() => self.unheard(port, false),
-            LEN => MeetingError::Unended { peer, address },
-            _ => MeetingError::Silent { peer, address },
+            LEN if self.echo.is_unanswered() => self.no_datagrams(port, true),
+            LEN if self.echo.source().is_none() => self.no_datagrams(port, false),
+            LEN => SetupError::Unfinished { peer, address },
+            _ => SetupError::NoHello { peer, address },
         }
     }
 
     /// Reads one word about datagrams.
-    fn read_word(&mut self, port: u16) -> Result<(), MeetingError> {
+    fn read_word(&mut self, port: u16) -> Result<(), SetupError> {
         let mut word = [0];
         match recv(self.socket, &mut word, RecvFlags::empty()) {
-            Ok((0, _)) => Err(self.gone(port, io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) if self.echo.take_word(word[0], Instant::now()) => Ok(()),
-            Ok(_) => Err(MeetingError::Word { peer: self.rank, word: word[0] }),
+            Ok((0, _)) => Err(self.closed(port, io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) if self.echo.handle_word(word[0], Instant::now()) => Ok(()),
+            Ok(_) => Err(SetupError::Word { peer: self.rank, word: word[0] }),
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
-            Err(error) => Err(self.gone(port, error.into())),
+            Err(error) => Err(self.closed(port, error.into())),
         }
     }
 
-    fn read(&mut self, port: u16) -> Result<(), MeetingError> {
+    fn read(&mut self, port: u16) -> Result<(), SetupError> {
         if self.len == LEN {
             return self.read_word(port);
         }
-        let gone = |error| MeetingError::Gone { peer: self.rank, error };
+        let gone = |error| SetupError::Closed { peer: self.rank, error };
         match recv(self.socket, &mut self.octets[self.len..], RecvFlags::empty()) {
             Ok((0, _)) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
             Ok((len, _)) => {
                 self.len += len;
-                // Another version's introduction may be shorter, and no more octets follow.
+                // Another version's Hello may be shorter, and no more octets follow.
                 match self.octets.as_chunks().0 {
                     [magic, version, ..] if self.len >= 2 * magic.len() => {
                         check_version([magic, version].map(|word| u32::from_be_bytes(*word)), self.rank)
@@ -392,13 +391,13 @@ impl Other<'_> {
 
     /// Octets of the longest datagram that arrives in both directions. `len` of them are wanted, and the
     /// length was probed.
-    fn proved_len(&self, port: u16, len: usize) -> Result<usize, MeetingError> {
+    fn proved_len(&self, port: u16, len: usize) -> Result<usize, SetupError> {
         let [ours, theirs] = self.echo.proved().unwrap_or([len; 2]);
         let [here, there] = self.addresses(port);
         for (proved, from, to) in [(ours, here, there), (theirs, there, here)] {
             if proved < DATAGRAM_LEN_MIN {
                 let len = len.min(LEN_SAFE);
-                return Err(MeetingError::Length { peer: self.rank, from, to, len });
+                return Err(SetupError::Length { peer: self.rank, from, to, len });
             }
         }
         let octets = len.min(ours).min(theirs);
@@ -407,28 +406,28 @@ impl Other<'_> {
     }
 
     /// The other rank's entry in the job, once the setup is complete.
-    fn member(&self, port: u16) -> Result<Member, MeetingError> {
-        let told = Introduction::parse(&self.octets, self.rank)?;
-        let wanted = told.datagram_len_max.min(self.said.datagram_len_max);
-        let is_proved = told.wants_proof || self.said.wants_proof;
+    fn member(&self, port: u16) -> Result<Member, SetupError> {
+        let theirs = Hello::parse(&self.octets, self.rank)?;
+        let wanted = theirs.datagram_len_max.min(self.hello.datagram_len_max);
+        let is_proved = theirs.wants_proof || self.hello.wants_proof;
         Ok(Member {
-            address: self.echo.source().unwrap_or(SocketAddr::new(self.address, told.port)),
-            theirs: told.connection,
-            ours: self.said.connection,
-            first_theirs: told.first,
-            first_ours: self.said.first,
-            send_window: told.window,
+            address: self.echo.source().unwrap_or(SocketAddr::new(self.address, theirs.port)),
+            theirs: theirs.connection,
+            ours: self.hello.connection,
+            first_theirs: theirs.first,
+            first_ours: self.hello.first,
+            send_window: theirs.window,
             datagram_len_max: if is_proved { self.proved_len(port, wanted)? } else { wanted },
             // A rank that wants checksums has reasons that hold for both directions.
-            is_checked: told.wants_checksums || self.said.wants_checksums,
-            max_ack_delay: told.max_ack_delay,
+            is_checked: theirs.wants_checksums || self.hello.wants_checksums,
+            max_ack_delay: theirs.max_ack_delay,
             path: self.path,
         })
     }
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> MeetingError {
-    move |error| MeetingError::System { what, error }
+fn system(what: &'static str) -> impl Fn(io::Error) -> SetupError {
+    move |error| SetupError::System { what, error }
 }
 
 #[cfg(test)]

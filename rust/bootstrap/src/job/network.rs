@@ -22,14 +22,14 @@ use mpjdev_transport::{PacketSource, Transport};
 use super::processes::{JoinError, Joined, system};
 use super::remote::sites_rank;
 use super::world::{Carrier, Datagrams, World};
-use crate::meeting::relay::{self, Relay};
-use crate::meeting::{self, Meeting};
 use crate::mesh;
 use crate::mesh::{Mesh, Warning};
+use crate::setup::relay::{self, Relay};
+use crate::setup::{self, Setup};
 
 /// The launcher's description of a world beyond shared memory.
 #[derive(Debug)]
-pub(super) struct Spanning {
+pub(super) struct NetworkWorld {
     pub(super) world: World,
     /// This rank's listening socket, whose address all others know.
     pub(super) listener: OwnedFd,
@@ -49,11 +49,11 @@ pub(super) struct Memory<'a> {
 /// the time that the world sets. Nothing interrupts it, since the other ranks wait for this one.
 pub(super) fn connect(
     rank: u32,
-    spanning: Spanning,
+    network: NetworkWorld,
     config: Config,
     memory: Memory<'_>,
 ) -> Result<Joined, JoinError> {
-    let Spanning { world, listener } = spanning;
+    let NetworkWorld { world, listener } = network;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
     if let Carrier::Udp(datagrams) = world.carrier {
@@ -109,10 +109,10 @@ fn connect_by_datagrams(
     let terms = terms(&datagrams, dead_after);
     let relay = relay()?;
     let ports = &world.ports;
-    let meeting = Meeting { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
-    let job = meeting::meet(&meeting, &mut Patient).map_err(|error| {
+    let setup = Setup { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
+    let job = setup::run(&setup, &mut Patient).map_err(|error| {
         error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
-        JoinError::Meeting { rank, error: Box::new(error) }
+        JoinError::Setup { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
     let job = udp::Job { lines: sockets, ..job };
@@ -169,7 +169,7 @@ fn sockets(
         Err(error) => {
             // The launcher should know that the failure may have begun there.
             let at = |host| world.members.iter().position(|member| member.host == host);
-            error.host().and_then(at).into_iter().for_each(|culprit| blame(pool, culprit as u32));
+            error.host().and_then(at).into_iter().for_each(|peer| blame(pool, peer as u32));
             Err(JoinError::Mesh { rank, error: Box::new(error) })
         }
     }

@@ -3,16 +3,16 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use super::introduction::{MAGIC, VERSION};
+use super::hello::{MAGIC, VERSION};
 
 /// The reason why ranks cannot send each other datagrams.
 #[derive(Debug, thiserror::Error)]
-pub enum MeetingError {
-    /// The peer has sent no introduction in time.
+pub enum SetupError {
+    /// The peer has sent no Hello in time.
     #[error(
         "rank {peer} at {address} has not said where its datagrams are to go; --connect-timeout gives it more time"
     )]
-    Silent {
+    NoHello {
         /// The rank.
         peer: u32,
         /// Its address.
@@ -22,7 +22,7 @@ pub enum MeetingError {
     #[error(
         "rank {peer} has closed its connection before it has said where its datagrams are to go: {error}"
     )]
-    Gone {
+    Closed {
         /// The rank.
         peer: u32,
         /// The error of the connection.
@@ -36,7 +36,7 @@ pub enum MeetingError {
     Version {
         /// The rank.
         peer: u32,
-        /// The first two words of its introduction.
+        /// The first two words of its Hello.
         begin: [u32; 2],
     },
     /// A number is outside its limits.
@@ -54,7 +54,7 @@ pub enum MeetingError {
         "rank {peer}: no datagram from {from} to {to} has arrived, though the ranks are connected over TCP: a firewall may drop UDP \
          between these addresses and ports (--ports gives a range to let through); --transport tcp needs no UDP"
     )]
-    Echo {
+    NoDatagrams {
         /// The rank.
         peer: u32,
         /// The source of the datagrams.
@@ -81,7 +81,7 @@ pub enum MeetingError {
     #[error(
         "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
     )]
-    Unended {
+    Unfinished {
         /// The rank.
         peer: u32,
         /// Its address.
@@ -108,19 +108,19 @@ pub enum MeetingError {
     },
 }
 
-impl MeetingError {
+impl SetupError {
     /// The other rank that the error concerns, if any.
     #[must_use]
     pub fn peer(&self) -> Option<u32> {
         match self {
-            MeetingError::Silent { peer, .. }
-            | MeetingError::Gone { peer, .. }
-            | MeetingError::Version { peer, .. }
-            | MeetingError::Value { peer, .. }
-            | MeetingError::Echo { peer, .. }
-            | MeetingError::Length { peer, .. }
-            | MeetingError::Unended { peer, .. }
-            | MeetingError::Word { peer, .. } => Some(*peer),
+            SetupError::NoHello { peer, .. }
+            | SetupError::Closed { peer, .. }
+            | SetupError::Version { peer, .. }
+            | SetupError::Value { peer, .. }
+            | SetupError::NoDatagrams { peer, .. }
+            | SetupError::Length { peer, .. }
+            | SetupError::Unfinished { peer, .. }
+            | SetupError::Word { peer, .. } => Some(*peer),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! The relay between ranks, for demonstrations and measurements of datagrams on a bad network.
 //!
 //! Each rank sends the port of its socket to the relay. It receives a port for each other rank, at which that
-//! rank reaches this one from now on. The rank announces that port in its introduction instead of its own;
+//! rank reaches this one from now on. The rank announces that port in its Hello instead of its own;
 //! all else is as without a relay.
 //!
 //! ```text

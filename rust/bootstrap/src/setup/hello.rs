@@ -1,4 +1,4 @@
-//! The introduction of a rank to another one: its first octets on their connection.
+//! The Hello of a rank to another one: its first octets on their connection.
 //!
 //! ```text
 //! word 0   "mpjU"                 word 5   first sequence number of the sender's packets
@@ -19,7 +19,7 @@ use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_proto::datagram::reliable::windows::RECEIVE_WINDOW_MAX;
 use mpjdev_proto::datagram::sequence::FullSequence;
 
-use super::error::MeetingError;
+use super::error::SetupError;
 
 /// Its first word.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
@@ -32,9 +32,9 @@ const SEQUENCE_MAX: u32 = (1 << FULL_SEQUENCE_BITS) - 1;
 /// The limit on the delay of an ack.
 const ACK_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// The introduction that one rank sends to another.
+/// The Hello that one rank sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Introduction {
+pub(super) struct Hello {
     pub(super) port: u16,
     pub(super) connection: u64,
     pub(super) first: FullSequence,
@@ -46,7 +46,7 @@ pub(super) struct Introduction {
     pub(super) wants_proof: bool,
 }
 
-impl Introduction {
+impl Hello {
     pub(super) fn emit(&self) -> [u8; LEN] {
         let numbers = [
             MAGIC,
@@ -68,8 +68,8 @@ impl Introduction {
         octets
     }
 
-    /// Parses the introduction of `peer`.
-    pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Introduction, MeetingError> {
+    /// Parses the Hello of `peer`.
+    pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Hello, SetupError> {
         let mut numbers = [0; LEN / 4];
         for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
             *number = u32::from_be_bytes(*octets);
@@ -78,7 +78,7 @@ impl Introduction {
         check_version([magic, version], peer)?;
         let within = |field, value: u32, min: u32, max: u32| {
             let is_within = (min..=max).contains(&value);
-            if is_within { Ok(value) } else { Err(MeetingError::Value { peer, field, value }) }
+            if is_within { Ok(value) } else { Err(SetupError::Value { peer, field, value }) }
         };
         within("its port", port, 1, u16::MAX.into())?;
         let connection = u64::from(high) << 32 | u64::from(low);
@@ -88,7 +88,7 @@ impl Introduction {
         within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
         within("whether packets have checksums", checksums, 0, 1)?;
         within("whether the length of datagrams is to be proved", proof, 0, 1)?;
-        Ok(Introduction {
+        Ok(Hello {
             port: port as u16,
             connection,
             first: FullSequence::of(first.into()),
@@ -101,6 +101,6 @@ impl Introduction {
     }
 }
 
-pub(super) fn check_version(begin: [u32; 2], peer: u32) -> Result<(), MeetingError> {
-    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(MeetingError::Version { peer, begin }) }
+pub(super) fn check_version(begin: [u32; 2], peer: u32) -> Result<(), SetupError> {
+    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(SetupError::Version { peer, begin }) }
 }

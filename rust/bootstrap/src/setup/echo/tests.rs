@@ -45,10 +45,10 @@ fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
     let again = echo.next_time().expect("another round");
     assert_eq!(echo.poll(again, true), turn(&[ETHERNET, 1368, 1200, 12], b""));
     echo.refuse(ETHERNET);
-    assert!(echo.take_word(LONGEST, again));
+    assert!(echo.handle_word(LONGEST, again));
     let (mut echo, _) = begun(Some(ETHERNET), start);
     echo.refuse(ETHERNET);
-    assert!(!echo.take_word(LONGEST, again), "none has left");
+    assert!(!echo.handle_word(LONGEST, again), "none has left");
 }
 
 /// The speed of this rank and the clock do not matter.
@@ -62,17 +62,17 @@ fn probes_end_when_heard_or_after_time_and_count() {
     assert_eq!(first, turn(&[12], b""));
     let mut now = start + ECHO_TIME;
     for _ in 1..ROUNDS_MIN {
-        assert!(echo.poll(now, true) == turn(&[12], b"") && echo.is_unheard());
+        assert!(echo.poll(now, true) == turn(&[12], b"") && echo.is_unanswered());
         now = echo.next_time().expect("another one");
     }
     assert_eq!(echo.poll(now, true), turn(&[], b"e"));
     assert_eq!(echo.poll(now + ECHO_TIME, true), Turn::default());
     assert!(echo.next_time().is_none() && !echo.is_done());
     let (mut heard, _) = begun(None, start);
-    assert!(heard.take_word(LONGEST, start));
-    heard.hear(address(8), probe::LEN);
+    assert!(heard.handle_word(LONGEST, start));
+    heard.handle_probe(address(8), probe::LEN);
     assert_eq!(heard.poll(start, true), turn(&[], b"0e"));
-    assert!(!heard.is_done() && heard.take_word(ENDED, start) && heard.is_done());
+    assert!(!heard.is_done() && heard.handle_word(ENDED, start) && heard.is_done());
     assert_eq!(heard.proved(), Some([12, 12]));
 }
 
@@ -82,13 +82,13 @@ fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
     let start = Instant::now();
     let (mut echo, first) = begun(Some(ETHERNET), start);
     assert_eq!(first, turn(&[1472], b""));
-    assert!(echo.take_word(LONGEST, start));
-    echo.hear(address(8), ETHERNET);
+    assert!(echo.handle_word(LONGEST, start));
+    echo.handle_probe(address(8), ETHERNET);
     assert_eq!(echo.poll(start, false), turn(&[], b"0e"));
-    assert!(echo.take_word(ENDED, start) && echo.is_done());
+    assert!(echo.handle_word(ENDED, start) && echo.is_done());
     assert_eq!(echo.proved(), Some([1472, 1472]));
     // Late ones have no effect.
-    echo.hear(address(9), probe::LEN);
+    echo.handle_probe(address(9), probe::LEN);
     assert!(echo.poll(start, true) == Turn::default() && echo.source() == Some(address(8)));
 }
 
@@ -99,7 +99,7 @@ fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
     let (mut echo, _) = begun(Some(ETHERNET), start);
     assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
     // The word reports 1200 octets at least.
-    assert!(echo.take_word(b'2', start));
+    assert!(echo.handle_word(b'2', start));
     let mut now = start + 100 * LONGER_TIME;
     for _ in 0..LONGER_ROUNDS {
         assert_eq!(echo.poll(now, true), turn(&[1472, 1368], b""));
@@ -109,10 +109,10 @@ fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
     assert_eq!(echo.poll(now, true), turn(&[], b"e"));
     assert!(echo.next_time().is_none());
     assert!(
-        echo.take_word(DONE, now) && echo.take_word(ENDED, now) && !echo.is_done(),
+        echo.handle_word(DONE, now) && echo.handle_word(ENDED, now) && !echo.is_done(),
         "it has heard nothing"
     );
-    echo.hear(address(8), 1368);
+    echo.handle_probe(address(8), 1368);
     assert_eq!(echo.poll(now, true), turn(&[], b"1d"));
     assert!(echo.is_done());
     assert_eq!(echo.proved(), Some([1200, 1368]));
@@ -124,7 +124,7 @@ fn longer_probes_leave_for_a_while() {
     let start = Instant::now();
     let (mut echo, _) = begun(Some(1200), start);
     let _ = echo.poll(start + PAUSES[0], true);
-    assert!(echo.take_word(b'1', start + PAUSES[0]));
+    assert!(echo.handle_word(b'1', start + PAUSES[0]));
     let mut now = start + PAUSES[0];
     while echo.poll(now, true).words.is_empty() {
         now = echo.next_time().expect("another one");
@@ -139,11 +139,11 @@ fn refused_lengths_are_not_tried_again() {
     let (mut echo, first) = begun(Some(8968), start);
     assert_eq!(first.probes, [8968]);
     echo.refuse(8968);
-    assert!(!echo.take_word(b'0', start), "it has not left");
+    assert!(!echo.handle_word(b'0', start), "it has not left");
     let now = start + PAUSES[0];
     assert_eq!(echo.poll(now, true).probes, [1472, 1368, 1200, 12]);
     echo.refuse(1000);
-    assert!(echo.take_word(b'1', now));
+    assert!(echo.handle_word(b'1', now));
     assert_eq!(echo.poll(now, true), turn(&[], b"e"));
 }
 
@@ -151,19 +151,19 @@ fn refused_lengths_are_not_tried_again() {
 fn words_that_cannot_be_true_are_refused() {
     let now = Instant::now();
     let mut silent = Echo::new(7);
-    assert!(!silent.take_word(LONGEST, now), "no probe has left");
+    assert!(!silent.handle_word(LONGEST, now), "no probe has left");
     let (mut echo, _) = begun(Some(ETHERNET), now);
     for word in [b'1', b'2', b'3', b'4', b'9', DONE, b'h', b'x', 0, 255] {
-        assert!(!echo.take_word(word, now), "{word}: such a probe has not left");
+        assert!(!echo.handle_word(word, now), "{word}: such a probe has not left");
     }
     assert_eq!(echo.poll(now + PAUSES[0], true).probes.len(), 4);
-    assert!(!echo.take_word(b'4', now) && !echo.take_word(DONE, now));
-    assert!(echo.take_word(b'2', now) && !echo.take_word(b'2', now) && !echo.take_word(b'3', now));
-    assert!(!echo.take_word(DONE, now), "probes leave still");
-    assert!(echo.take_word(b'1', now) && echo.take_word(b'0', now) && !echo.take_word(b'0', now));
+    assert!(!echo.handle_word(b'4', now) && !echo.handle_word(DONE, now));
+    assert!(echo.handle_word(b'2', now) && !echo.handle_word(b'2', now) && !echo.handle_word(b'3', now));
+    assert!(!echo.handle_word(DONE, now), "probes leave still");
+    assert!(echo.handle_word(b'1', now) && echo.handle_word(b'0', now) && !echo.handle_word(b'0', now));
     assert_eq!(echo.poll(now, true).words, b"e");
-    assert!(!echo.take_word(DONE, now), "the longest one has come");
-    assert!(echo.take_word(ENDED, now) && !echo.take_word(ENDED, now));
+    assert!(!echo.handle_word(DONE, now), "the longest one has come");
+    assert!(echo.handle_word(ENDED, now) && !echo.handle_word(ENDED, now));
 }
 
 /// A rank that was held up has the probes in its socket, and reads the last word first.
@@ -171,11 +171,11 @@ fn words_that_cannot_be_true_are_refused() {
 fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
     let now = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), now);
-    echo.hear(address(8), probe::LEN);
+    echo.handle_probe(address(8), probe::LEN);
     assert_eq!(echo.poll(now, true).words, b"3");
-    assert!(echo.take_word(ENDED, now));
+    assert!(echo.handle_word(ENDED, now));
     assert_eq!(echo.poll(now, false).words, b"", "there may be more");
-    echo.hear(address(8), ETHERNET);
+    echo.handle_probe(address(8), ETHERNET);
     assert_eq!(echo.poll(now, true).words, b"0");
     assert_eq!(echo.poll(now, true).words, b"");
 }
@@ -203,11 +203,11 @@ fn a_flood_is_taken_in_pieces() {
 fn pair_is_deaf_a_while_after_the_last_probe() {
     let start = Instant::now();
     let mut echo = Echo::new(7);
-    assert!(!echo.is_deaf(start + 100 * ECHO_TIME) && echo.take_word(ENDED, start));
-    assert!(!echo.is_deaf(start + GRACE / 2) && echo.is_deaf(start + GRACE));
+    assert!(!echo.has_received_nothing(start + 100 * ECHO_TIME) && echo.handle_word(ENDED, start));
+    assert!(!echo.has_received_nothing(start + GRACE / 2) && echo.has_received_nothing(start + GRACE));
     assert_eq!(echo.next_time(), Some(start + GRACE));
-    echo.hear(address(8), probe::LEN);
-    assert!(!echo.is_deaf(start + 100 * ECHO_TIME));
+    echo.handle_probe(address(8), probe::LEN);
+    assert!(!echo.has_received_nothing(start + 100 * ECHO_TIME));
 }
 
 /// Both ranks of a pair, the network between their sockets, and their connection.
@@ -264,9 +264,9 @@ impl World {
             let echo = &mut self.echoes[k];
             while let Some(octets) = self.networks[1 - k].poll_deliver(self.now) {
                 assert_eq!(probe::connection_of(&octets), Some(echo.ours()));
-                echo.hear(address(2 - k as u16), octets.len());
+                echo.handle_probe(address(2 - k as u16), octets.len());
             }
-            assert!(!echo.is_deaf(now), "a probe has come");
+            assert!(!echo.has_received_nothing(now), "a probe has come");
             let turn = echo.poll(now, true);
             for len in turn.probes {
                 let (_, theirs) = echo.to().expect("begun");
@@ -280,7 +280,7 @@ impl World {
             while self.words[1 - k].front().is_some_and(|(at, _)| *at <= self.now) {
                 let (_, word) = self.words[1 - k].pop_front().expect("one");
                 assert!(!echo.is_done(), "nothing is said behind the end");
-                assert!(echo.take_word(word, now), "{word}");
+                assert!(echo.handle_word(word, now), "{word}");
             }
         }
     }

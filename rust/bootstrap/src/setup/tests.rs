@@ -17,8 +17,8 @@ fn pair() -> [OwnedFd; 2] {
     })
 }
 
-fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'_> {
-    Meeting {
+fn setup_of(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Setup<'_> {
+    Setup {
         rank,
         sockets,
         address: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -39,14 +39,14 @@ fn meeting(rank: u32, sockets: &[Option<OwnedFd>], after: Duration) -> Meeting<'
 const LONG: Duration = Duration::from_secs(60);
 
 /// The result of rank 0 with a rank 1 that sends these octets and no more.
-fn met(said: &[u8]) -> Result<Job, MeetingError> {
+fn met(said: &[u8]) -> Result<Job, SetupError> {
     met_within(said, LONG)
 }
 
-fn met_within(said: &[u8], time: Duration) -> Result<Job, MeetingError> {
+fn met_within(said: &[u8], time: Duration) -> Result<Job, SetupError> {
     let [own, theirs] = pair();
     assert_eq!(rustix::io::write(&theirs, said), Ok(said.len()));
-    meet(&meeting(0, &[None, Some(own)], time), &mut Patient)
+    run(&setup_of(0, &[None, Some(own)], time), &mut Patient)
 }
 
 /// The actions of rank 1: it sends datagrams from this socket, and these words about those of rank 0.
@@ -60,9 +60,9 @@ struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// [`met`] with a peer that sends this introduction and plays its part; its connection stays open until
+    /// [`met`] with a peer that sends this Hello and plays its part; its connection stays open until
     /// the end.
-    fn met(&self, said: Introduction, after: Duration) -> Result<Job, MeetingError> {
+    fn met(&self, said: Hello, after: Duration) -> Result<Job, SetupError> {
         let [own, theirs] = pair();
         rustix::io::write(&theirs, &said.emit()).expect("sent");
         std::thread::scope(|scope| {
@@ -71,12 +71,12 @@ impl Peer<'_> {
                 let told = told_on(theirs);
                 self.play(theirs, told, told.port);
             });
-            meet(&meeting(0, &[None, Some(own)], after), &mut Patient)
+            run(&setup_of(0, &[None, Some(own)], after), &mut Patient)
         })
     }
 
-    /// Answers the introduction of rank 0 on this connection, by datagrams to this port.
-    fn play(&self, theirs: &OwnedFd, told: Introduction, port: u16) {
+    /// Answers the Hello of rank 0 on this connection, by datagrams to this port.
+    fn play(&self, theirs: &OwnedFd, told: Hello, port: u16) {
         let to = (Ipv4Addr::LOCALHOST, port);
         if let Some(len) = self.probe_len {
             self.socket.send_to(&probe::emit(told.connection, len), to).expect("sent");
@@ -88,19 +88,19 @@ impl Peer<'_> {
     }
 }
 
-/// The introduction of rank 0 on this connection.
-fn told_on(theirs: &OwnedFd) -> Introduction {
+/// The Hello of rank 0 on this connection.
+fn told_on(theirs: &OwnedFd) -> Hello {
     let mut octets = [0; LEN];
-    poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("an introduction");
+    poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("a Hello");
     assert_eq!(rustix::io::read(theirs, &mut octets), Ok(LEN));
-    Introduction::parse(&octets, 0).expect("sound")
+    Hello::parse(&octets, 0).expect("sound")
 }
 
-/// A socket of rank 1, and its introduction.
-fn peer_socket() -> (UdpSocket, Introduction) {
+/// A socket of rank 1, and its Hello.
+fn peer_socket() -> (UdpSocket, Hello) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = socket.local_addr().expect("bound").port();
-    (socket, Introduction { port, ..introduction() })
+    (socket, Hello { port, ..hello() })
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
     // No datagram of the peer has arrived, and it announces the end of its probes.
     let error = peer.met(said, LONG).expect_err("nothing has come");
-    let MeetingError::Echo { peer: 1, from: named, to } = error else { panic!("{error}") };
+    let SetupError::NoDatagrams { peer: 1, from: named, to } = error else { panic!("{error}") };
     assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
     let text = error.to_string();
     assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
@@ -132,11 +132,11 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     // The peer sends no word about this rank's datagrams.
     let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
     let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
-    assert!(matches!(error, MeetingError::Echo { peer: 1, to, .. } if to == from), "{error}");
+    assert!(matches!(error, SetupError::NoDatagrams { peer: 1, to, .. } if to == from), "{error}");
     for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee"] {
         let error =
             Peer { probe_len: Some(probe::LEN), words, ..peer }.met(said, LONG).expect_err("not such words");
-        assert!(matches!(error, MeetingError::Word { peer: 1, .. }), "{error}");
+        assert!(matches!(error, SetupError::Word { peer: 1, .. }), "{error}");
     }
 }
 
@@ -145,7 +145,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
 fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
-    let said = Introduction { wants_proof: true, ..said };
+    let said = Hello { wants_proof: true, ..said };
     let met =
         |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" }.met(said, LONG);
     for (len, expected) in [(1472, 1472), (1400, 1368), (1368, 1368), (1200, 1200)] {
@@ -154,17 +154,17 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     }
     let error = met(1199).expect_err("any path takes more");
     assert!(
-        matches!(error, MeetingError::Length { peer: 1, from: named, len: 1200, .. } if named == from),
+        matches!(error, SetupError::Length { peer: 1, from: named, len: 1200, .. } if named == from),
         "{error}"
     );
     let text = error.to_string();
     assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
-    // The introduction asks for less.
-    let said = Introduction { datagram_len_max: 800, ..said };
+    // The Hello asks for less.
+    let said = Hello { datagram_len_max: 800, ..said };
     let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" };
     assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
     let error = peer(probe::LEN).met(said, LONG).expect_err("not as long as was asked for");
-    assert!(matches!(error, MeetingError::Length { peer: 1, len: 800, .. }), "{error}");
+    assert!(matches!(error, SetupError::Length { peer: 1, len: 800, .. }), "{error}");
 }
 
 /// Datagrams that have arrived in both directions are not reported as lost at the deadline.
@@ -174,19 +174,23 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     let sockets = [None, Some(own)];
     let connection = sockets[1].as_ref().expect("a connection");
     let own = Own { port: 4711, window: 9 };
-    let mut other = introduce(&meeting(0, &sockets, LONG), own, 1, connection).expect("sent");
-    assert!(matches!(other.is_late(4711), MeetingError::Silent { peer: 1, .. }));
+    let mut other = send_hello(&setup_of(0, &sockets, LONG), own, 1, connection).expect("sent");
+    assert!(matches!(other.deadline_error(4711), SetupError::NoHello { peer: 1, .. }));
     let (socket, said) = peer_socket();
     let to = socket.local_addr().expect("bound");
     (other.octets, other.len) = (said.emit(), LEN);
     let now = Instant::now();
-    other.go_on(&socket, 4711, now, true).expect("room");
-    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, to: named, .. } if named == to));
-    assert!(other.echo.take_word(echo::LONGEST, now));
-    assert!(matches!(other.is_late(4711), MeetingError::Echo { peer: 1, from, .. } if from == to));
-    other.echo.hear(to, probe::LEN);
-    assert!(matches!(other.is_late(4711), MeetingError::Unended { peer: 1, .. }));
-    assert_eq!(other.is_late(4711).peer(), Some(1));
+    other.advance(&socket, 4711, now, true).expect("room");
+    assert!(
+        matches!(other.deadline_error(4711), SetupError::NoDatagrams { peer: 1, to: named, .. } if named == to)
+    );
+    assert!(other.echo.handle_word(echo::LONGEST, now));
+    assert!(
+        matches!(other.deadline_error(4711), SetupError::NoDatagrams { peer: 1, from, .. } if from == to)
+    );
+    other.echo.handle_probe(to, probe::LEN);
+    assert!(matches!(other.deadline_error(4711), SetupError::Unfinished { peer: 1, .. }));
+    assert_eq!(other.deadline_error(4711).peer(), Some(1));
 }
 
 /// A rank without a processor before the deadline counts the words that arrived before.
@@ -197,11 +201,14 @@ fn words_before_the_deadline_count_behind_it() {
     let words = [&said.emit()[..], b"0"].concat();
     let error = met_within(&words, Duration::ZERO).expect_err("no probe comes");
     // This rank's datagrams do arrive.
-    assert!(matches!(error, MeetingError::Echo { peer: 1, from: named, .. } if named == from), "{error}");
+    assert!(
+        matches!(error, SetupError::NoDatagrams { peer: 1, from: named, .. } if named == from),
+        "{error}"
+    );
 }
 
-fn introduction() -> Introduction {
-    Introduction {
+fn hello() -> Hello {
+    Hello {
         port: 4711,
         connection: 0x1234_5678_abcd_ef01,
         first: FullSequence::of(0x7654_3210),
@@ -229,9 +236,9 @@ fn an_introduction_is_these_octets() {
         &[0, 0, 0, 0],
     ]
     .concat();
-    assert_eq!(introduction().emit()[..], octets);
-    let parsed = Introduction::parse(&introduction().emit(), 1).expect("sound");
-    assert_eq!(parsed, introduction());
+    assert_eq!(hello().emit()[..], octets);
+    let parsed = Hello::parse(&hello().emit(), 1).expect("sound");
+    assert_eq!(parsed, hello());
 }
 
 #[test]
@@ -243,7 +250,7 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
     let after = Duration::from_secs(60);
     let jobs: Vec<Job> = std::thread::scope(|scope| {
         let begun = (0..).zip(&sockets).map(|(rank, sockets)| {
-            scope.spawn(move || meet(&meeting(rank, sockets, after), &mut Patient).expect("met"))
+            scope.spawn(move || run(&setup_of(rank, sockets, after), &mut Patient).expect("met"))
         });
         let begun: Vec<_> = begun.collect();
         begun.into_iter().map(|thread| thread.join().expect("no panic")).collect()
@@ -268,52 +275,50 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
 
 #[test]
 fn what_a_peer_cannot_say_is_named() {
-    let value = |said: Introduction| match met(&said.emit()) {
-        Err(MeetingError::Value { peer: 1, field, value }) => (field, value),
+    let value = |said: Hello| match met(&said.emit()) {
+        Err(SetupError::Value { peer: 1, field, value }) => (field, value),
         other => panic!("{said:?}: {other:?}"),
     };
-    let sound = introduction();
+    let sound = hello();
     let unheard = met_within(&sound.emit(), Duration::from_secs(5));
-    assert!(matches!(unheard, Err(MeetingError::Echo { peer: 1, .. })));
-    assert_eq!(value(Introduction { port: 0, ..sound }), ("its port", 0));
-    assert_eq!(value(Introduction { datagram_len_max: 3, ..sound }), ("the longest datagram", 3));
-    assert_eq!(value(Introduction { window: 0, ..sound }), ("the window", 0));
-    assert_eq!(value(Introduction { window: 8193, ..sound }), ("the window", 8193));
+    assert!(matches!(unheard, Err(SetupError::NoDatagrams { peer: 1, .. })));
+    assert_eq!(value(Hello { port: 0, ..sound }), ("its port", 0));
+    assert_eq!(value(Hello { datagram_len_max: 3, ..sound }), ("the longest datagram", 3));
+    assert_eq!(value(Hello { window: 0, ..sound }), ("the window", 0));
+    assert_eq!(value(Hello { window: 8193, ..sound }), ("the window", 8193));
     let delay = ("the longest wait of an acknowledgment", 1_000_001);
-    assert_eq!(value(Introduction { max_ack_delay: 1_000_001_000, ..sound }), delay);
+    assert_eq!(value(Hello { max_ack_delay: 1_000_001_000, ..sound }), delay);
     let mut octets = sound.emit();
     octets[39] = 2;
     let error = met(&octets).expect_err("no yes and no no");
-    let MeetingError::Value { field, value, .. } = error else { panic!("{error}") };
+    let SetupError::Value { field, value, .. } = error else { panic!("{error}") };
     assert_eq!((field, value), ("whether packets have checksums", 2));
     octets[39..].copy_from_slice(&[1, 0, 0, 0, 2]);
     let field = "whether the length of datagrams is to be proved";
-    assert!(
-        matches!(met(&octets), Err(MeetingError::Value { field: named, value: 2, .. }) if named == field)
-    );
+    assert!(matches!(met(&octets), Err(SetupError::Value { field: named, value: 2, .. }) if named == field));
     let mut octets = sound.emit();
     octets[20] = 0x80;
-    assert!(matches!(met(&octets), Err(MeetingError::Value { field: "the first sequence number", .. })));
+    assert!(matches!(met(&octets), Err(SetupError::Value { field: "the first sequence number", .. })));
     for at in 0..8 {
         let mut octets = sound.emit();
         octets[at] ^= 1;
-        assert!(matches!(met(&octets), Err(MeetingError::Version { peer: 1, .. })), "octet {at}");
+        assert!(matches!(met(&octets), Err(SetupError::Version { peer: 1, .. })), "octet {at}");
     }
 }
 
 #[test]
 fn who_says_too_little_or_leaves_is_named() {
-    let said = introduction().emit();
+    let said = hello().emit();
     let error = met_within(&said[..LEN - 1], Duration::from_millis(20)).expect_err("not all");
-    assert!(matches!(error, MeetingError::Silent { peer: 1, .. }), "{error}");
+    assert!(matches!(error, SetupError::NoHello { peer: 1, .. }), "{error}");
     assert_eq!(error.peer(), Some(1));
     let [own, theirs] = pair();
     drop(theirs);
-    let error = meet(&meeting(0, &[None, Some(own)], Duration::from_secs(60)), &mut Patient);
-    assert!(matches!(error, Err(MeetingError::Gone { peer: 1, .. })), "{error:?}");
+    let error = run(&setup_of(0, &[None, Some(own)], Duration::from_secs(60)), &mut Patient);
+    assert!(matches!(error, Err(SetupError::Closed { peer: 1, .. })), "{error:?}");
     let [own, _theirs] = pair();
-    let error = meet(&meeting(0, &[None, Some(own)], Duration::from_secs(60)), &mut || false);
-    assert!(matches!(error, Err(MeetingError::Interrupted)), "{error:?}");
+    let error = run(&setup_of(0, &[None, Some(own)], Duration::from_secs(60)), &mut || false);
+    assert!(matches!(error, Err(SetupError::Interrupted)), "{error:?}");
 }
 
 /// With and without timestamps, on Ethernet, behind a router that lowers the segment length, and with a peer
@@ -348,8 +353,8 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
             line
         });
         let sockets = [None, Some(own)];
-        let meeting = Meeting { relay: Some(relay), ..meeting(0, &sockets, Duration::from_secs(60)) };
-        (meet(&meeting, &mut Patient), desk.join().expect("no panic"))
+        let setup = Setup { relay: Some(relay), ..setup_of(0, &sockets, Duration::from_secs(60)) };
+        (run(&setup, &mut Patient), desk.join().expect("no panic"))
     };
     let [own, theirs] = pair();
     let (socket, said) = peer_socket();
