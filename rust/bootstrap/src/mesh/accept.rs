@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tracing::{debug, info};
 
@@ -136,11 +136,12 @@ impl<'p, 'a> Incoming<'p, 'a> {
                     self.is_ready = false;
                     return Ok(());
                 }
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-                    if !self.pending.is_empty() =>
-                {
-                    self.make_room();
+                // The system reports a lack of descriptors before it looks for a connection.
+                Err(errno) if is_shortage(errno) && !is_readable(listener.as_fd()) => {
+                    self.is_ready = false;
+                    return Ok(());
                 }
+                Err(errno) if is_shortage(errno) && !self.pending.is_empty() => self.make_room(),
                 Err(errno) if is_passing(errno) => {}
                 Err(errno) => return Err(MeshError::system("accept a connection", errno)),
             }
@@ -280,6 +281,17 @@ fn admission(plan: &Plan<'_>, number: u32, from: IpAddr, sockets: &[Option<Owned
         Some(_) => Err(Refusal::Taken { number }),
         None => Ok(()),
     }
+}
+
+/// Whether an error is a lack of descriptors or memory.
+fn is_shortage(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+}
+
+/// Whether a connection waits to be accepted.
+fn is_readable(listener: BorrowedFd<'_>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::from_borrowed_fd(listener, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether an error concerns the accepted connection or is temporary, and does not concern the listener
