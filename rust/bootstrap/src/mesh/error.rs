@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 8;
 #[derive(Debug, Error)]
 pub enum MeshError {
     /// Not all hosts were connected in time.
-    #[error("host {host} at {address} {why} within {:.1} s; {}{}", .after.as_secs_f64(), .why.advice(), Others(.others))]
+    #[error("host {host} at {address} {why} within {:.1} s (--connect-timeout sets this time); {}{}", .after.as_secs_f64(), .why.advice(), Others(.others))]
     Absent {
         /// The first host that was not connected.
         host: u32,

@@ -337,7 +337,10 @@ impl Job {
         if let Some(late) = self.roster.overdue() {
             let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
-            self.say(&format!("{late} did not call Comm.init within {after} s of the first that did"));
+            self.say(&format!(
+                "{late} did not call Comm.init within {after} s of the first that did; waiting on (--init-timeout sets the \
+                 time until this warning, --timeout ends the job)"
+            ));
         }
     }
 

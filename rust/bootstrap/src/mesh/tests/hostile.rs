@@ -289,7 +289,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     (&somebody).write_all(&[0, 0, 0, 1]).expect("sent");
     let error = connect(job.mesh(0, Duration::ZERO), &mut Patient).expect_err("nobody came");
     let because = "did not connect (a connection from 127.0.0.9 was refused: it said host 1, whose connections come from \
-                   127.0.0.3) within 0.0 s; its number, its key and the address";
+                   127.0.0.3) within 0.0 s (--connect-timeout sets this time); its number, its key and the address";
     assert!(error.to_string().contains(because), "{error}");
     wait_until_closed(&somebody);
 }
