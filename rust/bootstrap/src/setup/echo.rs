@@ -26,9 +26,11 @@ const ROUNDS_MIN: u32 = 16;
 const GRACE: Duration = Duration::from_secs(1);
 /// The time between the first two rounds. It doubles up to the second value.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(160)];
-/// The time, and the number of rounds, for which longer probes are sent after a shorter one has arrived.
-const LONGER_TIME: Duration = Duration::from_secs(1);
+/// The number of rounds of longer probes after a shorter one has arrived. The time between them begins anew
+/// and doubles up to the second value: a queue that is full of other traffic, or of the probes of many pairs,
+/// gets time to drain before a length is given up.
 const LONGER_ROUNDS: u32 = 8;
+const LONGER_PAUSE_MAX: Duration = Duration::from_millis(640);
 /// Octets of datagrams for paths that do not carry the longest: Ethernet with jumbo frames, Ethernet, and
 /// tunnels in it.
 const LENS_SHORTER: [usize; 4] = [8968, 1472, 1368, LEN_SAFE];
@@ -91,10 +93,10 @@ pub(super) struct Echo {
     reported: Option<usize>,
     has_sent_done: bool,
     has_sent_ended: bool,
-    /// The longest of this rank's probes that has arrived by the peer's report; the time and round of the
-    /// first report.
+    /// The longest of this rank's probes that has arrived by the peer's report; the round of the first
+    /// report.
     reached: Option<usize>,
-    reached_since: Option<(Instant, u32)>,
+    reached_since: Option<u32>,
     is_peer_done: bool,
     peer_ended_at: Option<Instant>,
 }
@@ -171,9 +173,13 @@ impl Echo {
 
     /// Whether both ranks have completed the echo.
     pub(super) fn is_done(&self) -> bool {
-        let is_told = self.reported == Some(0) || self.has_sent_done;
-        let has_answer = self.reached == Some(0) || self.is_peer_done;
-        is_told && has_answer && self.has_sent_ended && self.peer_ended_at.is_some()
+        let has_reported = self.reported == Some(0) || self.has_sent_done;
+        has_reported && self.has_sent_ended && self.has_all_reports()
+    }
+
+    /// Whether the peer sends no further words about probes.
+    fn has_all_reports(&self) -> bool {
+        (self.reached == Some(0) || self.is_peer_done) && self.peer_ended_at.is_some()
     }
 
     /// Octets of the longest probe of this rank that has arrived, and of the peer's.
@@ -218,8 +224,12 @@ impl Echo {
         if !is_longer || self.is_peer_done || self.sent >> at & 1 == 0 {
             return false;
         }
+        if self.reached.is_none() {
+            self.reached_since = Some(self.rounds);
+            self.pause = PAUSES[0];
+            self.next_at = Some(now + self.pause);
+        }
         self.reached = Some(at);
-        self.reached_since.get_or_insert((now, self.rounds));
         true
     }
 
@@ -240,7 +250,8 @@ impl Echo {
         } else if self.next_at.is_none_or(|at| at <= now) {
             turn.probes = self.round();
             self.next_at = Some(now + self.pause);
-            self.pause = (2 * self.pause).min(PAUSES[1]);
+            let pause_max = if self.reached.is_none() { PAUSES[1] } else { LONGER_PAUSE_MAX };
+            self.pause = (2 * self.pause).min(pause_max);
         }
         turn
     }
@@ -265,12 +276,11 @@ impl Echo {
     /// Whether all lengths are decided.
     fn has_tried(&mut self, now: Instant) -> bool {
         let begun = *self.begun.get_or_insert(now);
-        let Some((since, round)) = self.reached_since else {
+        let Some(round) = self.reached_since else {
             return self.rounds >= ROUNDS_MIN && now.saturating_duration_since(begun) >= ECHO_TIME;
         };
-        let has_failed = self.rounds - round >= LONGER_ROUNDS
-            && now.saturating_duration_since(since) >= LONGER_TIME
-            && self.next_at.is_none_or(|at| at <= now);
+        let has_failed =
+            self.rounds - round >= LONGER_ROUNDS && self.next_at.is_none_or(|at| at <= now);
         has_failed || self.open().is_empty()
     }
 

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use mpjdev_proto::datagram::network::{Impairment, Network};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;
 
@@ -100,7 +101,7 @@ fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
     assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
     // The word reports 1200 octets at least.
     assert!(echo.handle_word(b'2', start));
-    let mut now = start + 100 * LONGER_TIME;
+    let mut now = start + 100 * ECHO_TIME;
     for _ in 0..LONGER_ROUNDS {
         assert_eq!(echo.poll(now, true), turn(&[1472, 1368], b""));
         assert_eq!(echo.poll(now, true), Turn::default(), "a round is no busy loop");
@@ -118,18 +119,26 @@ fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
     assert_eq!(echo.proved(), Some([1200, 1368]));
 }
 
-/// Rounds alone end nothing on a fast clock.
+/// The pauses begin anew with the first report, and double.
 #[test]
-fn longer_probes_leave_for_a_while() {
+fn longer_probes_back_off_exponentially() {
     let start = Instant::now();
     let (mut echo, _) = begun(Some(1200), start);
-    let _ = echo.poll(start + PAUSES[0], true);
-    assert!(echo.handle_word(b'1', start + PAUSES[0]));
-    let mut now = start + PAUSES[0];
-    while echo.poll(now, true).words.is_empty() {
-        now = echo.next_time().expect("another one");
-    }
-    assert!(now - start >= LONGER_TIME && now - start <= 2 * LONGER_TIME, "{:?}", now - start);
+    let reported_at = start + ECHO_TIME;
+    let _ = echo.poll(reported_at, true);
+    assert!(echo.handle_word(b'1', reported_at));
+    let mut left_at = Vec::new();
+    let ended_at = loop {
+        let now = echo.next_time().expect("another one");
+        let turn = echo.poll(now, true);
+        if !turn.words.is_empty() {
+            break now;
+        }
+        assert_eq!(turn.probes, [1200]);
+        left_at.push((now - reported_at).as_millis());
+    };
+    assert_eq!(left_at, [20, 40, 80, 160, 320, 640, 1280, 1920]);
+    assert_eq!((ended_at - reported_at).as_millis(), 2560, "the last probe has time to be answered");
 }
 
 /// The system refuses a length that does not fit: no rank waits for it.
@@ -180,6 +189,13 @@ fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
     assert_eq!(echo.poll(now, true).words, b"");
 }
 
+/// Waits until a datagram is in the socket: loopback need not deliver it before the send returns.
+fn wait_for_datagram(socket: &UdpSocket) {
+    let most = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&most));
+    assert_eq!(ready, Ok(1), "a datagram arrives");
+}
+
 /// The datagrams beyond the limit may contain the awaited probe.
 #[test]
 fn a_flood_is_taken_in_pieces() {
@@ -191,9 +207,11 @@ fn a_flood_is_taken_in_pieces() {
     let mut taken = 0;
     // Each handled datagram is followed by another one.
     socket.send_to(&[1], to).expect("room");
+    wait_for_datagram(&socket);
     let is_all = drain(&socket, &mut room, |from, _| {
         taken += 1;
         socket.send_to(&[1], from).expect("room");
+        wait_for_datagram(&socket);
     });
     assert!(!is_all && taken == EARLY_MAX);
 }
@@ -311,6 +329,23 @@ fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
             let (proved, _) = World::new(seed, impairment, ETHERNET, [usize::MAX; 2]).run();
             assert_eq!(proved, [ETHERNET; 2], "{impairment}, {seed}");
         }
+    }
+}
+
+/// A queue that is limited in octets, and full of other traffic for 1.5 s, drops long datagrams and passes
+/// short ones.
+#[test]
+fn queue_that_is_full_for_a_while_shortens_nothing() {
+    const FULL_UNTIL: u64 = 1_500_000_000;
+    for delay in ["delay=1ms", "delay=100ms"] {
+        let mut world = World::new(0, delay, ETHERNET, [usize::MAX; 2]);
+        world.networks.iter_mut().for_each(|n| n.set_filter(|_, octets: &Vec<u8>| octets.len() > probe::LEN));
+        while world.now < FULL_UNTIL {
+            world.step();
+            world.now += MILLISECOND.as_nanos() as u64;
+        }
+        world.networks.iter_mut().for_each(|network| network.set_filter(|_, _| false));
+        assert_eq!(world.run().0, [ETHERNET; 2], "{delay}");
     }
 }
 
