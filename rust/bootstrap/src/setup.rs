@@ -65,6 +65,8 @@ struct Other<'a> {
     address: IpAddr,
     path: Path,
     echo: Echo,
+    /// The start of the setup.
+    begun: Instant,
     hello: Hello,
     octets: [u8; LEN],
     len: usize,
@@ -76,7 +78,7 @@ struct Other<'a> {
 /// # Errors
 /// A rank does not answer in time, or sends a wrong value; interrupted; the system refuses.
 pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupError> {
-    let ranks = setup.sockets.len();
+    let (ranks, begun) = (setup.sockets.len(), Instant::now());
     let here = setup.addresses().map_err(system("a connection"))?;
     let socket = socket::open(setup.address, setup.ports, &here).map_err(system("a socket for datagrams"))?;
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
@@ -89,7 +91,7 @@ pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupE
     for (rank, connection) in (0..).zip(setup.sockets) {
         let Some(connection) = connection else { continue };
         let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
-        let own = Own { port, window: receive_window };
+        let own = Own { port, window: receive_window, begun };
         let mut other = send_hello(&Setup { terms, ..*setup }, own, rank, connection)?;
         other.address =
             socket::address_for(&socket, other.address).map_err(system("a socket for datagrams"))?;
@@ -99,10 +101,10 @@ pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupE
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
     }
     socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
-    let early = settle(&mut others, &socket, setup.deadline, patience)?;
+    let (found, early) = exchange(&mut others, &socket, setup.deadline, patience)?;
     let mut members = vec![None; ranks];
-    for other in others {
-        members[other.rank as usize] = Some(other.member(port)?);
+    for (other, member) in others.iter().zip(found) {
+        members[other.rank as usize] = Some(member);
     }
     Ok(Job { rank: setup.rank, members, terms, socket, receive_window, early, lines: Vec::new() })
 }
@@ -145,6 +147,8 @@ fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
 struct Own {
     port: u16,
     window: u16,
+    /// The start of the setup.
+    begun: Instant,
 }
 
 /// Sends the Hello to one of the others.
@@ -178,18 +182,8 @@ fn send_hello<'a>(
     match send(socket, &hello.emit(), SendFlags::NOSIGNAL) {
         Ok(LEN) => {
             let echo = Echo::new(connection);
-            Ok(Other {
-                own: setup.rank,
-                rank,
-                socket,
-                here,
-                address,
-                path,
-                echo,
-                hello,
-                octets: [0; LEN],
-                len: 0,
-            })
+            let (begun, octets, own) = (own.begun, [0; LEN], setup.rank);
+            Ok(Other { own, rank, socket, here, address, path, echo, begun, hello, octets, len: 0 })
         }
         Ok(len) => Err(SetupError::Closed { peer: rank, error: short(len) }),
         Err(error) => Err(SetupError::Closed { peer: rank, error: error.into() }),
@@ -225,38 +219,49 @@ fn len_beside(segment_len: usize) -> usize {
     (segment_len.saturating_sub(UDP_HEADER_LEN) / 8 * 8).max(LEN_SAFE)
 }
 
-/// Reads the Hellos of all others, and tests whether datagrams arrive. Returns the packets received
-/// meanwhile: some ranks complete the setup before others.
-fn settle(
+/// Reads the Hellos of all others, tests whether datagrams arrive, and waits until all others have done so
+/// too: a rank that still proves a path acknowledges no packets, and would count as failed after a short peer
+/// timeout. Returns the entry of each in the job, and the packets received meanwhile: some ranks complete the
+/// setup before others.
+fn exchange(
     others: &mut [Other<'_>],
     socket: &UdpSocket,
     deadline: Instant,
     patience: &mut dyn Patience,
-) -> Result<Vec<Early>, SetupError> {
+) -> Result<(Vec<Member>, Vec<Early>), SetupError> {
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
     let mut asked = Instant::now();
+    let mut members: Option<Vec<Member>> = None;
     loop {
         let now = Instant::now();
         let is_all = echo::drain(socket, &mut room, |from, octets| match probe::connection_of(octets) {
             Some(id) => {
-                let received = others.iter_mut().filter(|other| other.echo.ours() == id);
-                received.for_each(|other| other.echo.handle_probe(from, octets.len()));
+                let probed = others.iter_mut().filter(|other| other.echo.ours() == id);
+                probed.for_each(|other| other.echo.handle_probe(from, octets.len()));
             }
             None if others.iter().any(|other| other.echo.source() == Some(from)) => {
                 echo::keep(&mut early, from, octets);
             }
             None => {}
         });
-        let mut waiting: Vec<&mut Other<'_>> =
-            others.iter_mut().filter(|other| !other.echo.is_done()).collect();
-        for other in &mut waiting {
+        for other in others.iter_mut().filter(|other| !other.echo.is_done()) {
             if is_all && other.echo.has_received_nothing(now) {
-                return Err(other.no_datagrams(port, false));
+                return Err(other.no_datagrams(port, false, false));
             }
             other.advance(socket, port, now, is_all)?;
         }
-        let Some(first) = waiting.iter().position(|other| !other.echo.is_done()) else { return Ok(early) };
+        if members.is_none() && others.iter().all(|other| other.echo.is_done()) {
+            members = Some(others.iter().map(|other| other.member(port)).collect::<Result<_, _>>()?);
+            others.iter().try_for_each(|other| other.send_word(port, echo::READY))?;
+        }
+        if others.iter().all(Other::is_complete)
+            && let Some(members) = members.take()
+        {
+            return Ok((members, early));
+        }
+        let mut waiting: Vec<&mut Other<'_>> =
+            others.iter_mut().filter(|other| !other.is_complete()).collect();
         let left = deadline.saturating_duration_since(now);
         let next = waiting.iter().filter_map(|other| other.echo.next_time()).min();
         let next = next.map_or(SLICE, |at| at.saturating_duration_since(now));
@@ -278,6 +283,7 @@ fn settle(
         let has_some: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         // Octets that arrived before the deadline count, however late this rank reads them.
         if left.is_zero() && !has_some[..waiting.len()].contains(&true) {
+            let first = waiting.iter().position(|other| !other.echo.is_done()).unwrap_or(0);
             return Err(waiting[first].deadline_error(port));
         }
         for (other, _) in waiting.iter_mut().zip(has_some).filter(|(_, has_some)| *has_some) {
@@ -314,13 +320,19 @@ impl Other<'_> {
                 self.echo.refuse(len);
             }
         }
-        for word in words {
-            match send(self.socket, &[word], SendFlags::NOSIGNAL) {
-                Ok(_) => {}
-                Err(error) => return Err(self.closed(port, error.into())),
-            }
+        words.into_iter().try_for_each(|word| self.send_word(port, word))
+    }
+
+    fn send_word(&self, port: u16, word: u8) -> Result<(), SetupError> {
+        match send(self.socket, &[word], SendFlags::NOSIGNAL) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.closed(port, error.into())),
         }
-        Ok(())
+    }
+
+    /// Whether both ranks have completed the setup, the other one with all ranks.
+    fn is_complete(&self) -> bool {
+        self.echo.is_done() && self.echo.is_peer_ready()
     }
 
     /// The addresses of this rank and of the other one.
@@ -329,29 +341,30 @@ impl Other<'_> {
         [SocketAddr::new(self.here, port), SocketAddr::new(there.ip().to_canonical(), there.port())]
     }
 
-    /// The error when datagrams of this rank, or of the other one, do not arrive.
-    fn no_datagrams(&self, port: u16, are_ours: bool) -> SetupError {
+    /// The error when datagrams of this rank, or of the other one, do not arrive; `is_deadline`: within the
+    /// time of the whole setup, and not only within that of the probes.
+    fn no_datagrams(&self, port: u16, are_ours: bool, is_deadline: bool) -> SetupError {
         let [here, there] = self.addresses(port);
         let (from, to) = if are_ours { (here, there) } else { (there, here) };
-        SetupError::NoDatagrams { peer: self.rank, from, to }
+        SetupError::NoDatagrams { peer: self.rank, from, to, after: self.begun.elapsed(), is_deadline }
     }
 
     /// The error when the other rank has closed: mostly because datagrams do not arrive there.
     fn closed(&self, port: u16, error: io::Error) -> SetupError {
         if self.echo.is_unanswered() && self.echo.has_ended() {
-            return self.no_datagrams(port, true);
+            return self.no_datagrams(port, true, false);
         }
         SetupError::Closed { peer: self.rank, error }
     }
 
     /// The error at the deadline.
     fn deadline_error(&self, port: u16) -> SetupError {
-        let (peer, address) = (self.rank, self.address.to_canonical());
+        let (peer, address, after) = (self.rank, self.address.to_canonical(), self.begun.elapsed());
         match self.len {
-            LEN if self.echo.is_unanswered() => self.no_datagrams(port, true),
-            LEN if self.echo.source().is_none() => self.no_datagrams(port, false),
-            LEN => SetupError::Unfinished { peer, address },
-            _ => SetupError::NoHello { peer, address },
+            LEN if self.echo.is_unanswered() => self.no_datagrams(port, true, true),
+            LEN if self.echo.source().is_none() => self.no_datagrams(port, false, true),
+            LEN => SetupError::Unfinished { peer, address, after },
+            _ => SetupError::NoHello { peer, address, after },
         }
     }
 

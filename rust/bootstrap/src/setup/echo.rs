@@ -4,12 +4,15 @@
 //! Each rank sends probes of several lengths until the other one reports on their connection that the longest
 //! has arrived, or until that has failed several times. A reply is one octet, and travels only on the
 //! connection. An unauthenticated client cannot forge a probe, which has the connection id in it. Afterwards
-//! nothing is left on the connection, and no probe is sent any more.
+//! no probe is sent any more, and the connection carries one more octet in each direction: a rank that has
+//! completed the setup with all others states it, and waits for the same statement of all. So no rank expects
+//! packets of a rank that still proves another path.
 //!
 //! ```text
 //! on the connection    "0" ... "9"  a probe of the reader has arrived, at least as long as its n-th length
 //!                      "d"          replies to "e", unless "0" was sent: no more of these
 //!                      "e"          no more probes are sent
+//!                      "r"          the setup with all ranks is complete; the last word
 //! ```
 
 use std::net::{SocketAddr, UdpSocket};
@@ -42,6 +45,8 @@ pub(super) const LONGEST: u8 = b'0';
 pub(super) const DONE: u8 = b'd';
 /// Word: no more probes are sent.
 pub(super) const ENDED: u8 = b'e';
+/// Word: the setup with all ranks is complete.
+pub(super) const READY: u8 = b'r';
 
 /// Lengths of probes, the longest first, for wanted datagrams of `len` octets. Both ranks of a pair have the
 /// same. Without a length to prove, it is the shortest one.
@@ -99,6 +104,7 @@ pub(super) struct Echo {
     reached_since: Option<u32>,
     is_peer_done: bool,
     peer_ended_at: Option<Instant>,
+    is_peer_ready: bool,
 }
 
 impl Echo {
@@ -122,6 +128,7 @@ impl Echo {
             reached_since: None,
             is_peer_done: false,
             peer_ended_at: None,
+            is_peer_ready: false,
         }
     }
 
@@ -177,6 +184,11 @@ impl Echo {
         has_reported && self.has_sent_ended && self.has_all_reports()
     }
 
+    /// Whether the peer has completed the setup with all ranks.
+    pub(super) fn is_peer_ready(&self) -> bool {
+        self.is_peer_ready
+    }
+
     /// Whether the peer sends no further words about probes.
     fn has_all_reports(&self) -> bool {
         (self.reached == Some(0) || self.is_peer_done) && self.peer_ended_at.is_some()
@@ -213,6 +225,7 @@ impl Echo {
                 self.is_peer_done = true;
             }
             ENDED if self.peer_ended_at.is_none() => self.peer_ended_at = Some(now),
+            READY if self.has_all_reports() && !self.is_peer_ready => self.is_peer_ready = true,
             _ => return false,
         }
         true
@@ -279,8 +292,7 @@ impl Echo {
         let Some(round) = self.reached_since else {
             return self.rounds >= ROUNDS_MIN && now.saturating_duration_since(begun) >= ECHO_TIME;
         };
-        let has_failed =
-            self.rounds - round >= LONGER_ROUNDS && self.next_at.is_none_or(|at| at <= now);
+        let has_failed = self.rounds - round >= LONGER_ROUNDS && self.next_at.is_none_or(|at| at <= now);
         has_failed || self.open().is_empty()
     }
 

@@ -2,26 +2,30 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use super::hello::{MAGIC, VERSION};
+
+const MORE_TIME: &str = "a larger --connect-timeout gives it more time";
 
 /// The reason why ranks cannot send each other datagrams.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The peer has sent no Hello in time.
     #[error(
-        "rank {peer} at {address} has not said where its datagrams are to go; --connect-timeout gives it more time"
+        "rank {peer} at {address} has not sent the parameters of its datagrams within {:.1} s; {MORE_TIME}",
+        .after.as_secs_f64()
     )]
     NoHello {
         /// The rank.
         peer: u32,
         /// Its address.
         address: IpAddr,
+        /// The time that it had.
+        after: Duration,
     },
     /// The peer has closed its connection.
-    #[error(
-        "rank {peer} has closed its connection before it has said where its datagrams are to go: {error}"
-    )]
+    #[error("rank {peer} has closed its connection before the setup of datagrams was complete: {error}")]
     Closed {
         /// The rank.
         peer: u32,
@@ -40,7 +44,7 @@ pub enum SetupError {
         begin: [u32; 2],
     },
     /// A number is outside its limits.
-    #[error("rank {peer} says that {field} is {value}")]
+    #[error("rank {peer} sends {value} as {field}, which is outside its limits")]
     Value {
         /// The rank.
         peer: u32,
@@ -51,8 +55,11 @@ pub enum SetupError {
     },
     /// Datagrams do not arrive, though the ranks are connected.
     #[error(
-        "rank {peer}: no datagram from {from} to {to} has arrived, though the ranks are connected over TCP: a firewall may drop UDP \
-         between these addresses and ports (--ports gives a range to let through); --transport tcp needs no UDP"
+        "rank {peer}: no datagram from {from} to {to} has arrived within {:.1} s, though the ranks are connected over TCP: a \
+         firewall may drop UDP between these addresses and ports (--ports gives a range to let through); --transport tcp needs \
+         no UDP{}",
+        .after.as_secs_f64(),
+        if *.is_deadline { "; a larger --connect-timeout gives the ranks more time" } else { "" }
     )]
     NoDatagrams {
         /// The rank.
@@ -61,11 +68,15 @@ pub enum SetupError {
         from: SocketAddr,
         /// Their destination.
         to: SocketAddr,
+        /// The time that they had.
+        after: Duration,
+        /// Whether that is the time of the whole setup, which an option sets.
+        is_deadline: bool,
     },
     /// Short datagrams arrive, and long ones do not.
     #[error(
-        "rank {peer}: datagrams of {len} octets from {from} to {to} do not arrive, and short ones do: something on the path drops long \
-         ones without a word; --datagram-len makes them shorter"
+        "rank {peer}: datagrams of {len} octets from {from} to {to} do not arrive, and short ones do: the path drops long ones \
+         without an ICMP message; a smaller --datagram-len makes them shorter"
     )]
     Length {
         /// The rank.
@@ -77,18 +88,23 @@ pub enum SetupError {
         /// Octets of the shortest length that was always lost.
         len: usize,
     },
-    /// Datagrams arrive, and the peer has not ended its probes in time.
+    /// Datagrams arrive, and the peer has not completed its setup in time, with this rank or with another one.
     #[error(
-        "rank {peer} at {address} has not ended the trial of datagrams, which do arrive; --connect-timeout gives it more time"
+        "rank {peer} at {address} has not completed the setup of datagrams within {:.1} s, though datagrams arrive; {MORE_TIME}",
+        .after.as_secs_f64()
     )]
     Unfinished {
         /// The rank.
         peer: u32,
         /// Its address.
         address: IpAddr,
+        /// The time that it had.
+        after: Duration,
     },
     /// The peer sends an undefined word, or one at the wrong time.
-    #[error("rank {peer} says {word:#04x} when datagrams are tried")]
+    #[error(
+        "rank {peer} sends the octet {word:#04x} during the setup of datagrams, which is not allowed then"
+    )]
     Word {
         /// The rank.
         peer: u32,

@@ -24,7 +24,7 @@ use super::error::SetupError;
 /// Its first word.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The version of the layout above, and of the packets.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 /// Length in octets.
 pub(super) const LEN: usize = 44;
 /// The largest sequence number.
@@ -80,14 +80,19 @@ impl Hello {
             let is_within = (min..=max).contains(&value);
             if is_within { Ok(value) } else { Err(SetupError::Value { peer, field, value }) }
         };
-        within("its port", port, 1, u16::MAX.into())?;
+        within("the UDP port", port, 1, u16::MAX.into())?;
         let connection = u64::from(high) << 32 | u64::from(low);
         within("the first sequence number", first, 0, SEQUENCE_MAX)?;
-        within("the longest datagram", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
+        within("the maximum length of datagrams", len, DATAGRAM_LEN_MIN as u32, u32::MAX)?;
         within("the window", window, 1, RECEIVE_WINDOW_MAX.into())?;
-        within("the longest wait of an acknowledgment", delay, 0, ACK_DELAY_MAX.as_micros() as u32)?;
-        within("whether packets have checksums", checksums, 0, 1)?;
-        within("whether the length of datagrams is to be proved", proof, 0, 1)?;
+        within(
+            "the maximum delay of an acknowledgment in microseconds",
+            delay,
+            0,
+            ACK_DELAY_MAX.as_micros() as u32,
+        )?;
+        within("the flag for checksums", checksums, 0, 1)?;
+        within("the flag for a proof of lengths", proof, 0, 1)?;
         Ok(Hello {
             port: port as u16,
             connection,

@@ -46,7 +46,18 @@ fn met(said: &[u8]) -> Result<Job, SetupError> {
 fn met_within(said: &[u8], time: Duration) -> Result<Job, SetupError> {
     let [own, theirs] = pair();
     assert_eq!(rustix::io::write(&theirs, said), Ok(said.len()));
+    wait_for_octets(&own, said.len());
     run(&setup_of(0, &[None, Some(own)], time), &mut Patient)
+}
+
+/// Waits until this many octets can be read: loopback need not deliver them before the write returns.
+fn wait_for_octets(socket: &OwnedFd, len: usize) {
+    let mut octets = vec![0; len];
+    let deadline = Instant::now() + LONG;
+    while recv(socket, &mut octets, RecvFlags::PEEK).map_or(0, |(count, _)| count) < len {
+        assert!(Instant::now() < deadline, "{len} octets have not arrived");
+        std::thread::yield_now();
+    }
 }
 
 /// The actions of rank 1: it sends datagrams from this socket, and these words about those of rank 0.
@@ -88,7 +99,7 @@ impl Peer<'_> {
     }
 }
 
-/// The Hello of rank 0 on this connection.
+/// The Hello of a rank on this connection.
 fn told_on(theirs: &OwnedFd) -> Hello {
     let mut octets = [0; LEN];
     poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("a Hello");
@@ -106,8 +117,12 @@ fn peer_socket() -> (UdpSocket, Hello) {
 #[test]
 fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
     let (socket, said) = peer_socket();
-    let peer =
-        Peer { socket: &socket, datagrams: &[b"one", b"another"], probe_len: Some(probe::LEN), words: b"0e" };
+    let peer = Peer {
+        socket: &socket,
+        datagrams: &[b"one", b"another"],
+        probe_len: Some(probe::LEN),
+        words: b"0er",
+    };
     let job = peer.met(said, LONG).expect("met");
     let from = socket.local_addr().expect("bound");
     assert_eq!(job.members[1].expect("a member").address, from);
@@ -124,7 +139,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
     // No datagram of the peer has arrived, and it announces the end of its probes.
     let error = peer.met(said, LONG).expect_err("nothing has come");
-    let SetupError::NoDatagrams { peer: 1, from: named, to } = error else { panic!("{error}") };
+    let SetupError::NoDatagrams { peer: 1, from: named, to, .. } = error else { panic!("{error}") };
     assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
     let text = error.to_string();
     assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
@@ -133,7 +148,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
     let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
     assert!(matches!(error, SetupError::NoDatagrams { peer: 1, to, .. } if to == from), "{error}");
-    for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee"] {
+    for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee", b"r", b"0r"] {
         let error =
             Peer { probe_len: Some(probe::LEN), words, ..peer }.met(said, LONG).expect_err("not such words");
         assert!(matches!(error, SetupError::Word { peer: 1, .. }), "{error}");
@@ -147,7 +162,7 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     let from = socket.local_addr().expect("bound");
     let said = Hello { wants_proof: true, ..said };
     let met =
-        |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" }.met(said, LONG);
+        |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0er" }.met(said, LONG);
     for (len, expected) in [(1472, 1472), (1400, 1368), (1368, 1368), (1200, 1200)] {
         let job = met(len).expect("met");
         assert_eq!(job.members[1].expect("a member").datagram_len_max, expected, "{len}");
@@ -161,7 +176,7 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
     assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
     // The Hello asks for less.
     let said = Hello { datagram_len_max: 800, ..said };
-    let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0e" };
+    let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0er" };
     assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
     let error = peer(probe::LEN).met(said, LONG).expect_err("not as long as was asked for");
     assert!(matches!(error, SetupError::Length { peer: 1, len: 800, .. }), "{error}");
@@ -173,7 +188,7 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     let [own, _theirs] = pair();
     let sockets = [None, Some(own)];
     let connection = sockets[1].as_ref().expect("a connection");
-    let own = Own { port: 4711, window: 9 };
+    let own = Own { port: 4711, window: 9, begun: Instant::now() };
     let mut other = send_hello(&setup_of(0, &sockets, LONG), own, 1, connection).expect("sent");
     assert!(matches!(other.deadline_error(4711), SetupError::NoHello { peer: 1, .. }));
     let (socket, said) = peer_socket();
@@ -207,6 +222,58 @@ fn words_before_the_deadline_count_behind_it() {
     );
 }
 
+/// Rank 2 has completed the setup with rank 0 and not with rank 1. Rank 0 must not send packets yet, for which
+/// rank 1 would be missing after a short peer timeout.
+#[test]
+fn ranks_leave_the_setup_when_all_have_completed_it() {
+    let [a, b] = pair();
+    let [c, d] = pair();
+    let [e, f] = pair();
+    let sockets = [[None, Some(a), Some(c)], [Some(b), None, Some(e)]];
+    let (socket, said) = peer_socket();
+    for theirs in [&d, &f] {
+        assert_eq!(rustix::io::write(theirs, &said.emit()), Ok(LEN));
+    }
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(probe::LEN), words: b"0er" };
+    std::thread::scope(|scope| {
+        let [zero, one] = [0, 1].map(|rank: u32| {
+            let sockets = &sockets[rank as usize];
+            scope.spawn(move || run(&setup_of(rank, sockets, LONG), &mut Patient))
+        });
+        let [by_zero, by_one] = [&d, &f].map(told_on);
+        peer.play(&d, by_zero, by_zero.port);
+        let mut words = [0; 3];
+        wait_for_octets(&d, words.len());
+        assert_eq!(recv(&d, &mut words, RecvFlags::empty()).expect("words").0, words.len());
+        assert_eq!(words[2], echo::READY, "{words:?}: rank 0 has completed its part");
+        assert!(!zero.is_finished(), "rank 1 has not");
+        peer.play(&f, by_one, by_one.port);
+        for rank in [zero, one] {
+            rank.join().expect("no panic").expect("the setup is complete");
+        }
+    });
+}
+
+/// The user reads how long the ranks have waited, and which option gives them more time.
+#[test]
+fn errors_at_the_deadline_name_the_time_and_the_option() {
+    let said = hello().emit();
+    let error = met_within(&said[..LEN - 1], Duration::from_millis(200)).expect_err("not all");
+    let SetupError::NoHello { after, .. } = error else { panic!("{error}") };
+    assert!(after >= Duration::from_millis(200), "{after:?}");
+    let seconds = format!("within {:.1} s", after.as_secs_f64());
+    let text = error.to_string();
+    assert!(text.contains(&seconds) && text.contains("--connect-timeout"), "{text}");
+    let error = met_within(&said, Duration::from_millis(200)).expect_err("no datagram");
+    let SetupError::NoDatagrams { after, is_deadline: true, .. } = error else { panic!("{error}") };
+    let seconds = format!("within {:.1} s", after.as_secs_f64());
+    let text = error.to_string();
+    assert!(text.contains(&seconds) && text.contains("--connect-timeout"), "{text}");
+    let (peer, address) = (1, Ipv4Addr::LOCALHOST.into());
+    let text = SetupError::Unfinished { peer, address, after: Duration::from_secs(30) }.to_string();
+    assert!(text.contains("within 30.0 s") && text.contains("--connect-timeout"), "{text}");
+}
+
 fn hello() -> Hello {
     Hello {
         port: 4711,
@@ -224,7 +291,7 @@ fn hello() -> Hello {
 fn an_introduction_is_these_octets() {
     let octets = [
         b"mpjU".as_slice(),
-        &[0, 0, 0, 5],
+        &[0, 0, 0, 6],
         &[0, 0, 0x12, 0x67],
         &[0x12, 0x34, 0x56, 0x78],
         &[0xab, 0xcd, 0xef, 0x01],
@@ -282,19 +349,19 @@ fn what_a_peer_cannot_say_is_named() {
     let sound = hello();
     let unheard = met_within(&sound.emit(), Duration::from_secs(5));
     assert!(matches!(unheard, Err(SetupError::NoDatagrams { peer: 1, .. })));
-    assert_eq!(value(Hello { port: 0, ..sound }), ("its port", 0));
-    assert_eq!(value(Hello { datagram_len_max: 3, ..sound }), ("the longest datagram", 3));
+    assert_eq!(value(Hello { port: 0, ..sound }), ("the UDP port", 0));
+    assert_eq!(value(Hello { datagram_len_max: 3, ..sound }), ("the maximum length of datagrams", 3));
     assert_eq!(value(Hello { window: 0, ..sound }), ("the window", 0));
     assert_eq!(value(Hello { window: 8193, ..sound }), ("the window", 8193));
-    let delay = ("the longest wait of an acknowledgment", 1_000_001);
+    let delay = ("the maximum delay of an acknowledgment in microseconds", 1_000_001);
     assert_eq!(value(Hello { max_ack_delay: 1_000_001_000, ..sound }), delay);
     let mut octets = sound.emit();
     octets[39] = 2;
     let error = met(&octets).expect_err("no yes and no no");
     let SetupError::Value { field, value, .. } = error else { panic!("{error}") };
-    assert_eq!((field, value), ("whether packets have checksums", 2));
+    assert_eq!((field, value), ("the flag for checksums", 2));
     octets[39..].copy_from_slice(&[1, 0, 0, 0, 2]);
-    let field = "whether the length of datagrams is to be proved";
+    let field = "the flag for a proof of lengths";
     assert!(matches!(met(&octets), Err(SetupError::Value { field: named, value: 2, .. }) if named == field));
     let mut octets = sound.emit();
     octets[20] = 0x80;
@@ -359,7 +426,7 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
     let [own, theirs] = pair();
     let (socket, said) = peer_socket();
     rustix::io::write(&theirs, &said.emit()).expect("sent");
-    let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(1472), words: b"0e" };
+    let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(1472), words: b"0er" };
     let ((job, asked), told) = std::thread::scope(|scope| {
         let (peer, theirs) = (&peer, &theirs);
         let peer = scope.spawn(move || {

@@ -26,7 +26,12 @@ fn a_host_that_does_not_come_is_named_at_the_deadline() {
     let error = connect(job.mesh(0, SHORTS[0]), &mut Patient).expect_err("nobody came");
     let text = error.to_string();
     assert!(text.starts_with(&format!("host 1 at {at} did not connect within 0.")), "{text}");
-    assert!(text.contains(" s (--connect-timeout sets this time); its site may not have started, or a firewall is between"), "{text}");
+    assert!(
+        text.contains(
+            " s (--connect-timeout sets this time); its site may not have started, or a firewall is between"
+        ),
+        "{text}"
+    );
     assert!(text.ends_with(" (also missing: host 2, 3)"), "{text}");
     assert_eq!(absence(error), (1, Absence::Away, vec![2, 3]));
 }

@@ -189,6 +189,19 @@ fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
     assert_eq!(echo.poll(now, true).words, b"");
 }
 
+/// "r" is the last word of a peer, behind those about probes.
+#[test]
+fn ready_counts_once_and_behind_all_reports() {
+    let now = Instant::now();
+    let (mut echo, _) = begun(Some(ETHERNET), now);
+    assert!(!echo.handle_word(READY, now) && echo.handle_word(ENDED, now) && !echo.handle_word(READY, now));
+    assert!(echo.handle_word(LONGEST, now) && !echo.is_peer_ready());
+    assert!(echo.handle_word(READY, now) && echo.is_peer_ready() && !echo.is_done());
+    for word in [READY, ENDED, DONE, LONGEST] {
+        assert!(!echo.handle_word(word, now), "{word}");
+    }
+}
+
 /// Waits until a datagram is in the socket: loopback need not deliver it before the send returns.
 fn wait_for_datagram(socket: &UdpSocket) {
     let most = Timespec { tv_sec: 60, tv_nsec: 0 };
