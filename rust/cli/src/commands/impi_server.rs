@@ -18,61 +18,60 @@ use crate::impi::server::{Ending, Rim, say};
 #[command(
     override_usage = "mpjdev impi-server -server N [OPTIONS]",
     after_help = "\
-The first line of output is the address that the clients are given: mpjrun -client RANK ADDRESS:PORT, and likewise for \
-other implementations. The server stays until all clients have finished. Refused connections are named on standard \
-error, and the others go on.
+The first line of output is the address for the clients: mpjrun -client RANK ADDRESS:PORT, and likewise for other \
+implementations. The server runs until all clients have finished. It names refused connections on standard error and \
+continues to serve the others.
 
-Who may join is said in the environment, of the server and of each client alike:
-  IMPI_AUTH_KEY_FILE  a file that holds the key, which nobody but its owner should be able to open (chmod 600); wins over \
-IMPI_AUTH_KEY
-  IMPI_AUTH_KEY       the key: a decimal number of 64 bits with a sign, or 0x and hexadecimal digits (which LAM does not \
-know)
-  IMPI_AUTH_NONE      set to anything: whoever has no key may join as well
+These variables of the server and of each client set who may join:
+  IMPI_AUTH_KEY_FILE  name of a file that holds the key and that only its owner can read (chmod 600); precedes IMPI_AUTH_KEY
+  IMPI_AUTH_KEY       the key: a signed decimal number of 64 bits, or 0x and hexadecimal digits (which LAM does not read)
+  IMPI_AUTH_NONE      set to any value: clients without a key may join as well
 
-With none of them set a server on a loopback address lets everybody on this machine join, as with IMPI_AUTH_NONE; so one \
-person on one machine needs no key. Any other address needs a key. It travels in clear: where others can listen to the \
-network, use a tunnel. A key that every implementation can read:
+Without any of them, a server on a loopback address accepts all clients of this machine, as with IMPI_AUTH_NONE. Every other \
+address needs a key. The key is sent in clear text: use a tunnel on a network that others can read. To make a key that every \
+implementation reads:
 
   export IMPI_AUTH_KEY=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
 
-Server and client use the strongest method that both have enabled; methods of others that mpjdev does not know are ignored. \
-Without one in common the connection is refused.
+Server and client use the strongest method that both enable. Methods that mpjdev does not know are ignored. A connection without \
+a common method is refused.
 
-At most 64 connections may be open that have not joined: one more closes the oldest silent one of the address that has \
-most, and so does one that the server has no descriptor for. A site whose connection is closed before the server has answered tries again, four times in all.
+At most 64 connections that have not joined stay open. One more closes the oldest of them, of the address that has most; so does \
+a connection for which the server has no descriptor. A site whose connection closes before the server has answered retries, four \
+times in all.
 
-A wrong key is answered after 0.2 s, each further one after twice that time, up to 5 s, which holds nobody else up. While \
-64 wait for that answer the server listens to no new connection.
+The answer to a wrong key is delayed by 0.2 s, and by twice as long for each further one up to 5 s. Other connections are not \
+delayed. While 64 connections wait for that answer, the server accepts no new one.
 
-Exit status: 0 all clients have finished, 1 the job has failed, 124 the time to form it is over, 2 wrong usage or an \
-address that cannot be had, 128 + n for signal n."
+Exit status: 0 all clients have finished, 1 the job has failed, 124 the job did not start in time, 2 wrong usage or an address \
+that the server cannot listen on, 128 + n for signal n."
 )]
 pub struct ImpiServer {
-    /// Number of clients, which have the ranks from 0 (also -server)
+    /// Number of clients; their ranks begin at 0 (also -server)
     #[arg(long = "server", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
     server: u32,
 
-    /// Address to listen on; any but a loopback address needs a key
+    /// Address to listen on; every address but loopback needs a key
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
 
-    /// Port to listen on, 0 for any that is free (also -port)
+    /// Port to listen on, 0 for any free port (also -port)
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// End with status 124 if the job does not run after this time
+    /// Seconds until the server ends with status 124 if the job has not started
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Seconds for a connection to give its rank
+    /// Seconds until a connection that has not stated its rank is closed
     #[arg(long, alias = "join-wait", value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     join_timeout: Duration,
 
-    /// Seconds for the other clients to finish after one was lost
+    /// Seconds that the other clients have to finish after one is lost
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     grace: Duration,
 
-    /// The text of IMPI that the clients follow
+    /// Version of the IMPI specification that the clients follow
     #[arg(long, value_enum, default_value_t = Text::Final)]
     dialect: Text,
 }
@@ -129,7 +128,7 @@ impl ImpiServer {
             Rim::bind(address, server).map_err(|error| format!("cannot listen on {address}: {error}"))?;
         if !auth::is_loopback(self.host) && auth.none {
             say(&format!(
-                "warning: with {} set, whoever can reach {} may join without a key",
+                "warning: {} is set, so every client that reaches {} may join without a key",
                 auth::AUTH_NONE,
                 self.host
             ));

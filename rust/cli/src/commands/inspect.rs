@@ -17,34 +17,35 @@ use crate::inspect::{hex, json, text};
 /// Arguments of `mpjdev inspect`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Input that is text throughout is hex text, anything else is raw octets. A message starts with octet 0 or 1, which no text contains.
+Input that consists of text is read as hex text, all other input as raw octets. A message begins with octet 0 or 1, which no text \
+contains.
 
-Hex text is pairs of hexadecimal digits, with or without white space and commas between them and 0x before them. \
-From '#' or '|' to the end of the line is comment, and a word that ends in ':' at the start of a line is an \
-offset, which is skipped. The output of --format hex, xxd -p, hexdump -v -C and hexdump -v -e are read.
+Hex text is pairs of hexadecimal digits, with or without white space, commas and 0x before them. A comment begins with '#' or '|' \
+and ends with the line. A word at the start of a line that ends in ':' is an offset and is skipped. The output of --format hex, \
+xxd -p, hexdump -v -C and hexdump -v -e is hex text.
 
---impi dissects a recording of IMPI command by command and packet by packet, and warns of commands and packets that violate the \
-protocol by themselves. Its formats are text and json. The input is
-  octets     of one direction of a connection to the startup server, or of a connection between hosts, with or without the four \
-octets that open it
-  hex text   of the same. Comments may state sender and receiver of what follows: '# client 0 to server', '# server to client \
-0', '# host 1 to host 0'; with ': handshake' behind that the octets that open the connection, with '; its data are left out' a \
-packet's header alone
+--impi dissects a recording of IMPI command by command and packet by packet, and warns of each command or packet that violates the \
+protocol by itself. Its formats are text and json. The input is
+  octets     of one direction of a connection to the startup server or between hosts, with or without the four octets that open \
+the connection
+  hex text   of such octets. Comments may state sender and receiver of the octets that follow: '# client 0 to server', '# server to \
+client 0', '# host 1 to host 0'; followed by ': handshake' for the octets that open the connection, and by '; its data are left \
+out' for the header of a packet alone
   a capture  of lines 'client0 -> server 12 41555448 ...' and '[time] host 1 -> host 0 ...' with rows of octets below
---maxdatalen and --ackmark are known without the options if start-up is in the same input.
+If the recording holds the start-up of the job, --maxdatalen and --ackmark are taken from it.
 
 The JSON of --impi is
   {\"dialect\", \"items\": [...], \"commands\", \"packets\", \"warnings\", \"damages\"}
-with the numbers of each, and \"error\" if the rest cannot be read. An item is
+with the number of each, and \"error\" if the rest cannot be read. An item is
   {\"number\", \"part\", \"offset\", \"line\", \"from\", \"to\", \"type\", \"fields\": {...}, \"ignored\": {...}, \"meaning\", \"data\": \
 {\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"warnings\": [...]}
-without what is not known. \"part\" is startup or packets. Fields have the names of the specification; those without a meaning \
-in this type are in \"ignored\". \"data\" has the first octets, as hex digits and as text, and the headers of an mpjdev message \
-that they begin. Where a direction stops making sense the item is
+without the keys whose value is not known. \"part\" is startup or packets. Fields have the names of the specification; \"ignored\" \
+holds those without a meaning in this type. \"data\" holds the first octets as hex digits and as text, and the headers of an mpjdev \
+message that begins there. Where a direction cannot be dissected further, the item is
   {\"part\", \"offset\", \"line\", \"from\", \"to\", \"error\"}
 
-Exit status: 0 a sound message, 1 a damaged one, or IMPI with warnings, 2 the input cannot be read or the command \
-line is wrong.")]
+Exit status: 0 a sound message, 1 a damaged message or a recording with warnings, 2 the input cannot be read or the command line \
+is wrong.")]
 pub struct Inspect {
     /// Form of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -62,11 +63,11 @@ pub struct Inspect {
     #[arg(long, value_enum, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     impi: Option<ImpiPart>,
 
-    /// The text of IMPI that the sites of the recording follow
+    /// Version of the IMPI specification that the sites of the recording follow
     #[arg(long, value_enum, default_value_t = Text::Final, requires = "impi")]
     dialect: Text,
 
-    /// Most octets of data in a packet of the recording
+    /// Maximum octets of data in a packet of the recording
     #[arg(long, value_name = "N", requires = "impi", value_parser = clap::value_parser!(u32).range(1..))]
     maxdatalen: Option<u32>,
 
@@ -85,7 +86,7 @@ pub struct Inspect {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ImpiPart {
-    /// Whatever the input holds
+    /// All parts that the input holds
     Auto,
     /// Commands between clients and the startup server
     Startup,
@@ -95,9 +96,9 @@ enum ImpiPart {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// An overview for people
+    /// An overview
     Text,
-    /// One JSON object for programs
+    /// One JSON object
     Json,
     /// An annotated dump of all octets
     Hex,
@@ -105,7 +106,7 @@ enum Format {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Input {
-    /// Text is hex, anything else is raw
+    /// Text is hex, all other input is raw
     Auto,
     /// Raw octets
     Raw,

@@ -24,23 +24,23 @@ struct Line {
 /// A command of `mpjdev`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Name the program of the benchmarks
+    /// Print the name of the benchmark program
     #[command(hide = true)]
     Bench(bench::Bench),
-    /// Let the sites of an IMPI job find each other: the startup server
+    /// Run the startup server, at which the sites of an IMPI job meet
     ImpiServer(impi_server::ImpiServer),
     /// Explain the octets of a message, or the packets and commands of an IMPI recording
     Inspect(inspect::Inspect),
-    /// Say which C MPI ranks would find here, and what it can do
+    /// Print the C MPI that ranks find on this machine, and its abilities
     MpiInfo(mpi_info::MpiInfo),
-    /// Run a program's ranks as processes of this machine; also called mpjrun
+    /// Run the ranks of a program as processes of this machine; also called mpjrun
     Run(run::Run),
 }
 
 /// A text of IMPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Text {
-    /// The later text, as all living implementations
+    /// The final text, which all implementations in use follow
     Final,
     /// The draft of March 1999
     Draft,

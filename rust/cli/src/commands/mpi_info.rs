@@ -11,20 +11,20 @@ use serde::Serialize;
 /// Arguments of `mpjdev mpi-info`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A rank that runs under the launcher of an MPI finds the library as this command does: the one that MPJDEV_MPI_LIBRARY names, by path \
-or name; else those that belong to the launcher (OMPI_COMM_WORLD_RANK: Open MPI; PMI_RANK: MPICH and its kin), and then all \
-others that are known. Nothing has to be compiled for it.
+A rank under the launcher of an MPI finds its library as this command does: first the library that MPJDEV_MPI_LIBRARY names by \
+path or by name; else the libraries of the launcher (OMPI_COMM_WORLD_RANK: Open MPI; PMI_RANK: MPICH and its derivatives); then \
+all others that mpjdev knows. Nothing has to be compiled for a library.
 
-  mpjdev mpi-info                                            what is found without a launcher
-  mpirun -n 2 mpjdev mpi-info                                what the processes of a job find; the first one says it
-  MPJDEV_MPI_LIBRARY=/opt/mpi/lib/libmpi.so mpjdev mpi-info  what that library is
+  mpjdev mpi-info                                            the library without a launcher
+  mpirun -n 2 mpjdev mpi-info                                the library of a job; its first process prints
+  MPJDEV_MPI_LIBRARY=/opt/mpi/lib/libmpi.so mpjdev mpi-info  the abilities of that library
 
-The JSON is {\"library\", \"version\", \"abi\", \"launcher\", \"thread_level\", \"rank\", \"size\", \"tag_max\"}, the last four without \
---no-init only; launcher is null where there is none.
+The JSON is {\"library\", \"version\", \"abi\", \"launcher\", \"thread_level\", \"rank\", \"size\", \"tag_max\"}; --no-init leaves out the \
+last four. launcher is null without a launcher.
 
-Exit status: 0 when it can be used, 1 when it cannot, 2 when there is none or the command line is wrong.")]
+Exit status: 0 the library can be used, 1 it cannot, 2 there is none or the command line is wrong.")]
 pub struct MpiInfo {
-    /// Do not initialise it: nothing is started, and threads and processes are not known
+    /// Do not initialise the library: thread level, rank, size and tags remain unknown
     #[arg(long)]
     no_init: bool,
 

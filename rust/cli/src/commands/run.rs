@@ -31,63 +31,63 @@ use crate::job::{launcher, monitor};
                       mpjrun -client RANK HOST:PORT -n N [OPTIONS] ...\n       \
                       mpjrun --sites N -n N [OPTIONS] ...",
     after_help = "\
-What has a slash or is on the PATH is run as a command. FILE.jar is started by its Main-Class, anything else is the \
-name of a class; -cp, -D, -X and other options of the JVM before either go to java, and mpjdev's own jar is put on \
-the class path.
+PROGRAM is a command if it has a slash or is on the PATH, a jar if its name ends in .jar, and else the name of a class. \
+mpjrun starts jars and classes with java: -cp, -D, -X and other options of the JVM before PROGRAM go to java, and mpjdev's \
+own jar is added to the class path.
 
   mpjrun -n 4 java -cp app.jar:mpjdev.jar Main
   mpjrun -n 4 -cp classes -Xmx1g Main
   mpjrun -n 4 app.jar
 
-Standard input goes to rank 0. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job, asked for \
-twice at once; SIGQUIT, SIGUSR1 and SIGUSR2 are passed on; SIGTSTP stops it and SIGCONT lets it go on.
+Rank 0 reads standard input. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job; a second one ends it \
+at once. SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the ranks; SIGTSTP stops the job and SIGCONT continues it.
 
-Jobs that span sites (IMPI). A site is what one mpjrun has started, or another implementation's ranks; they find each \
-other at a startup server:
+Jobs of several sites (IMPI). A site is the ranks of one mpjrun, or of another implementation. The sites of a job meet at a \
+startup server:
 
-  mpjdev impi-server -server 2                            # says ADDRESS:PORT
+  mpjdev impi-server -server 2                            # prints ADDRESS:PORT
   mpjrun -client 0 ADDRESS:PORT -n 4 -cp classes Main     # ranks 0 to 3 of 6
   mpjrun -client 1 ADDRESS:PORT -n 2 -cp classes Main     # ranks 4 and 5, on another machine
 
   mpjrun --sites 2 -n 2 -cp classes Main                  # server and both sites on this machine, 4 ranks
 
-Ranks of one site reach each other through shared memory, and those of other sites over TCP; with --transport tcp all do. \
-Each rank listens at an address that all others can reach: one of --address, or that from which this machine reaches the server. \
-Any but a loopback address needs a key, in IMPI_AUTH_KEY or a file that IMPI_AUTH_KEY_FILE names, the same for the server \
-and all sites (mpjdev impi-server --help); mpjdev's ranks prove to each other that they have it. The server may start \
-later than a site, which tries to reach it for --connect-timeout. A site joins once: Comm.init cannot be called again after \
-Comm.finish. When all its ranks have ended well that is said to the server; when the server or another site is lost, the \
-job has failed.
+The ranks of one site communicate through shared memory and with other sites over TCP; with --transport tcp all ranks use \
+TCP. Each rank listens at an address of --address, or at the address from which this machine reaches the server. Addresses \
+other than loopback need a key: set IMPI_AUTH_KEY, or IMPI_AUTH_KEY_FILE to the name of a file that holds it, alike for the \
+server and all sites (see mpjdev impi-server --help). mpjdev's ranks prove to each other that they have the key. The server \
+may start after a site, which retries for --connect-timeout. A site joins once: Comm.init cannot be called again after \
+Comm.finish. The site reports success to the server when all its ranks have succeeded. If the server or another site is lost, \
+the job fails.
 
-What a site announces is in its environment: IMPI_C_DATALEN (octets in a packet, at most), IMPI_H_ACKMARK and \
-IMPI_H_HIWATER (packets that are acknowledged together, and that are not), IMPI_COLL_XSIZE, IMPI_COLL_MAXLINEAR (must be \
-the same at all sites), IMPI_PORT_RANGE (as --ports). These hold for --transport tcp as well.
+These variables set what a site announces, also with --transport tcp: IMPI_C_DATALEN (maximum octets of data in a packet), \
+IMPI_H_ACKMARK and IMPI_H_HIWATER (packets that one ProtoAck acknowledges; maximum unacknowledged packets), IMPI_COLL_XSIZE \
+and IMPI_COLL_MAXLINEAR (must be equal at all sites), IMPI_PORT_RANGE (as --ports).
 
-Each rank finds in its environment:
-  MPJDEV_RANK       its number among the ranks of this mpjrun, from 0; Comm.WORLD.id() is that among all
-  MPJDEV_SIZE       the number of ranks of this mpjrun
-  MPJDEV_JOB        the name of the job: mpjdev- and the process that is the parent of its ranks
-  MPJDEV_TRANSPORT  how ranks reach each other, as asked for
-  MPJDEV_CONTROL    the number of an open socket, on which Comm.init gets the memory that the ranks share; \
-/proc/PID/fd shows that as memfd:mpjdev-rank-0 and so on
-  MPJDEV_LIBRARY    the native library of mpjrun's own jar, as CRC-32:PATH, so that no rank needs to unpack it; a rank \
-whose jar has another one says so and unpacks its own
+mpjrun sets these variables for each rank:
+  MPJDEV_RANK       number of the rank in this mpjrun, from 0; Comm.WORLD.id() is its number in the job
+  MPJDEV_SIZE       number of ranks of this mpjrun
+  MPJDEV_JOB        name of the job: mpjdev- and the process id of the parent of its ranks
+  MPJDEV_TRANSPORT  value of --transport
+  MPJDEV_CONTROL    number of an open socket, on which Comm.init receives the memory that the ranks share; /proc/PID/fd \
+shows it as memfd:mpjdev-rank-0 and so on
+  MPJDEV_LIBRARY    native library of mpjrun's jar, as CRC-32:PATH, so that ranks need not unpack it; a rank with another \
+version of the jar prints a note and unpacks its own
 
-A rank with MPJDEV_STATS in its environment (exported, or by -x MPJDEV_STATS=1) says on standard error what it has counted \
-when it finishes or fails: 1 asks for lines of text, json for one line of JSON. Over datagrams these are messages, packets, \
-acknowledgments, what was sent again and why, what was dropped and why, the round trip, system calls and copies of user data, in \
-sum and for each peer; the other transports count next to nothing.
+With MPJDEV_STATS=1 in its environment (exported, or by -x MPJDEV_STATS=1) a rank prints its statistics on standard error when \
+it finishes or fails; with MPJDEV_STATS=json as one line of JSON. Over UDP these are messages, packets, acks, \
+retransmissions, dropped datagrams, round-trip time, system calls and copies of user data, in sum and for each peer; the other \
+transports count completed requests and unexpected messages only.
 
-Exit status: that of the first rank that fails (128 + n for signal n), with --sites of all sites; a rank that \
-had seen another one fail, over TCP, comes behind that one. 124 when the time is over, 1 when the sites of \
-a job do not come together or have lost each other, 2 wrong usage."
+Exit status: that of the first rank that fails (128 + n for signal n), with --sites among all sites. A rank that had seen \
+another rank fail over TCP or UDP counts after that rank. 124 after --timeout, 1 if the sites of a job do not meet or lose \
+each other, 2 for wrong usage."
 )]
 pub struct Run {
     /// Number of ranks (also -np)
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
     ranks: u32,
 
-    /// Put the rank in brackets before each line of output
+    /// Begin each line of output with its rank in brackets
     #[arg(long)]
     tag_output: bool,
 
@@ -99,15 +99,15 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Seconds between asking ranks to end and killing them
+    /// Seconds between SIGTERM and SIGKILL when a job ends early
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
     grace: Duration,
 
-    /// Seconds from the first Comm.init until ranks are named that have not called it
+    /// Seconds after the first Comm.init until a warning names the ranks that have not called it
     #[arg(long, alias = "init-wait", value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     init_timeout: Duration,
 
-    /// Give ranks an environment variable
+    /// Set an environment variable for all ranks; without VALUE, that of this environment
     #[arg(short = 'x', value_name = "NAME[=VALUE]", value_parser = variable)]
     export: Vec<(OsString, OsString)>,
 
@@ -119,19 +119,19 @@ pub struct Run {
     #[arg(long)]
     keep_going: bool,
 
-    /// How ranks reach each other
+    /// Transport between ranks
     #[arg(long, value_enum, default_value_t = Transport::Auto)]
     transport: Transport,
 
-    /// Be this client of the job of a startup server (also -client)
+    /// Join the job of a startup server as this client (also -client)
     #[arg(long, num_args = 2, value_names = ["RANK", "HOST:PORT"], conflicts_with = "sites")]
     client: Vec<String>,
 
-    /// Start N sites with as many ranks as -n says, and their startup server
+    /// Start N sites of as many ranks as -n states, and their startup server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
     sites: Option<u32>,
 
-    /// The text of IMPI that all sites follow [default: final]
+    /// Version of the IMPI specification that all sites follow [default: final]
     #[arg(long, value_enum)]
     dialect: Option<Text>,
 
@@ -143,16 +143,15 @@ pub struct Run {
     #[arg(long, hide = true, requires = "client")]
     report_pipe: Option<PathBuf>,
 
-    /// Addresses that ranks listen at over TCP, in turn [default: 127.0.0.1, or as above]
+    /// Addresses that ranks listen at, in turn [default: 127.0.0.1, or as below]
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = network::address)]
     address: Vec<IpAddr>,
 
-    /// Ports that ranks listen at; otherwise any free port, or IMPI_PORT_RANGE
+    /// Ports that ranks listen at [default: IMPI_PORT_RANGE, or any free port]
     #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
     ports: Option<RangeInclusive<u16>>,
 
-    /// Seconds to make all TCP connections once the ranks know each other's addresses, and for a site to
-    /// reach the server [default: 30]
+    /// Seconds to make all connections between ranks, and for a site to reach the startup server [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
@@ -161,21 +160,21 @@ pub struct Run {
     #[arg(long, alias = "silence", value_name = "SECONDS", value_parser = network::peer_timeout)]
     peer_timeout: Option<Duration>,
 
-    /// Rate of a private path to other machines, such as 10gbit, with --transport udp: datagrams leave at
-    /// that rate, whatever is lost [default: as fast as TCP would be]
+    /// Rate of a link without other traffic, such as 10gbit, with --transport udp: datagrams are sent at this
+    /// rate whatever is lost [default: congestion control as in TCP]
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Most octets of a datagram with --transport udp, 76 to 65507, also on a path that takes longer ones
-    /// [default: what the interface takes whole, and up to 65504 within a machine]
+    /// Maximum octets of a datagram with --transport udp, 76 to 65507 [default: path MTU, and up to 65504
+    /// within a machine]
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,
 
-    /// Give every datagram a CRC32C checksum besides the short one of UDP, with --transport udp
+    /// Add a CRC32C checksum to every datagram, with --transport udp
     #[arg(long)]
     checksum: bool,
 
-    /// The program, after options for its JVM
+    /// Program, after options of its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
@@ -187,9 +186,9 @@ const RANKS_MAX: i64 = 4096;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Bind {
-    /// Where the system puts it
+    /// Any processor
     None,
-    /// One processor each
+    /// One processor for each rank
     Core,
 }
 
@@ -197,11 +196,11 @@ enum Bind {
 enum Transport {
     /// Shared memory within the site, TCP to ranks of other sites
     Auto,
-    /// The same
+    /// As auto
     Shm,
     /// TCP connections between all ranks, also of one machine
     Tcp,
-    /// UDP datagrams between all ranks, also of one machine; TCP connections for setup
+    /// UDP datagrams between all ranks, also of one machine; TCP connections for setup and liveness
     Udp,
 }
 
@@ -293,7 +292,7 @@ impl Run {
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
         if !is_address {
             return Err(format!(
-                "-client {client} {server}: the startup server is HOST:PORT, as it says itself"
+                "-client {client} {server}: the startup server is HOST:PORT, as its first line of output states"
             ));
         }
         Ok(Some(SitePlan {

@@ -286,7 +286,7 @@ impl Rim {
         self.refusals = self.refusals.saturating_add(1);
         match self.refusals {
             0..TOLD_MAX => say(line),
-            TOLD_MAX => say(&format!("{line}; further refusals are not told")),
+            TOLD_MAX => say(&format!("{line}; further refusals are not printed")),
             _ => {}
         }
     }

@@ -110,7 +110,7 @@ fn conclude(status: ExitStatus) -> u8 {
     }
     let left = descendants::kill_all(|_, _| {});
     if left > 0 {
-        eprintln!("mpjrun: {left} processes of the job could not be ended");
+        eprintln!("mpjrun: {left} processes of the job could not be killed");
     }
     status.status()
 }

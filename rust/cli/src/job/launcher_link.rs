@@ -20,7 +20,7 @@ pub fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    fds.ok_or_else(|| io::Error::other("a monitor is started by mpjrun only"))
+    fds.ok_or_else(|| io::Error::other("only mpjrun starts a monitor"))
 }
 
 /// The signals that the launcher forwards; `None` if the launcher has died.

@@ -322,12 +322,12 @@ impl Job {
         }
         let timeout = self.plan.timeout.unwrap_or_default().as_secs_f64();
         let what = match self.left() {
-            0 => "nobody reads the output".to_owned(),
+            0 => "all ranks have ended, and nobody reads their output".to_owned(),
             left => format!("{left} of {} {}s are running", self.plan.ranks, self.names.noun()),
         };
         let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
         let what = what + &waits.unwrap_or_default();
-        self.say(&format!("the time of {timeout} s is over, {what}"));
+        self.say(&format!("the time of {timeout} s is over (--timeout): {what}"));
         self.result.handle_own(TIMED_OUT);
         self.close(Signal::TERM, true);
     }
@@ -491,11 +491,11 @@ impl Job {
     fn end(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let behind = self.left_behind(launcher, children);
         if behind > 0 {
-            self.say(&format!("what ranks have left behind is ended: {behind} processes"));
+            self.say(&format!("killed {behind} processes that ranks have left behind"));
         }
         let left = descendants::kill_all(|_, _| {});
         if left > 0 {
-            self.say(&format!("{left} processes of the job could not be ended"));
+            self.say(&format!("{left} processes of the job could not be killed"));
         }
         self.given_up = false;
         self.closing = self.closing.filter(|closing| closing.asked);
@@ -510,7 +510,7 @@ impl Job {
             self.keep_time();
         }
         if self.is_led && self.given_up && !self.err.is_unread() {
-            self.say("what the ranks have written last was not read and is lost");
+            self.say("the last output of the ranks is lost: nobody has read it within the time of --grace");
             let deadline = Instant::now() + LAST_MAX;
             while !self.err.is_done() && Instant::now() < deadline {
                 self.wait(launcher, children);

@@ -66,7 +66,10 @@ pub enum SiteError {
     #[error("{0}")]
     Auth(String),
     /// The tables differ from this site's announcement.
-    #[error("the startup server gives back something else than client {client} has said of its ranks")]
+    #[error(
+        "the startup server has changed the announcement of client {client}: another server may answer at this address, or two sites have \
+         this number"
+    )]
     Changed {
         /// This site.
         client: u32,
@@ -219,7 +222,7 @@ impl Site {
                     Ok(None)
                 }
                 Err(TryRecvError::Disconnected) => {
-                    Err(SiteError::Thread(io::Error::other("the thread that does is gone")))
+                    Err(SiteError::Thread(io::Error::other("the thread that connects has ended")))
                 }
             },
             Stage::Joining(mut pending) => match pending.joining.advance() {

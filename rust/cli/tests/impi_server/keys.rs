@@ -120,7 +120,7 @@ fn other_machines_need_a_key() {
         let joined = join(&local, Settings { auth: WITH_KEY, ..settings(0) }, soon()).expect("it joins");
         joined.connection.finish(soon()).expect("it takes it");
         let (status, text) = server.ended();
-        assert_eq!((status, text.contains("warning: with IMPI_AUTH_NONE set")), (0, warns), "{text}");
+        assert_eq!((status, text.contains("warning: IMPI_AUTH_NONE is set")), (0, warns), "{text}");
     }
 }
 

@@ -184,7 +184,7 @@ fn refusals_are_told_a_thousand_times() {
     let text = finish(server);
     assert_eq!(text.lines().count(), 1000);
     assert!(
-        text.ends_with("is no command; further refusals are not told\n"),
+        text.ends_with("is no command; further refusals are not printed\n"),
         "{}",
         &text[text.len() - 200..]
     );

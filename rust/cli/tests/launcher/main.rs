@@ -203,11 +203,18 @@ fn a_reader_that_is_slow_holds_up_neither_the_time_nor_a_signal() {
         let mut err = String::new();
         child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
         assert_eq!(job.left(), Vec::<String>::new());
-        let text = format!("mpjrun: the time of {seconds} s is over, nobody reads the output\n");
+        let text = format!(
+            "mpjrun: the time of {seconds} s is over (--timeout): all ranks have ended, and nobody reads their output\n"
+        );
         err.starts_with(&text).then_some(err)
     };
     let err = ["2", "10", "50"].into_iter().find_map(ended).expect("all was written");
-    assert!(err.ends_with("mpjrun: what the ranks have written last was not read and is lost\n"), "{err}");
+    assert!(
+        err.ends_with(
+            "mpjrun: the last output of the ranks is lost: nobody has read it within the time of --grace\n"
+        ),
+        "{err}"
+    );
 
     let job = Job::new(&["-n", "2", "--grace", "0.1", "sh", "-c", MUCH]);
     let mut child = job.start();
@@ -224,7 +231,7 @@ fn a_reader_that_is_slow_holds_up_neither_the_time_nor_a_signal() {
 fn the_job_ends_when_its_time_is_over() {
     let (status, _, err) = Job::new(&["-n", "2", "--timeout", "0.3", "sleep", "1000"]).run();
     assert_eq!(status, 124);
-    assert_eq!(err, "mpjrun: the time of 0.3 s is over, 2 of 2 ranks are running\n");
+    assert_eq!(err, "mpjrun: the time of 0.3 s is over (--timeout): 2 of 2 ranks are running\n");
 }
 
 #[test]
@@ -309,7 +316,7 @@ fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_o
 #[test]
 fn what_a_rank_leaves_behind_ends_with_the_job() {
     let job = Job::new(&["-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"]);
-    let line = "mpjrun: what ranks have left behind is ended: 2 processes\n".to_owned();
+    let line = "mpjrun: killed 2 processes that ranks have left behind\n".to_owned();
     assert_eq!(job.run(), (0, String::new(), line));
 }
 
@@ -318,7 +325,8 @@ fn what_a_rank_leaves_behind_ends_with_the_job() {
 fn what_a_rank_leaves_behind_may_end_by_itself_for_a_moment() {
     let filter = "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo late) & exit 0";
     let run = || Job::new(&["-n", "2", "sh", "-c", filter]).run();
-    let is_ended = |(_, _, err): &(i32, String, String)| err.contains("what ranks have left behind is ended");
+    let is_ended =
+        |(_, _, err): &(i32, String, String)| err.contains("processes that ranks have left behind");
     let begun = Instant::now();
     let ended = std::iter::repeat_with(run).find(|job| !is_ended(job) || begun.elapsed() > DEADLINE);
     assert_eq!(ended, Some((0, "late\nlate\n".to_owned(), String::new())));

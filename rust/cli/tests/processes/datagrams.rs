@@ -107,9 +107,9 @@ fn each_rank_tells_what_it_has_counted() {
     let (status, _, err) = over_datagrams(2, &["-x", "MPJDEV_STATS=1"], "ring");
     assert_eq!((status, err.matches(": system calls ").count()), (0, 2), "{err}");
     let (status, _, err) = job(2, &["-x", "MPJDEV_STATS=1"], "ring");
-    assert_eq!((status, err.matches(": shm counts nothing else").count()), (0, 2), "{err}");
+    assert_eq!((status, err.matches(": shm has no further counters").count()), (0, 2), "{err}");
     let (status, _, err) = job(2, &["-x", "MPJDEV_STATS=all"], "ring");
-    let text = "MPJDEV_STATS is \"all\": 1 and json are what it may be";
+    let text = "MPJDEV_STATS is \"all\"; use 1 for text or json for JSON";
     assert_eq!((status, err.matches(text).count()), (0, 2), "{err}");
 }
 

@@ -161,7 +161,7 @@ fn ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it() {
     assert_eq!((status, out.as_str()), (124, ""));
     let late = "mpjrun: ranks 1 and 3 did not call Comm.init within 0.2 s of the first that did; waiting on \
                 (--init-timeout sets the time until this warning, --timeout ends the job)\n";
-    let over = "mpjrun: the time of 1 s is over, 4 of 4 ranks are running\n";
+    let over = "mpjrun: the time of 1 s is over (--timeout): 4 of 4 ranks are running\n";
     assert_eq!(err, [late, over].concat());
 }
 

@@ -199,7 +199,8 @@ fn a_site_that_never_comes_costs_the_time_of_the_job_and_no_more() {
     let (status, out, err) =
         Started::new(&[&words[..], &[own.to_str().expect("UTF-8"), "ring"]].concat(), NO_KEY).ended();
     assert_eq!((status, out.as_str()), (124, ""));
-    let text = "mpjrun: the time of 1 s is over, 2 of 2 ranks are running, not all sites have joined\n";
+    let text =
+        "mpjrun: the time of 1 s is over (--timeout): 2 of 2 ranks are running, not all sites have joined\n";
     assert_eq!(err, text);
 }
 

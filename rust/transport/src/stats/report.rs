@@ -30,7 +30,7 @@ fn form(value: &str) -> Result<Option<Form>, String> {
         "" | "0" => Ok(None),
         "1" => Ok(Some(Form::Text)),
         "json" => Ok(Some(Form::Json)),
-        _ => Err(format!("{VARIABLE} is {value:?}: 1 and json are what it may be")),
+        _ => Err(format!("{VARIABLE} is {value:?}; use 1 for text or json for JSON")),
     }
 }
 
@@ -49,10 +49,10 @@ pub fn tell(stats: &Stats, form: Form) {
 pub fn text(stats: &Stats) -> String {
     let Stats { rank, transport, completions, datagrams } = stats;
     let mut lines =
-        vec![format!("over {transport}: {completions} requests done and messages come unexpected")];
+        vec![format!("transport {transport}, {completions} completed requests and unexpected messages")];
     match datagrams {
         Some(counted) => over_datagrams(counted, &mut lines),
-        None => lines.push(format!("{transport} counts nothing else")),
+        None => lines.push(format!("{transport} has no further counters")),
     }
     let mut text = String::new();
     for line in lines {
@@ -76,18 +76,18 @@ fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
     let (out, into) = (copies(sum.copies_sent()), copies(sum.copies_received()));
     lines.extend([
         format!("messages     {messages_sent} sent, {messages_received} received"),
-        format!("packets      {packets_sent} sent, {packets_received} received, {kept} of them ahead of their turn"),
-        format!("octets       {octets_sent} sent, {octets_received} received, in datagrams of {datagram_len} at most"),
-        format!("acks         {acks} on packets with messages, {pure_acks} alone ({acks_drained} of them behind a drained socket, {acks_late} late, {window_probes} questions)"),
-        format!("sent again   {retransmitted}, {spurious} of them for nothing, {probes} as questions; {timeouts} timeouts"),
-        format!("congestion   {cuts} cuts, {undone_cuts} taken back"),
+        format!("packets      {packets_sent} sent, {packets_received} received ({kept} out of order)"),
+        format!("octets       {octets_sent} sent, {octets_received} received, datagrams of at most {datagram_len}"),
+        format!("acks         {acks} piggybacked, {pure_acks} pure ({acks_drained} with a drained socket, {acks_late} delayed, {window_probes} window probes)"),
+        format!("retransmitted {retransmitted} ({spurious} spurious, {probes} probes), timeouts {timeouts}"),
+        format!("congestion   {cuts} window reductions, {undone_cuts} undone"),
         format!(
-            "dropped      {malformed} malformed, {bad_checksums} with a bad checksum, {unknown} of no connection, \
-             {duplicates} twice, {beyond_window} outside the window, {socket_drops} by the system; {violations} ignored"
+            "dropped      {malformed} malformed, {bad_checksums} with a wrong checksum, {unknown} of an unknown connection, \
+             {duplicates} duplicates, {beyond_window} outside the window, {socket_drops} by the system; {violations} violations"
         ),
-        format!("round trip   {trip:.1} us, varies by {variation:.1} us (the longest of all peers)"),
+        format!("round trip   {trip:.1} us, variation {variation:.1} us (maximum of all peers)"),
         format!("system calls {send_calls} to send, {receive_calls} to receive"),
-        format!("copies       {out} of user data to send, the system's among them; {into} to receive, behind the system's"),
+        format!("copies       {out} of user data to send, with the copy of the system; {into} to receive, without it"),
     ]);
     let peers = counted.peers.iter().map(|(peer, counted)| format!("with rank {peer}: {}", counted.words()));
     // With one peer the sum has the same values.
@@ -130,9 +130,14 @@ mod tests {
     fn people_get_the_sum_and_each_peer() {
         let text = text(&stats());
         assert!(text.lines().all(|line| line.starts_with("mpjdev: rank 1: ")), "{text}");
-        for part in
-            ["acks         42 on", "7 malformed", "22.0 us", "with rank 0: acks=20 ", "with rank 2: acks=22 "]
-        {
+        for part in [
+            "acks         42 piggybacked",
+            "retransmitted 0 (0 spurious, 0 probes), timeouts 0",
+            "7 malformed",
+            "22.0 us",
+            "with rank 0: acks=20 ",
+            "with rank 2: acks=22 ",
+        ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
     }
@@ -153,7 +158,8 @@ mod tests {
         let stats = Stats { rank: 3, transport: "shm", completions: 9, datagrams: None };
         let text = text(&stats);
         assert!(
-            text.contains("rank 3: over shm: 9 requests") && text.contains("shm counts nothing else"),
+            text.contains("rank 3: transport shm, 9 completed requests")
+                && text.contains("shm has no further counters"),
             "{text}"
         );
         assert_eq!(json(&stats), "{\"rank\":3,\"transport\":\"shm\",\"completions\":9}");

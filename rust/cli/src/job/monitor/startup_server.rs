@@ -146,7 +146,7 @@ fn address(child: &mut Child) -> io::Result<String> {
         BufReader::new(stdout).read_line(&mut line)?;
     }
     match line.trim() {
-        "" => Err(io::Error::other("the startup server does not say where it is")),
+        "" => Err(io::Error::other("the startup server has not printed its address within 10 s")),
         address => Ok(address.to_owned()),
     }
 }
