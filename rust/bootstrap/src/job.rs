@@ -5,6 +5,8 @@ mod admission;
 #[cfg(not(loom))]
 mod datagrams;
 #[cfg(not(loom))]
+mod error;
+#[cfg(not(loom))]
 mod launcher;
 #[cfg(not(loom))]
 mod network;
@@ -26,7 +28,9 @@ use mpjdev_transport::local;
 #[cfg(not(loom))]
 pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
-pub use processes::{JoinError, Joined, join, shm};
+pub use error::JoinError;
+#[cfg(not(loom))]
+pub use processes::{Joined, join, shm};
 #[cfg(not(loom))]
 pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
 

@@ -15,9 +15,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status for wrong usage and for inputs that cannot be read.
-const UNUSABLE: u8 = 2;
-
 /// Runs the command line `args`, the first of which is the name the program was called by.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args: Vec<OsString> = args.into_iter().collect();
@@ -46,7 +43,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             // Help and version come this way too, with status 0 and to standard output. When nobody reads them,
             // there is nobody to tell.
             let _ = usage.print();
-            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(UNUSABLE))
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(commands::UNUSABLE))
         }
     }
 }

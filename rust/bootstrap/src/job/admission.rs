@@ -22,8 +22,8 @@ use mpjdev_transport::waiting::Patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::error::{JoinError, system};
 use super::network::NetworkWorld;
-use super::processes::{JoinError, system};
 use super::world::World;
 use crate::control::{self, Packet, Refusal};
 

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::processes::{JoinError, system};
+use super::error::{JoinError, system};
 
 /// The pause before a call that lacked memory is repeated.
 const REST: Duration = Duration::from_millis(100);

@@ -19,7 +19,7 @@ use mpjdev_transport::udp;
 use mpjdev_transport::waiting::Patient;
 use mpjdev_transport::{PacketSource, Transport};
 
-use super::processes::{JoinError, Joined, system};
+use super::error::{JoinError, system};
 use super::remote::sites_rank;
 use super::world::{Carrier, Datagrams, World};
 use crate::mesh;
@@ -45,6 +45,9 @@ pub(super) struct Memory<'a> {
     pub(super) private: &'a Arc<HeapPool>,
 }
 
+/// The communicator of all ranks, and the source of memory for messages.
+type Connected = (Comm, Arc<dyn SlabSource>);
+
 /// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are made, within
 /// the time that the world sets. Nothing interrupts it, since the other ranks wait for this one.
 pub(super) fn connect(
@@ -52,7 +55,7 @@ pub(super) fn connect(
     network: NetworkWorld,
     config: Config,
     memory: Memory<'_>,
-) -> Result<Joined, JoinError> {
+) -> Result<Connected, JoinError> {
     let NetworkWorld { world, listener } = network;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
@@ -67,7 +70,7 @@ pub(super) fn connect(
     if let Some(near) = near.filter(|near| near.ranks() > 1) {
         let job = hybrid::Job { near, base: world.base, far: job };
         let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
-        return Ok(Joined { world, source: pool.clone() });
+        return Ok((world, pool.clone()));
     }
     // No other rank sees this memory, so private memory serves as well.
     let source: Arc<dyn SlabSource> = private.clone();
@@ -79,7 +82,7 @@ pub(super) fn connect(
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
     progress_thread::start("tcp", &endpoint, &transport).map_err(system("a thread"))?;
-    Ok(Joined { world: Comm::world(endpoint), source })
+    Ok((Comm::world(endpoint), source))
 }
 
 /// The path to ranks of other machines, over a link without other traffic.
@@ -95,7 +98,7 @@ fn connect_by_datagrams(
     datagrams: Datagrams,
     config: Config,
     memory: &Memory<'_>,
-) -> Result<Joined, JoinError> {
+) -> Result<Connected, JoinError> {
     if let Some(foreign) = world.members.iter().position(|member| !member.is_ours) {
         return Err(JoinError::Foreign { foreign: foreign as u32 });
     }
@@ -122,7 +125,7 @@ fn connect_by_datagrams(
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
     progress_thread::start("udp", &endpoint, &transport).map_err(system("a thread"))?;
-    Ok(Joined { world: Comm::world(endpoint), source })
+    Ok((Comm::world(endpoint), source))
 }
 
 /// The terms that this rank proposes to the others.

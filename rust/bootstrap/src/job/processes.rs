@@ -18,10 +18,9 @@ use mpjdev_transport::{PacketSource, Transport, shm};
 use tracing::{debug, warn};
 
 use crate::control;
-use crate::mesh::MeshError;
-use crate::setup::SetupError;
 
 use super::admission::{Admission, Admitted};
+use super::error::{JoinError, system};
 use super::launcher;
 use super::network::{self, Memory};
 
@@ -61,106 +60,6 @@ fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -
     let endpoint = Arc::new(Endpoint::new(rank, ranks, config.clone(), ends, pool.clone()));
     shm::helper::start(&endpoint, bell)?;
     Ok(Comm::world(endpoint))
-}
-
-/// The reason why this process cannot be the rank that it was started as.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// A variable that the launcher sets is damaged.
-    #[error("the environment variable {name} is {value:?}, which no launcher sets")]
-    Variable {
-        /// Its name.
-        name: &'static str,
-        /// Its value.
-        value: String,
-    },
-    /// The environment is that of a rank, and the socket is missing.
-    #[error(
-        "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not its launcher's \
-         socket: {error}. A program that a rank starts is no rank itself: without the variables {}, {} and {} it runs alone, as \
-         rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor open",
-        control::CONTROL,
-        control::CONTROL,
-        control::RANK,
-        control::SIZE
-    )]
-    Descriptor {
-        /// The rank.
-        rank: u32,
-        /// The descriptor that the environment names.
-        number: u32,
-        /// The error of that descriptor.
-        error: io::Error,
-    },
-    /// The launcher has refused this process.
-    #[error("the launcher refuses this process as rank {rank}: {why}")]
-    Refused {
-        /// The rank.
-        rank: u32,
-        /// The reason.
-        why: control::Refusal,
-    },
-    /// A rank will not join any more.
-    #[error("the ranks of the job do not come together: {why}")]
-    Peer {
-        /// The rank.
-        rank: u32,
-        /// The reason.
-        why: control::Refusal,
-    },
-    /// The waiting thread was interrupted before all ranks had joined; the call can be repeated.
-    #[error("interrupted while waiting for the other ranks")]
-    Interrupted,
-    /// The launcher has ended, or breaks the protocol.
-    #[error("the launcher does not answer as it should: {0}")]
-    Launcher(&'static str),
-    /// This process may open no more descriptors, even after a collection.
-    #[error(
-        "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"
-    )]
-    Descriptors {
-        /// The failed action.
-        what: &'static str,
-        /// Number of open descriptors.
-        open: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// The connections to the other ranks cannot be made.
-    #[error("rank {rank} has no connection to all others: {error}")]
-    Mesh {
-        /// This rank; its host has the same number unless there are foreign hosts.
-        rank: u32,
-        /// The reason.
-        error: Box<MeshError>,
-    },
-    /// The setup of datagrams with the other ranks has failed.
-    #[error("rank {rank} cannot send datagrams to all others: {error}")]
-    Setup {
-        /// This rank.
-        rank: u32,
-        /// The reason.
-        error: Box<SetupError>,
-    },
-    /// Some ranks do not support datagrams.
-    #[error(
-        "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto"
-    )]
-    Foreign {
-        /// The first of these ranks.
-        foreign: u32,
-    },
-    /// The C MPI cannot be used.
-    #[error(transparent)]
-    Mpi(Box<mpi::Unfit>),
-    /// The system refuses.
-    #[error("{what}: {error}")]
-    System {
-        /// The failed action.
-        what: &'static str,
-        /// The reason.
-        error: io::Error,
-    },
 }
 
 /// The rank of this process, and the source of memory for its messages.
@@ -216,7 +115,8 @@ pub fn join(
         match (network, job) {
             (Some(network), near) => {
                 let memory = Memory { near, pool: &pool, private };
-                network::connect(rank, network, config, memory)
+                let (world, source) = network::connect(rank, network, config, memory)?;
+                Ok(Joined { world, source })
             }
             (None, Some(job)) => {
                 let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
@@ -246,13 +146,6 @@ fn join_mpi(
         Ok(world) => Ok(Joined { world, source: private.clone() }),
         Err(mpi::Unfit::Interrupted) => Err(JoinError::Interrupted),
         Err(unfit) => Err(JoinError::Mpi(Box::new(unfit))),
-    }
-}
-
-pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> JoinError {
-    move |error| match room::descriptors().filter(|_| room::is_at_limit(&error)) {
-        Some((open, limit)) => JoinError::Descriptors { what, open, limit },
-        None => JoinError::System { what, error },
     }
 }
 

@@ -4,8 +4,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::hello::{MAGIC, VERSION};
-
 const MORE_TIME: &str = "a larger --connect-timeout gives it more time";
 
 /// The reason why ranks cannot send each other datagrams.
@@ -34,7 +32,7 @@ pub enum SetupError {
     },
     /// The peer is another program, or another version.
     #[error(
-        "rank {peer} begins with {begin:08x?}, this rank with [{MAGIC:08x}, {VERSION:08x}]: all ranks need the same version of \
+        "rank {peer} begins with {begin:08x?}, this rank with {own:08x?}: all ranks need the same version of \
          mpjdev"
     )]
     Version {
@@ -42,6 +40,8 @@ pub enum SetupError {
         peer: u32,
         /// The first two words of its Hello.
         begin: [u32; 2],
+        /// Those of this rank.
+        own: [u32; 2],
     },
     /// A number is outside its limits.
     #[error("rank {peer} sends {value} as {field}, which is outside its limits")]

@@ -22,9 +22,9 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 use super::error::SetupError;
 
 /// Its first word.
-pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
+const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The version of the layout above, and of the packets.
-pub(super) const VERSION: u32 = 6;
+const VERSION: u32 = 6;
 /// Length in octets.
 pub(super) const LEN: usize = 44;
 /// The largest sequence number.
@@ -107,5 +107,6 @@ impl Hello {
 }
 
 pub(super) fn check_version(begin: [u32; 2], peer: u32) -> Result<(), SetupError> {
-    if begin == [MAGIC, VERSION] { Ok(()) } else { Err(SetupError::Version { peer, begin }) }
+    let own = [MAGIC, VERSION];
+    if begin == own { Ok(()) } else { Err(SetupError::Version { peer, begin, own }) }
 }

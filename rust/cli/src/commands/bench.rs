@@ -17,6 +17,6 @@ impl Bench {
     /// Names the program and returns the exit status.
     pub fn run(&self) -> ExitCode {
         eprintln!("mpjdev: the benchmarks are the program mpjdev-bench (./gradlew installBench)");
-        ExitCode::from(crate::UNUSABLE)
+        ExitCode::from(super::UNUSABLE)
     }
 }

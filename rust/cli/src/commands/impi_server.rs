@@ -89,7 +89,7 @@ impl ImpiServer {
         let status = match self.listen() {
             Err(why) => {
                 say(&why);
-                crate::UNUSABLE
+                super::UNUSABLE
             }
             Ok(rim) => match announce(&rim).and_then(|()| rim.run()) {
                 Ok(Ending::Finished) => 0,

@@ -9,9 +9,10 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::Text;
+use crate::inspect::error::InputError;
 use crate::inspect::explain::{Explanation, explain};
 use crate::inspect::impi::{self, Options, Part, Stop, Style, Terms};
-use crate::inspect::input::{InputError, Kind, MESSAGE_MAX, RECORDING_MAX, decode, read};
+use crate::inspect::input::{Kind, MESSAGE_MAX, RECORDING_MAX, decode, read};
 use crate::inspect::{hex, json, text};
 
 /// Arguments of `mpjdev inspect`.
@@ -124,7 +125,7 @@ impl Inspect {
             Ok(octets) => octets,
             Err(e) => {
                 eprintln!("mpjdev: {}: {e}", self.name());
-                return ExitCode::from(crate::UNUSABLE);
+                return ExitCode::from(super::UNUSABLE);
             }
         };
         let explanation = explain(&octets);
@@ -133,7 +134,7 @@ impl Inspect {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
             Err(e) => {
                 eprintln!("mpjdev: standard output: {e}");
-                return ExitCode::from(crate::UNUSABLE);
+                return ExitCode::from(super::UNUSABLE);
             }
             Ok(()) => {}
         }
@@ -146,7 +147,7 @@ impl Inspect {
             Format::Json => Style::Json,
             Format::Hex => {
                 eprintln!("mpjdev: --impi has the formats text and json");
-                return ExitCode::from(crate::UNUSABLE);
+                return ExitCode::from(super::UNUSABLE);
             }
         };
         let part = match part {
@@ -164,11 +165,11 @@ impl Inspect {
             Err(Stop::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(Stop::Output(e)) => {
                 eprintln!("mpjdev: standard output: {e}");
-                ExitCode::from(crate::UNUSABLE)
+                ExitCode::from(super::UNUSABLE)
             }
             Err(Stop::Input(e)) => {
                 eprintln!("mpjdev: {}: {e}", self.name());
-                ExitCode::from(crate::UNUSABLE)
+                ExitCode::from(super::UNUSABLE)
             }
         }
     }

@@ -13,6 +13,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use mpjdev_proto::impi::Dialect;
 
+/// Exit status for wrong usage and for inputs that cannot be read.
+pub(crate) const UNUSABLE: u8 = 2;
+
 /// Typed arrays and objects between Java programs.
 #[derive(Debug, Parser)]
 #[command(name = "mpjdev", version, arg_required_else_help = true)]

@@ -70,7 +70,7 @@ impl MpiInfo {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("mpjdev: {error}");
-                ExitCode::from(if matches!(error, InfoError::Open(_)) { crate::UNUSABLE } else { 1 })
+                ExitCode::from(if matches!(error, InfoError::Open(_)) { super::UNUSABLE } else { 1 })
             }
         }
     }

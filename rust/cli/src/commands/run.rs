@@ -207,7 +207,7 @@ enum Transport {
 impl Run {
     /// Runs the job or its monitor, and returns the exit status. `args` is the command line of both.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
-        let result = self.plan(args).map_err(|why| (crate::UNUSABLE, why)).and_then(|plan| {
+        let result = self.plan(args).map_err(|why| (super::UNUSABLE, why)).and_then(|plan| {
             let result = if is_monitor { monitor::run(plan) } else { launcher::run(args) };
             result.map_err(|error| (1, error.to_string()))
         });

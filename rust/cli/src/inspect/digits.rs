@@ -1,6 +1,6 @@
 //! Hex text as octets, line by line.
 
-use super::input::InputError;
+use super::error::InputError;
 
 /// A reader of hex text: pairs of digits, with or without white space and commas between them and `0x` before
 /// them. A comment begins with `#` or `|`. A line may begin with an offset.

@@ -1,11 +1,11 @@
 //! Inputs: raw octets or hex text, read and decoded.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use mpjdev_buffer::layout::{CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD};
-use thiserror::Error;
 
 use super::digits::Digits;
+use super::error::InputError;
 
 /// Octets of the longest message, and one more to show that it is too long.
 pub const MESSAGE_MAX: u64 = (MESSAGE_OVERHEAD + CAPACITY_MAX + COUNT_MAX) as u64 + 1;
@@ -21,54 +21,6 @@ pub enum Kind {
     Raw,
     /// Hexadecimal digits.
     Hex,
-}
-
-/// An input that cannot be read as octets.
-#[derive(Debug, Error)]
-pub enum InputError {
-    /// The file or standard input fails.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// Longer than any message, or than a recording may be.
-    #[error("longer than {max} octets, the largest input")]
-    TooLong {
-        /// The limit.
-        max: u64,
-    },
-    /// Too long for the memory of this machine.
-    #[error("no memory for its {len} octets")]
-    Memory {
-        /// Length of the file.
-        len: u64,
-    },
-    /// Text that is not hex.
-    #[error(
-        "line {line}, column {column}: {found:?} is not a hexadecimal digit (--input raw takes text as raw octets)"
-    )]
-    Digit {
-        /// From 1.
-        line: usize,
-        /// From 1.
-        column: usize,
-        /// The character.
-        found: char,
-    },
-    /// A line of a text capture that is damaged.
-    #[error("line {line}: {what}")]
-    Capture {
-        /// From 1.
-        line: u64,
-        /// The damage.
-        what: &'static str,
-    },
-    /// A hex word with half an octet.
-    #[error("line {line}, column {column}: half an octet, the word has an odd number of digits")]
-    Half {
-        /// From 1.
-        line: usize,
-        /// From 1.
-        column: usize,
-    },
 }
 
 /// Reads a whole input of at most `max` octets. `expected_len` is its length if that is known, else 0.

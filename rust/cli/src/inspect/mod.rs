@@ -2,6 +2,7 @@
 //! out, however damaged they are.
 
 mod digits;
+pub mod error;
 pub mod explain;
 pub mod hex;
 pub mod impi;

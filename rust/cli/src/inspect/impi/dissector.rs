@@ -14,7 +14,7 @@ use super::item::{Damage, Direction, END, Entry, HANDSHAKE, Item, Part, Place, T
 use super::packet::{self, Terms};
 use super::recording::{CapturedPacket, Piece, Recording};
 use super::startup::{self, Side, UnitReader};
-use crate::inspect::input::InputError;
+use crate::inspect::error::InputError;
 use crate::inspect::text::count;
 
 /// The dialect and the part of a recording, and terms that are known from elsewhere.

@@ -32,7 +32,8 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
-use super::input::{InputError, Kind};
+use super::error::InputError;
+use super::input::Kind;
 use dissector::Dissector;
 use recording::Recording;
 

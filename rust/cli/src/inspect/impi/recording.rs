@@ -8,7 +8,8 @@ use mpjdev_proto::impi::layout::HEADER_LEN;
 use super::capture::{self, Line, Mark, Words};
 use super::item::{Direction, Place};
 use crate::inspect::digits::Digits;
-use crate::inspect::input::{InputError, Kind, is_hex, without_mark};
+use crate::inspect::error::InputError;
+use crate::inspect::input::{Kind, is_hex, without_mark};
 
 /// A piece of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
