@@ -354,12 +354,6 @@ impl World {
         World::parse(&octets).map_err(io::Error::other)
     }
 
-    /// Ranks of the launcher, by their world ranks.
-    #[must_use]
-    pub fn own_ranks(&self) -> std::ops::Range<u32> {
-        self.base..self.base + self.count
-    }
-
     /// Hosts of the launcher's ranks.
     #[must_use]
     pub fn own_hosts(&self) -> std::ops::Range<u32> {
