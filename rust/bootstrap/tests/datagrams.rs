@@ -19,7 +19,7 @@ use mpjdev_proto::datagram::reliable::time::MILLISECOND;
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::Terms;
 
-/// Half of what a socket has that asks for nothing: the system doubles it.
+/// Half of the default size of a socket buffer: the system doubles it.
 const DEFAULT_LEN: usize = 106_496;
 
 /// A rank, and its socket.
@@ -41,7 +41,7 @@ fn ranks(count: usize, terms: Terms) -> Vec<Rank> {
 }
 
 impl Rank {
-    /// A message of so many numbers, which tell whose they are and where they stand.
+    /// A message of `count` numbers, each with its sender and its index.
     fn message(&self, count: usize, seed: usize) -> Message {
         let numbers: Vec<i64> = (0..count).map(|at| number(seed, at)).collect();
         let mut buffer =
@@ -68,7 +68,7 @@ impl Rank {
     }
 }
 
-/// What takes longer does not come.
+/// Time after which a message counts as lost.
 fn patience() -> impl Patience {
     let deadline = Instant::now() + Duration::from_secs(20);
     move || Instant::now() < deadline
@@ -78,7 +78,7 @@ fn number(seed: usize, at: usize) -> i64 {
     (seed as i64) << 32 | at as i64
 }
 
-/// Section 5.12, 8: whoever wants may send at any time, and the kernel drops nothing, though the socket has what it has by default.
+/// Section 5.12, 8: all ranks may send at any time, and the kernel drops nothing with the default socket buffer.
 fn nothing_is_dropped(count: usize, times: usize) {
     const SENDERS: usize = 8;
     let ranks = ranks(SENDERS + 1, Terms { receive_buffer_len: DEFAULT_LEN, ..Terms::default() });

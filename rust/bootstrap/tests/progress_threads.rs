@@ -39,7 +39,7 @@ fn message(len: usize) -> Message {
     buffer.finish().expect("memory").clone()
 }
 
-/// A rank of so many with its transport; the first one has a progress thread.
+/// One of `ranks` ranks with its transport; the first has a progress thread.
 fn rank(
     (number, size): (u32, usize),
     ends: (Arc<dyn Transport>, Box<dyn PacketSource>),
@@ -109,7 +109,7 @@ impl Rank {
     fn look_until(&self, is_over: impl Fn() -> bool) {
         let begun = Instant::now();
         while !is_over() {
-            assert!(begun.elapsed() < LONG, "nobody goes on");
+            assert!(begun.elapsed() < LONG, "no thread makes progress");
             self.look();
         }
     }
@@ -136,7 +136,7 @@ impl Rank {
     }
 }
 
-/// What the one rank does before it computes, with its progress thread at rest; the other one then waits for what comes of it.
+/// Actions of one rank before it computes, with its progress thread at rest. The other rank then waits for their effect.
 type Case = fn(&Rank, &Rank);
 
 fn send_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {

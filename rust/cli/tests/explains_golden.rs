@@ -125,7 +125,7 @@ fn floats_in_json_have_digits_enough() {
     }
 }
 
-/// Proves that remarks come for what is not as we write it, and for nothing else.
+/// Proves that remarks name each deviation from our own encoding, and nothing else.
 #[test]
 fn remarks_come_exactly_with_noncanonical_vectors() {
     for vector in vectors::all().iter().filter(|v| v.error.is_none()) {
@@ -249,7 +249,7 @@ secondary   12 octets at 64, a Java serialization stream (ac ed 00 05)
     );
 }
 
-/// Proves that long sections and many sections are cut for people, said so, and complete on request.
+/// Proves that long sections and many sections are shortened in text with a note, and complete on request.
 #[test]
 fn long_messages_are_cut_for_people_and_whole_on_request() {
     let counts = vectors::all().into_iter().find(|v| v.name == "counts-be").expect("the vector");
@@ -269,7 +269,7 @@ fn long_messages_are_cut_for_people_and_whole_on_request() {
     assert_eq!(as_text(&explain(&many), Limits::NONE).lines().count(), 103);
 }
 
-/// Proves that octets missing inside a section leave the values before them, and that their number is told.
+/// Proves that octets missing inside a section leave the values before them, and that their number is printed.
 #[test]
 fn a_section_that_is_cut_shows_the_values_that_are_there() {
     let example = vectors::all().into_iter().find(|v| v.name == "example-be").expect("the vector");
@@ -303,7 +303,7 @@ fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
     assert!(shown.contains("! boolean octet 0x02 at 18 reads as true, and 3 more like it\n"), "{shown}");
 }
 
-/// Proves how raw octets and hex text are told apart, and what hex text may look like.
+/// Proves how raw octets and hex text are distinguished, and what hex text may look like.
 #[test]
 fn hex_text_and_raw_octets_are_told_apart() {
     let auto = |input: &[u8]| decode(input.to_vec(), Kind::Auto);

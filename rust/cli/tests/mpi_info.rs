@@ -33,7 +33,7 @@ fn info(library: &Path) -> (i32, String, String) {
     (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
 }
 
-/// Proves that a library that is named and is of no use is said with the reason, once, and with what to do.
+/// Proves that a named library that cannot be used is reported once, with the reason and the remedy.
 #[test]
 fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
     let folder = Folder::new("useless");
@@ -56,7 +56,7 @@ fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
     }
 }
 
-/// What an MPI is as far as it takes to ask for threads, with the ABI of MPICH; real ones that grant less are rare.
+/// An MPI as far as a request for threads needs it, with the ABI of MPICH; real ones that grant less are rare.
 const STAND_IN: &str = r#"
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,7 @@ const LONGER_PAUSE_MAX: Duration = Duration::from_millis(640);
 /// Octets of datagrams for paths that do not carry the longest: Ethernet with jumbo frames, Ethernet, and
 /// tunnels in it.
 const LENS_SHORTER: [usize; 4] = [8968, 1472, 1368, LEN_SAFE];
-/// The limit on datagrams that are kept from ranks that have completed the setup; others are sent again.
+/// The limit on datagrams that are kept from ranks that have completed the setup; others are retransmitted.
 const EARLY_MAX: usize = 1024;
 /// Word: a probe of the reader with its longest length has arrived.
 pub(super) const LONGEST: u8 = b'0';

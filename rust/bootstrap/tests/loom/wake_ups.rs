@@ -271,7 +271,7 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     });
 }
 
-/// The one that drives waits for a message of its own rank and goes on waiting: it has nothing to hand on.
+/// The one that drives waits for a message of its own rank and continues to wait: it has nothing to hand over.
 #[test]
 fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
     explore(2, || {

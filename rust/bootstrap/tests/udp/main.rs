@@ -37,7 +37,7 @@ struct Rank {
     transport: Arc<UdpTransport>,
 }
 
-/// Whether ranks have a thread that goes on for them.
+/// Whether ranks have a progress thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pump {
     Runs,
@@ -62,7 +62,7 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
     let config = config.for_ranks(count).bounded();
     let rank = |mut job: Job| {
         let rank = job.rank;
-        // A finish that waits until then is told from one on a busy machine.
+        // This distinguishes a finish that waits until then from one on a busy machine.
         job.terms.linger = LINGER;
         let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
@@ -145,7 +145,7 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
     }
 }
 
-/// What people are told of it: nothing is copied on the way but by the system, which puts most octets where the message is.
+/// The counters of copies: only the system copies, and it places most octets in the message itself.
 #[test]
 fn large_messages_are_copied_by_the_system_alone() {
     const COUNT: u64 = 20;
@@ -166,7 +166,7 @@ fn large_messages_are_copied_by_the_system_alone() {
     assert!(copies.1 < 0.5 || received.duplicates > 0, "{copies:?}, {received:?}");
 }
 
-/// What the worlds with losses are for: datagrams are lost, and nobody notices but the counters.
+/// With losses, only the counters show that datagrams were lost.
 #[test]
 fn what_the_network_loses_leaves_again() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
@@ -183,11 +183,11 @@ fn what_the_network_loses_leaves_again() {
     assert!(counters.retransmitted > 0, "{counters:?}");
 }
 
-/// Section 5.12, 8: whoever wants may send at any time, and the kernel drops nothing.
+/// Section 5.12, 8: all ranks may send at any time, and the kernel drops nothing.
 #[test]
 fn many_senders_never_fill_a_small_socket() {
     const SENDERS: usize = 6;
-    // What a socket has that asks for nothing.
+    // The default size of a socket buffer.
     let terms = Terms { receive_buffer_len: 106_496, ..Terms::default() };
     let ranks = ranks(SENDERS + 1, terms, Pump::Runs);
     scope(|threads| {
@@ -206,10 +206,10 @@ fn many_senders_never_fill_a_small_socket() {
     }
 }
 
-/// Whatever a stranger sends: nothing is taken for a packet of a peer, one answer says so, and the ranks go on.
+/// Datagrams of an unauthenticated client are never taken for packets of a peer. One answer rejects them, and the ranks continue.
 #[test]
-fn strangers_change_nothing_and_are_answered_rarely() {
-    // With two, the system keeps strangers out.
+fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
+    // With two ranks, the system filters datagrams of other senders.
     let ranks = ranks(3, Terms::default(), Pump::Runs);
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let begun = Instant::now();
@@ -259,7 +259,7 @@ fn who_is_gone_without_having_finished_has_failed_for_the_others() {
     assert!(matches!(error, DeviceError::PeerFailed { rank: 1, .. }), "{error}");
     assert!(
         begun.elapsed() < Duration::from_secs(25),
-        "it was told, and has not given up: {:?}",
+        "it was notified and still waits: {:?}",
         begun.elapsed()
     );
 }

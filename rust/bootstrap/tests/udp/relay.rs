@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::*;
 
-/// What becomes of a datagram of the rank with this number: the datagrams that the other one gets.
+/// The datagrams that a peer receives in place of a datagram of the rank with this number.
 pub(super) type Tamper = Box<dyn FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send>;
 
 /// A relay between ranks 0 and 1; each knows it under the address that it has for the other one.

@@ -126,7 +126,7 @@ fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
     }
 }
 
-/// Whose datagram, and its octets.
+/// The sender of a datagram, and its octets.
 type Recorded = (usize, Vec<u8>);
 
 /// Section 5.12, 9 of the notes.
@@ -165,7 +165,7 @@ fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
     }
 }
 
-/// A process of another job has the port of a rank that was killed: whoever still sends there is told at once.
+/// A process of another job has the port of a rank that was killed: a rank that still sends there is notified at once.
 #[test]
 fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
     let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
@@ -223,7 +223,7 @@ fn the_last_acknowledgment_may_be_lost() {
     }
 }
 
-/// All answers to the last packet are lost, and whoever gave them is gone: its line says so.
+/// All acks of the last packet are lost, and their sender has ended: its liveness connection shows that.
 #[test]
 fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Waiting --begin--> Connecting --> Joining --tables--> Running --finish--> Over
-//!     for the ranks      a thread       the server's        the server's       FINI is said
+//!     for the ranks      a thread       the server's        the server's       FINI is sent
 //!                        connects       replies              life
 //! ```
 //!

@@ -125,7 +125,7 @@ pub(crate) fn up(kind: PacketType) -> Packet {
     Packet::new(kind, Q, P)
 }
 
-/// Data, or DataSync, with so many octets of a message of so many.
+/// Data, or DataSync, with some of the octets of a message.
 pub(crate) fn with_data(packet: Packet, len: u32, msglen: u64) -> Packet {
     Packet { len, msglen, tag: 5, lsrank: 1, ..packet }
 }

@@ -71,7 +71,7 @@ fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
     guessing.iter_mut().for_each(Stranger::until_closed);
 }
 
-/// Proves that going away and coming again is no way round: whoever has guessed is counted until its time has come.
+/// Proves that a new connection does not shorten the delay: a wrong key counts against its address until its time is over.
 #[test]
 fn whoever_does_not_wait_for_the_answer_is_counted_all_the_same() {
     let server = Process::start_with(&["-server", "2"], &KEY);

@@ -104,7 +104,7 @@ fn the_others_have_a_time_of_grace_when_a_site_is_lost() {
     let begun = Instant::now();
     drop(joined.remove(1));
     let mut left = joined.remove(0).connection;
-    poll(&mut [PollFd::new(&left, PollFlags::IN)], None).expect("it is told");
+    poll(&mut [PollFd::new(&left, PollFlags::IN)], None).expect("the server answers");
     assert!(begun.elapsed() >= Duration::from_millis(200), "{:?}", begun.elapsed());
     let error = left.watch().expect_err("the server has ended");
     assert!(matches!(error, JoinError::Protocol(ClientError::Closed { stage: Stage::Running })), "{error}");
@@ -121,7 +121,7 @@ fn signals_end_the_server_and_its_sites_notice() {
         server.signal(signal);
         let text = format!("mpjdev impi-server: ended by signal {}\n", status - 128);
         assert_eq!(server.ended(), (status, text));
-        poll(&mut [PollFd::new(&site.connection, PollFlags::IN)], None).expect("it is told");
+        poll(&mut [PollFd::new(&site.connection, PollFlags::IN)], None).expect("the server answers");
         assert!(site.connection.watch().is_err());
         assert!(site.connection.finish(soon()).is_err(), "there is nobody to tell");
     }
@@ -154,7 +154,7 @@ fn the_time_to_form_the_job_is_limited() {
     assert!(matches!(error, JoinError::Protocol(ClientError::Closed { stage: Stage::Labels })), "{error}");
 }
 
-/// What client 1 hears when client 0 has joined and says nothing more.
+/// The octets that client 1 receives when client 0 has joined and sends nothing more.
 fn joined_and_silent(server: &Process) -> JoinError {
     let mut silent = server.connect();
     silent.say(&joining(0));
@@ -226,7 +226,7 @@ fn a_site_joins_without_blocking() {
         if let Some(tables) = joining.advance().expect("sound") {
             break tables;
         }
-        poll(&mut [PollFd::new(&joining, joining.interest())], None).expect("it is told");
+        poll(&mut [PollFd::new(&joining, joining.interest())], None).expect("the server answers");
     };
     assert!(joining.has_joined());
     let other = other.join().expect("no panic").expect("it joins");

@@ -64,7 +64,7 @@ fn a_server_of_the_draft_wants_the_key_at_once() {
     assert!(meet(&[], Dialect::Draft, OTHER, NO_KEY).0);
 }
 
-/// Proves that a site of the other dialect is told apart, and the server goes on.
+/// Proves that a site of the other dialect is refused, and the server continues.
 #[test]
 fn the_other_dialect_is_refused() {
     for (ours, theirs) in [("final", Dialect::Draft), ("draft", Dialect::Final)] {

@@ -159,7 +159,7 @@ impl Stranger {
     }
 }
 
-/// What a site of one process says of itself.
+/// The announcement of a site of one process.
 pub(crate) fn settings(rank: u32) -> Settings {
     let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1];
     let procs = vec![Proc { host_id: address, pid: 100 + i64::from(rank) }];
@@ -182,7 +182,7 @@ pub(crate) fn message(command: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     [&command[..], &(payload.len() as u32).to_be_bytes(), payload].concat()
 }
 
-/// What a client says to join.
+/// The first octets of a client.
 pub(crate) fn joining(rank: u32) -> Vec<u8> {
     [message(b"AUTH", &[0, 0, 0, 1]), message(b"IMPI", &rank.to_be_bytes())].concat()
 }

@@ -93,7 +93,7 @@ impl Stranger {
     }
 }
 
-/// How long connections may take to join.
+/// Time that a connection has to join.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Says its first words octet by octet, each within the time that it has for all, until it is closed.
@@ -105,10 +105,10 @@ fn dribble(mut stranger: Stranger) {
             _ => return,
         }
     }
-    panic!("it may go on");
+    panic!("the connection is still open");
 }
 
-/// Proves that whoever says nothing, or one octet at a time, is closed in time and holds nobody up.
+/// Proves that a connection that sends nothing, or one octet at a time, is closed in time and delays no other.
 #[test]
 fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
     let server = Process::start(&["-server", "2", "--join-timeout", &JOIN_TIMEOUT.as_secs().to_string()]);
@@ -172,7 +172,7 @@ fn job_forms_while_silent_connections_flood_the_server() {
     assert_eq!(server.ended().0, 0);
 }
 
-/// Proves that strangers cannot fill a log.
+/// Proves that unauthenticated clients cannot fill a log.
 #[test]
 fn refusals_are_told_a_thousand_times() {
     let server = Process::start(&["-server", "2"]);

@@ -71,7 +71,7 @@ impl Job {
         let input = input.to_vec();
         let feeder = std::thread::spawn(move || stdin.write_all(&input));
         let output = self.ended(child);
-        // Whoever reads may have had enough.
+        // The reader may have closed the pipe.
         let _ = feeder.join().expect("no panic");
         let text = |octets| String::from_utf8(octets).expect("UTF-8");
         let status = output.status.code().expect("no signal");
@@ -114,7 +114,7 @@ impl Job {
         pids.filter(ours).map(|pid| (pid, line(pid))).collect()
     }
 
-    /// Waits until exactly so many processes whose command line begins so live.
+    /// Waits until exactly `count` processes run whose command line begins so.
     pub(crate) fn until(&self, begin: &str, count: usize) -> Vec<i32> {
         let begun = Instant::now();
         loop {
@@ -142,7 +142,7 @@ impl Job {
     }
 }
 
-/// Reads lines until this one has come so many times.
+/// Reads lines until this one has arrived `count` times.
 pub(crate) fn lines_until(out: &mut impl BufRead, line: &str, count: usize) -> String {
     let mut text = String::new();
     while text.matches(line).count() < count {

@@ -174,7 +174,7 @@ fn a_reader_that_goes_away_ends_whoever_writes_on_without_a_word() {
     assert_eq!(job.left(), Vec::<String>::new());
 }
 
-/// What the ranks have written when they end fits into no pipe.
+/// More output than a pipe holds, when the ranks end.
 const MUCH: &str = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end of $MPJDEV_RANK";
 
 #[test]
@@ -253,7 +253,7 @@ fn a_signal_reaches_the_ranks_and_what_ignores_it_is_killed_after_the_grace() {
     assert_eq!(status, 137);
 }
 
-/// Sends the launcher signals once so many lines have come, and waits for its end.
+/// Sends the launcher signals after a number of lines, and waits for its end.
 fn signalled(
     job: &Job,
     mut child: Child,

@@ -79,7 +79,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
     }
 }
 
-/// Ctrl-Z at a terminal: everything stops, and goes on with `fg` or `bg`.
+/// Ctrl-Z at a terminal: everything stops, and continues with `fg` or `bg`.
 #[test]
 fn a_job_stops_and_goes_on_with_its_launcher() {
     let count = "i=0; while :; do echo $i; read line; i=$((i+1)); done";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::{DEADLINE, Ended, ended, job, lines, own};
 
-/// Runs a part as so many ranks over TCP.
+/// Runs a part as a number of ranks over TCP.
 fn connected(ranks: u32, options: &[&str], part: &str) -> Ended {
     job(ranks, &[&["--transport", "tcp"], options].concat(), part)
 }
@@ -93,7 +93,7 @@ fn nothing_of_what_is_handed_out_stays_open() {
     assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
 }
 
-/// While it is under way and its receiver takes nothing, a thousand round trips are made with somebody else.
+/// While it is in flight and its receiver reads nothing, a thousand round trips are made with another rank.
 fn a_large_message_to_one_rank_delays_no_small_ones_to_another() {
     for part in ["large-and-small", "large-and-small-by-two-threads"] {
         let options = ["--address", "127.0.0.2,127.0.0.3,127.0.0.4"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::started::{KEY, NO_KEY, foreign_site, server, site};
 use crate::{Ended, job, lines, skip};
 
-/// Runs a part as so many ranks over UDP.
+/// Runs a part as a number of ranks over UDP.
 fn over_datagrams(ranks: u32, options: &[&str], part: &str) -> Ended {
     job(ranks, &[&["--transport", "udp"], options].concat(), part)
 }
@@ -85,7 +85,7 @@ fn a_rate_is_one_of_datagrams() {
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 2], ""));
 }
 
-/// Proves that whoever asks is told once for each rank, by people's lines and by programs', and nobody who does not ask.
+/// Proves that each rank prints its statistics once, as text or as JSON, and only if the environment asks for them.
 fn each_rank_tells_what_it_has_counted() {
     let (status, _, err) = over_datagrams(3, &["-x", "MPJDEV_STATS=json"], "ring");
     assert_eq!(status, 0, "{err}");

@@ -1,6 +1,6 @@
-//! Jobs in which a process is killed at some moment: whoever and whenever it is, the others are told, and nothing is left.
+//! Jobs in which a process is killed at some moment. The other ranks are notified, and nothing is left.
 //!
-//! What is killed and when follows from a fixed seed; the moment is counted in lines that the ranks have written, and a
+//! The process and the moment follow from a fixed seed; the moment is counted in lines that the ranks have written, and a
 //! little more.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::parts::kills::{ROUNDS, until};
 /// Jobs in `check` and in `soak`.
 const FEW: u64 = 10;
 const MANY: u64 = 100;
-/// How long a job may take.
+/// Maximum time of a job.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Numbers that follow from a seed (splitmix64).
@@ -48,14 +48,14 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// What is to happen in one job.
+/// The events of one job.
 #[derive(Debug)]
 struct Plan {
     ranks: u32,
     by_shell: bool,
     keep_going: bool,
     victim: Victim,
-    /// After so many lines, and so long.
+    /// After this number of lines, and this time.
     lines: u64,
     pause: Duration,
 }
@@ -134,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// What the job must have said.
+    /// The output that the job must have printed.
     fn check(&self, status: Option<i32>, out: &str, err: &str) {
         // It may have ended well before.
         if (status, err) == (Some(0), "") {
@@ -149,14 +149,14 @@ impl Plan {
             Victim::Rank(rank) | Victim::Shell(rank) => {
                 assert_eq!(status, Some(137));
                 assert!(err.contains(&format!("mpjrun: rank {rank} ")));
-                // Nobody was told that another one has failed.
+                // No rank was notified of the failure of another one.
                 let told =
                     out.lines().filter(|line| line.contains(" has failed") || line.contains(" has ended"));
                 told.for_each(|line| assert!(line.contains(&format!(": rank {rank} has ")), "{line}"));
             }
         }
         if let (Victim::Rank(rank), true) = (self.victim, self.keep_going) {
-            // Everybody else goes on to its end.
+            // All others continue to their end.
             for other in (0..self.ranks).filter(|other| *other != rank) {
                 assert!(out.lines().any(|line| line == format!("{other}: done")), "rank {other}");
             }
@@ -192,7 +192,7 @@ impl Plan {
     }
 }
 
-/// This process adopts what a job has left behind, so whoever lives of it is a child of ours.
+/// This process adopts what a job has left behind, so each survivor of it is a child of ours.
 pub(crate) fn nothing_runs() {
     until("all processes are gone", || match wait(WaitOptions::NOHANG) {
         Ok(_) => false,

@@ -18,10 +18,10 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 /// Exit status, standard output, standard error.
 type Ended = (i32, String, String);
 
-/// How long one job may take.
+/// Maximum time of one job.
 const DEADLINE: &str = "60";
 
-/// Runs a part as so many ranks.
+/// Runs a part as a number of ranks.
 fn job(ranks: u32, options: &[&str], part: &str) -> Ended {
     ended(launcher(ranks, options).arg(own()).arg(part).output().expect("it starts"))
 }

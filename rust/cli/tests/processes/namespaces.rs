@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::started::{KEY, Started};
 use crate::{DEADLINE, lines, own, skip};
 
-/// What is nobody's but a test's (RFC 2544): where the server is, and the sites.
+/// Addresses that are reserved for tests (RFC 2544): of the server, and of the sites.
 const SERVER: &str = "198.18.0.1";
 const SITES: [&str; 2] = ["198.18.0.2", "198.18.0.3"];
 /// Ranks of a site.
@@ -109,7 +109,7 @@ impl Machines {
         all(&["tbf", "rate", "200mbit", "burst", "8kb", "latency", "1ms"]).map(|()| "tbf")
     }
 
-    /// How many packets of both sites were dropped.
+    /// The number of dropped packets of both sites.
     fn dropped(&self) -> u64 {
         let of = |site: usize| {
             let words = ["-n", &self.site(site), "-s", "qdisc", "show", "dev", "eth"];
@@ -121,7 +121,7 @@ impl Machines {
         (0..SITES.len()).map(of).sum()
     }
 
-    /// The interfaces of both sites take packets of so many octets at most from now on.
+    /// The interfaces of both sites take packets of at most this many octets from now on.
     fn narrow(&self, mtu: u32) {
         for site in 0..SITES.len() {
             let words = ["-n", &self.site(site), "link", "set", "eth", "mtu", &mtu.to_string()];
@@ -256,7 +256,7 @@ fn messages_arrive_over_a_network_that_delays_and_loses() {
     }
 }
 
-/// Nobody is told that packets do not come through any more.
+/// No ICMP message reports that packets are dropped.
 fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
     let machines = Machines::new();
     let (server, address) = machines.server("final");

@@ -172,7 +172,7 @@ impl Party {
         self.world.finish(&mut Patient).expect("all is delivered");
     }
 
-    /// Goes on when the shell that has started it has ended.
+    /// Continues when the shell that has started it has ended.
     fn outlives(&self) {
         self.world.barrier(&mut Patient).expect("barrier");
         let shell = rustix::process::getppid().expect("a parent");
@@ -182,7 +182,7 @@ impl Party {
         println!("{}: done", self.world.rank());
     }
 
-    /// Rank 1 ends, the others would like to go on.
+    /// Rank 1 ends, the others try to continue.
     fn stays_away(self) -> ExitCode {
         let is_last = self.world.rank() == 1;
         self.finish();

@@ -83,7 +83,7 @@ fn a_rank_that_computes_holds_nobody_of_another_site_up() {
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
 
-/// Near ranks hear of it from their launcher, far ones by their connections.
+/// Ranks of the same site learn of it from their launcher, others by their connections.
 fn the_peers_of_a_killed_rank_are_told_at_all_sites() {
     let begun = Instant::now();
     let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "hears-of-rank-1");
@@ -227,7 +227,7 @@ fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!((first.0, second.0), (137, 3), "{}{}", first.2, second.2);
     is_one_line(&first.2, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending the other rank"]);
-    // Both may have ended when one of them is told of.
+    // Both may have ended when one of them is reported.
     is_one_line(&second.2, &["exited with status 3, ", " s after the start, without Comm.finish"]);
     assert!(
         second.2.starts_with("mpjrun: rank 2 ") || second.2.starts_with("mpjrun: rank 3 "),
@@ -271,7 +271,7 @@ fn the_line_and_the_status_are_those_of_the_rank_where_it_began() {
             &[&begin, "exited with status 5, ", ", without Comm.finish; ending all other ranks"],
         );
     }
-    // Who lets the others go on is told of all that fail, and the status is the same.
+    // With --keep-going all failures are reported, and the status is the same.
     let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "rank-2-leaves-barriers");
     assert_eq!(status, 5, "{err}{out}");
     assert_eq!(err.lines().count(), 4, "{err}");
@@ -393,7 +393,7 @@ fn a_key_file_must_hold_a_key_and_should_be_its_owners_alone() {
     std::fs::remove_file(&file).expect("ours");
 }
 
-/// Who is killed in a job that one launcher has started whole.
+/// The process that is killed in a job that one launcher has started whole.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Launcher,

@@ -56,7 +56,7 @@ impl Started {
         self.child.id() as i32
     }
 
-    /// What is left of its output, and its end.
+    /// The rest of its output, and its end.
     pub(crate) fn ended(mut self) -> Ended {
         let mut out = String::new();
         self.out.read_to_string(&mut out).expect("UTF-8");

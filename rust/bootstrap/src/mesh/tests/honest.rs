@@ -87,7 +87,7 @@ fn sixteen_hosts_are_connected_where_it_is_wanted() {
     check(connect_all(Job::ours(16), across), across);
 }
 
-/// Hosts are told apart by their numbers, not by their addresses.
+/// Hosts are distinguished by their numbers, not by their addresses.
 #[test]
 fn hosts_at_one_address_are_connected() {
     check(connect_all(Job::new(&[v4(1); 5], |_| true), all), all);

@@ -312,7 +312,7 @@ fn who_says_an_octet_now_and_then_is_not_waited_for() {
                 _ => return,
             }
         }
-        panic!("it may go on");
+        panic!("the connection is still open");
     });
     // On a busy machine host 1 itself may have been slow, and tried again.
     let why = refusals(&warnings);

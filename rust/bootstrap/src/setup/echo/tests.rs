@@ -310,7 +310,7 @@ impl World {
             }
             while self.words[1 - k].front().is_some_and(|(at, _)| *at <= self.now) {
                 let (_, word) = self.words[1 - k].pop_front().expect("one");
-                assert!(!echo.is_done(), "nothing is said behind the end");
+                assert!(!echo.is_done(), "no word follows the end");
                 assert!(echo.handle_word(word, now), "{word}");
             }
         }

@@ -126,7 +126,7 @@ pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, di
     }
 }
 
-/// How plausible octets are as packets: a point for each pid of usual size; none if the first are no packet.
+/// The plausibility of octets as packets: a point for each pid of usual size; none if the first are no packet.
 fn plausibility(mut octets: &[u8], dialect: Dialect) -> Option<u32> {
     let is_usual = |pid: i64| i32::try_from(pid).is_ok() || is_marked(dialect, pid);
     let mut points = None;

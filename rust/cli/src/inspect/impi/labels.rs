@@ -88,7 +88,7 @@ pub(super) fn subject(label: Label) -> &'static str {
         Label::H_PORT => "ports of hosts",
         Label::H_NPROCS => "processes of each host",
         Label::H_ACKMARK => "packets after which a host acknowledges them",
-        Label::H_HIWATER => "packets that may be under way to a host",
+        Label::H_HIWATER => "packets that may be in flight to a host",
         Label::P_IPV6 => "host ids of processes",
         Label::P_PID => "process ids",
         _ => "a label that the specification does not have",
@@ -100,7 +100,7 @@ pub(super) fn least(data: &[u8]) -> Option<u32> {
     numbers(data).min()
 }
 
-/// What the clients agree on with a reply.
+/// The agreement of the clients that a reply states.
 pub(super) fn outcome(label: Label, data: &[u8]) -> Option<String> {
     let least = least(data)?;
     let agreed = |default| if least == u32::MAX { default } else { least };
@@ -119,7 +119,7 @@ pub(super) fn outcome(label: Label, data: &[u8]) -> Option<String> {
     })
 }
 
-/// What of a reply violates the protocol, by itself.
+/// Violations of the protocol that a reply shows by itself.
 pub(super) fn reply_fault(label: Label, mask: u32, data: &[u8]) -> Option<String> {
     let (clients, total) = (mask.count_ones() as usize, numbers(data).count());
     let is_of_clients = (Label::C_NHOSTS..Label::H_IPV6).contains(&label) && label.name().is_some();

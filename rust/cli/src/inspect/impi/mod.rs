@@ -40,7 +40,7 @@ use recording::Recording;
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Lines for people.
+    /// Lines of text.
     Text {
         /// Whether ignored fields and all values are shown.
         all: bool,

@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// What is sent at once.
+/// Octets that are sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A command and its payload.

@@ -19,7 +19,7 @@ struct Socket {
     untaken_len: u64,
 }
 
-/// What the descriptors of this process lead to.
+/// The targets of the descriptors of this process.
 fn links() -> Vec<String> {
     let files = std::fs::read_dir("/proc/self/fd").expect("/proc").flatten();
     let links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
@@ -52,7 +52,7 @@ pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
 }
 
 impl Party {
-    /// Where its connections come from and lead to.
+    /// Local and remote addresses of its connections.
     pub(super) fn says_addresses(&self) {
         self.world.barrier(&mut Patient).expect("barrier");
         let list = |address: fn(&Socket) -> Ipv4Addr| {
@@ -67,7 +67,7 @@ impl Party {
         self.world.barrier(&mut Patient).expect("barrier");
     }
 
-    /// What it has open of what it was given.
+    /// Inherited descriptors that are still open.
     pub(super) fn says_what_is_open(&self) {
         self.world.barrier(&mut Patient).expect("barrier");
         let count = |state: &str| sockets().iter().filter(|socket| socket.state == state).count();

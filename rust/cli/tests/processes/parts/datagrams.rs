@@ -8,11 +8,11 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::kills::until;
 use super::{Party, kill_myself};
 
-/// How long a rank is stopped.
+/// Time for which a rank is stopped.
 const STOPPED: Duration = Duration::from_secs(3);
 /// Octets of the messages that are sent to it meanwhile, in turn.
 const SIZES: [usize; 4] = [16, 1000, 40_000, 300_000];
-/// How many there are.
+/// Their number.
 const COUNT: usize = 120;
 
 impl Party {
@@ -31,7 +31,7 @@ impl Party {
         let waits = self.world.irecv(RecvFrom { source: Some(1), tag: None }, 8, None).expect("irecv");
         let (mut begun, mut failed) = (None, false);
         for round in 0u64.. {
-            // Who has seen it says so, and both go on until both have.
+            // A rank that has seen it says so, and both continue until both have.
             let tag = i32::from(failed) + 1;
             self.world.send(&self.write(8, round), other, tag, Mode::Standard, &mut Patient).expect("send");
             let (status, message) = self.world.recv(of_other, 8, None, &mut Patient).expect("recv");
@@ -107,7 +107,7 @@ impl Party {
             Self::check(&message, 200_000, round);
             sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
             round += 1;
-            // All go on for as many rounds behind the first one in which somebody says so as it takes to hear of it.
+            // All continue for as many rounds after the first report as the report needs to arrive.
             left = match left {
                 None if me == 0 && mtu() != before => Some(20 * all),
                 None if me != 0 && status.tag == 1 => Some(20 * all - me),

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Party, join_with};
 
-/// How often all exchange with all.
+/// Number of exchanges of all with all.
 pub(crate) const ROUNDS: u64 = 15;
 /// Octets of the messages in turn: inside a queue, by reference, past the credit.
 const SIZES: [usize; 5] = [16, 600, 4096, 100_000, 300_000];
@@ -23,7 +23,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Exchanges messages with all others, and goes on without those that fail.
+/// Exchanges messages with all others, and continues without those that fail.
 pub(crate) fn exchanges() -> ExitCode {
     let config = Config { credit: CREDIT, ..Config::default() };
     let party = match join_with(config) {
@@ -77,7 +77,7 @@ impl Party {
         Ok(())
     }
 
-    /// Rank 1 stops and goes on, and stops and is killed, while rank 0 waits for it, and others that hear only of its end.
+    /// Rank 1 is stopped and continued, then stopped and killed, while rank 0 waits for it. Other ranks notice only its end.
     pub(crate) fn stopped(&self) -> ExitCode {
         if self.world.rank() > 1 {
             let from = RecvFrom { source: Some(1), tag: Some(1) };
@@ -107,7 +107,7 @@ impl Party {
         let error = self.world.wait(id, None, &mut gives_up).expect_err("rank 1 is stopped");
         assert_eq!(error, DeviceError::Interrupted);
         kill_process(self.other(), Signal::CONT).expect("it lives");
-        self.world.wait(id, None, &mut Patient).expect("it goes on");
+        self.world.wait(id, None, &mut Patient).expect("the request completes");
         until_it_is_stopped();
         let begun = Instant::now();
         kill_process(self.other(), Signal::KILL).expect("it lives");

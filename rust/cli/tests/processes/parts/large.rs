@@ -19,7 +19,7 @@ const SMALL: [usize; 4] = [0, 16, 1024, 5000];
 const BEHIND: u64 = 300;
 /// Rank 1 may have got all of it before it is stopped.
 const ROUNDS: u64 = 50;
-/// Where rank 1 listens.
+/// The address that rank 1 listens at.
 const RANK_1: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// Tags.
@@ -65,7 +65,7 @@ impl Party {
         (1..3).for_each(|dest| self.send_small(0, 0, dest, tag));
     }
 
-    /// One round at rank 0; whether the large message was under way all the time.
+    /// One round at rank 0; true if the large message was in flight all the time.
     fn send_both(&self, round: u64, two_threads: bool) -> bool {
         if round > 0 {
             self.tell_all(AGAIN);

@@ -95,7 +95,7 @@ impl Party {
         println!("{}: {error}", self.world.rank());
     }
 
-    /// Finishes, and would like to go on.
+    /// Finishes, and tries to continue.
     pub(super) fn joins_again(self) -> ExitCode {
         self.world.barrier(&mut Patient).expect("barrier");
         self.finish();
