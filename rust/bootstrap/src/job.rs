@@ -28,7 +28,7 @@ use mpjdev_transport::local;
 #[cfg(not(loom))]
 pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
-pub use error::JoinError;
+pub use error::{JoinError, LauncherFault};
 #[cfg(not(loom))]
 pub use processes::{Joined, join, shm};
 #[cfg(not(loom))]

@@ -22,7 +22,7 @@ use mpjdev_transport::waiting::Patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::error::{JoinError, system};
+use super::error::{JoinError, LauncherFault, system};
 use super::network::NetworkWorld;
 use super::world::World;
 use crate::control::{self, Packet, Refusal};
@@ -100,11 +100,11 @@ impl<'a> Admission<'a> {
         let mut first = self.receive_packet(patience)?;
         let mut network = None;
         if first.packet == Some(Packet::World) {
-            let fds = <[_; 2]>::try_from(first.fds);
-            let [world, listener] = fds.map_err(|_| JoinError::Launcher("no description of the world"))?;
+            let [world, listener] = pair("World", first.fds)?;
             let world = World::open(world).map_err(system("the description of the world"))?;
             if world.count != self.ranks {
-                return Err(JoinError::Launcher("another number of ranks than it has started"));
+                let fault = LauncherFault::RankCount { count: world.count, expected: self.ranks };
+                return Err(JoinError::Launcher(fault));
             }
             let shares_memory = world.shares_memory;
             network = Some(NetworkWorld { world, listener });
@@ -130,19 +130,22 @@ impl<'a> Admission<'a> {
             let mut received = next.take().map_or_else(|| self.receive_packet(patience), Ok)?;
             match received.packet {
                 Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
-                    let files = <[_; 2]>::try_from(received.fds);
-                    pages = Some(files.map_err(|_| JoinError::Launcher("no pages"))?);
+                    pages = Some(pair("Welcome", received.fds)?);
                 }
                 Some(Packet::Segments { first, count })
                     if first as usize == files.len() && count as usize == received.fds.len() =>
                 {
                     files.append(&mut received.fds);
                 }
-                _ => return Err(JoinError::Launcher("a packet that does not follow")),
+                _ => {
+                    let fault = LauncherFault::Order { count: files.len(), expected: ranks as usize };
+                    return Err(JoinError::Launcher(fault));
+                }
             }
         }
         let Some(pages) = pages.filter(|_| files.len() == ranks as usize) else {
-            return Err(JoinError::Launcher("another number of segments than of ranks"));
+            let fault = LauncherFault::SegmentCount { count: files.len(), expected: ranks as usize };
+            return Err(JoinError::Launcher(fault));
         };
         shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
     }
@@ -171,7 +174,7 @@ impl<'a> Admission<'a> {
                 }
                 return match control::receive(self.answers.as_fd()) {
                     Ok(Some(received)) => Ok(received),
-                    Ok(None) => Err(JoinError::Launcher("it has gone")),
+                    Ok(None) => Err(JoinError::Launcher(LauncherFault::Ended)),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => Err(system("the launcher")(error)),
                 };
@@ -179,7 +182,8 @@ impl<'a> Admission<'a> {
             match self.deadline {
                 None if !patience.goes_on() => self.cancel()?,
                 Some(deadline) if Instant::now() >= deadline => {
-                    return Err(JoinError::Launcher("it does not answer an interrupted rank"));
+                    let fault = LauncherFault::NoAnswer { after: self.answer_max };
+                    return Err(JoinError::Launcher(fault));
                 }
                 _ => {}
             }
@@ -212,6 +216,12 @@ impl<'a> Admission<'a> {
             }
         }
     }
+}
+
+/// The two descriptors of a packet.
+fn pair(packet: &'static str, fds: Vec<OwnedFd>) -> Result<[OwnedFd; 2], JoinError> {
+    let wrong = |fds: Vec<OwnedFd>| LauncherFault::Descriptors { packet, count: fds.len(), expected: 2 };
+    <[_; 2]>::try_from(fds).map_err(|fds| JoinError::Launcher(wrong(fds)))
 }
 
 fn refused(rank: u32, why: Refusal) -> JoinError {
@@ -313,6 +323,9 @@ mod tests {
     #[test]
     fn interrupted_rank_waits_for_a_silent_monitor_for_a_time_only() {
         let found = ask(|_| false, Duration::from_millis(5));
-        assert!(matches!(found, Err(JoinError::Launcher("it does not answer an interrupted rank"))));
+        let after = Duration::from_millis(5);
+        let Err(JoinError::Launcher(fault)) = found else { panic!("no answer has arrived") };
+        assert_eq!(fault, LauncherFault::NoAnswer { after });
+        assert!(fault.to_string().ends_with("within 0.005 s"), "{fault}");
     }
 }

@@ -1,6 +1,7 @@
 //! Errors of a process that joins its job.
 
 use std::io;
+use std::time::Duration;
 
 use mpjdev_engine::mpi;
 use mpjdev_transport::room;
@@ -8,6 +9,60 @@ use mpjdev_transport::room;
 use crate::control;
 use crate::mesh::MeshError;
 use crate::setup::SetupError;
+
+/// A violation of the protocol between a launcher and a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LauncherFault {
+    /// The environment has a control socket and no rank.
+    #[error("it has set {}, but no valid {} and {}", control::CONTROL, control::RANK, control::SIZE)]
+    NoRank,
+    /// The monitor has closed its socket.
+    #[error("it has ended")]
+    Ended,
+    /// No answer that depends on the monitor alone arrived in time.
+    #[error("it has not answered the interrupted Comm.init of this rank within {} s", .after.as_secs_f64())]
+    NoAnswer {
+        /// The time that it had.
+        after: Duration,
+    },
+    /// A packet has other descriptors than its kind requires.
+    #[error("its packet {packet} has {count} descriptors, {expected} are required")]
+    Descriptors {
+        /// The kind of packet.
+        packet: &'static str,
+        /// Number of descriptors in it.
+        count: usize,
+        /// The required number.
+        expected: usize,
+    },
+    /// The world description has another number of ranks than the environment.
+    #[error("it describes {count} ranks and has started {expected}")]
+    RankCount {
+        /// Ranks in the description.
+        count: u32,
+        /// Ranks in the environment.
+        expected: u32,
+    },
+    /// A packet is undefined or out of order.
+    #[error("it sends a packet out of order, after {count} of {expected} segments")]
+    Order {
+        /// Number of segments received.
+        count: usize,
+        /// Number of ranks.
+        expected: usize,
+    },
+    /// There are more segments than ranks, or no pages with them.
+    #[error("it sends {count} segments for {expected} ranks")]
+    SegmentCount {
+        /// Number of segments received.
+        count: usize,
+        /// Number of ranks.
+        expected: usize,
+    },
+    /// There is neither a world nor shared memory.
+    #[error("it sends neither a world description nor shared memory")]
+    NoJob,
+}
 
 /// The reason why this process cannot be the rank that it was started as.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +114,7 @@ pub enum JoinError {
     Interrupted,
     /// The launcher has ended, or breaks the protocol.
     #[error("the launcher does not answer as it should: {0}")]
-    Launcher(&'static str),
+    Launcher(LauncherFault),
     /// This process may open no more descriptors, even after a collection.
     #[error(
         "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"

@@ -20,7 +20,7 @@ use tracing::{debug, warn};
 use crate::control;
 
 use super::admission::{Admission, Admitted};
-use super::error::{JoinError, system};
+use super::error::{JoinError, LauncherFault, system};
 use super::launcher;
 use super::network::{self, Memory};
 
@@ -96,7 +96,7 @@ pub fn join(
     };
     let (rank, ranks) = match (variable(control::RANK)?, variable(control::SIZE)?) {
         (Some(rank), Some(ranks)) if rank < ranks => (rank, ranks),
-        _ => return Err(JoinError::Launcher("it gives a socket but no rank of a job")),
+        _ => return Err(JoinError::Launcher(LauncherFault::NoRank)),
     };
     let config = config.for_ranks(ranks as usize).bounded();
     let len = segment_len(private.limit());
@@ -122,7 +122,7 @@ pub fn join(
                 let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
                 Ok(Joined { world, source: pool.clone() })
             }
-            (None, None) => Err(JoinError::Launcher("it hands out no job")),
+            (None, None) => Err(JoinError::Launcher(LauncherFault::NoJob)),
         }
     });
     if let Err(error) = &joined {
