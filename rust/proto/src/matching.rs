@@ -12,10 +12,10 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 ///
 /// `R` is what a posted receive carries (a request), `M` is an unexpected message (its octets, or where they lie).
 ///
-/// A receiver calls [`post`](Self::post), a transport [`arrive`](Self::arrive), or, when it would rather not build an
-/// `M` for a message that goes straight into its receive, [`match_arrival`](Self::match_arrival) and on `None`
-/// [`add_unexpected`](Self::add_unexpected) with the same envelope. No message that fits a posted receive is ever left
-/// unexpected, as long as nothing is posted between those two calls.
+/// A receiver calls [`post`](Self::post). For a message that arrives the engine calls
+/// [`match_arrival`](Self::match_arrival), and on `None` [`add_unexpected`](Self::add_unexpected) with the same envelope,
+/// so it builds an `M` for unexpected messages only. No message that fits a posted receive is left unexpected as long as
+/// nothing is posted between the two calls.
 ///
 /// Order is MPI's (MPI 4.1, 3.5 Semantics of Point-to-Point Communication):
 ///
@@ -23,10 +23,9 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 /// - a receive takes the earliest arrived message that fits it, so messages from one source in one context never
 ///   overtake each other, and `ANY_SOURCE` takes the earliest arrival of all.
 ///
-/// Cost: while a queue has at most 16 entries it is searched in order; beyond that post, arrive, probe, take and withdraw
-/// take constant time, with and without wildcards, whatever is queued. [`fail_posted`](Self::fail_posted) and
-/// [`remove_unexpected`](Self::remove_unexpected) go through the whole queue, and
-/// [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of one context. Storage is reused, so in a
+/// Cost: a queue with at most 16 entries is searched in order. Beyond that post, match, probe, take and withdraw take
+/// constant time, with and without wildcards. [`remove_unexpected`](Self::remove_unexpected) goes through the whole
+/// queue, [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of one context. Storage is reused, so in a
 /// steady state nothing is allocated; a queue that was long gives its storage back when it is empty, and a context or tag
 /// without entries has none.
 ///
@@ -55,25 +54,6 @@ pub enum Posted<R, M> {
     Waiting(PostId),
 }
 
-/// What became of a message at [`Matcher::arrive`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum Arrived<R, M> {
-    /// A posted receive was waiting for it; it left the queue.
-    Matched {
-        /// The receive.
-        receive: R,
-        /// What the receive had asked for.
-        selector: Selector,
-        /// The message's envelope.
-        envelope: Envelope,
-        /// The message, given back.
-        message: M,
-    },
-    /// The message waits for its receive.
-    Unexpected,
-}
-
 /// Names one posted receive of one [`Matcher`]; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PostId(Place);
@@ -94,21 +74,6 @@ impl<R, M> Matcher<R, M> {
         match self.take(&selector) {
             Some((envelope, message)) => Posted::Matched { envelope, message, receive },
             None => Posted::Waiting(PostId(self.posted.push(selector, receive))),
-        }
-    }
-
-    /// Gives the message to the earliest posted receive that it fits, or keeps it as unexpected.
-    ///
-    /// # Panics
-    /// With 2^32 - 1 messages unexpected.
-    #[inline]
-    pub fn arrive(&mut self, envelope: Envelope, message: M) -> Arrived<R, M> {
-        match self.match_arrival(&envelope) {
-            Some((receive, selector)) => Arrived::Matched { receive, selector, envelope, message },
-            None => {
-                self.add_unexpected(envelope, message);
-                Arrived::Unexpected
-            }
         }
     }
 
@@ -146,16 +111,11 @@ impl<R, M> Matcher<R, M> {
         self.unexpected.remove_slot(slot)
     }
 
-    /// Takes a waiting receive back (cancel); `None` when it has been matched, withdrawn or failed before.
+    /// Takes a waiting receive back (cancel); `None` when it has been matched or withdrawn before.
     #[inline]
     pub fn withdraw(&mut self, id: PostId) -> Option<R> {
         let (_, receive) = self.posted.remove(id.0)?;
         Some(receive)
-    }
-
-    /// Takes the waiting receives that `picks` picks, in posting order; for receives that can no longer complete.
-    pub fn fail_posted(&mut self, picks: impl FnMut(&Selector, &R) -> bool) -> Vec<(Selector, R)> {
-        self.posted.extract(picks)
     }
 
     /// Takes the unexpected messages that `picks` picks, in arrival order.
@@ -230,11 +190,13 @@ mod tests {
         }
     }
 
-    fn matched_receive(arrived: Arrived<u32, u32>) -> Option<u32> {
-        match arrived {
-            Arrived::Matched { receive, .. } => Some(receive),
-            Arrived::Unexpected => None,
+    /// The receive that the message is given to; without one it becomes unexpected.
+    fn arrive(matcher: &mut Numbers, envelope: Envelope, message: u32) -> Option<u32> {
+        let matched = matcher.match_arrival(&envelope);
+        if matched.is_none() {
+            matcher.add_unexpected(envelope, message);
         }
+        matched.map(|(receive, _)| receive)
     }
 
     /// Puts so many entries of another context first that both queues are indexed.
@@ -263,7 +225,7 @@ mod tests {
                     assert_eq!(matched_message(matcher.post(asked[at], number)), None);
                 }
                 for number in 0..4 {
-                    assert_eq!(matched_receive(matcher.arrive(envelope(1, 7), 0)), Some(number));
+                    assert_eq!(arrive(&mut matcher, envelope(1, 7), 0), Some(number));
                 }
             }
         }
@@ -274,7 +236,7 @@ mod tests {
     fn messages_of_one_source_do_not_overtake() {
         for mut matcher in [Numbers::new(), lengthened()] {
             for message in 1..=4 {
-                assert_eq!(matched_receive(matcher.arrive(envelope(1, 7), message)), None);
+                assert_eq!(arrive(&mut matcher, envelope(1, 7), message), None);
             }
             let asked = [(Some(1), Some(7)), (None, Some(7)), (Some(1), None), (None, None)]
                 .map(|(s, t)| selector(s, t));
@@ -289,7 +251,7 @@ mod tests {
     fn any_source_takes_the_earliest_arrival_that_fits() {
         for mut matcher in [Numbers::new(), lengthened()] {
             for (message, source, tag) in [(1, 5, 1), (2, 3, 2), (3, 1, 1), (4, 0, 2)] {
-                assert_eq!(matched_receive(matcher.arrive(envelope(source, tag), message)), None);
+                assert_eq!(arrive(&mut matcher, envelope(source, tag), message), None);
             }
             assert_eq!(matched_message(matcher.post(selector(None, Some(2)), 0)), Some(2));
             assert_eq!(matched_message(matcher.post(selector(None, None), 0)), Some(1));
@@ -322,7 +284,7 @@ mod tests {
         assert_eq!(matched_message(matcher.post(asked, 0)), None);
     }
 
-    /// The id of a receive that was matched, withdrawn or failed names nothing, even when its slot is in use again.
+    /// The id of a receive that was matched or withdrawn names nothing, even when its slot is in use again.
     #[test]
     fn stale_ids_withdraw_nothing() {
         let mut matcher = Numbers::new();
@@ -331,9 +293,9 @@ mod tests {
             Posted::Matched { .. } => panic!("nothing has arrived"),
         };
         let (first, second, third) = (post(1), post(2), post(3));
-        assert_eq!(matched_receive(matcher.arrive(envelope(1, 7), 0)), Some(1));
+        assert_eq!(arrive(&mut matcher, envelope(1, 7), 0), Some(1));
         assert_eq!(matcher.withdraw(second), Some(2));
-        assert_eq!(matcher.fail_posted(|_, _| true), [(selector(Some(1), Some(7)), 3)]);
+        assert_eq!(matcher.withdraw(third), Some(3));
         for receive in 4..7 {
             assert_eq!(matched_message(matcher.post(selector(Some(1), Some(7)), receive)), None);
         }
@@ -343,20 +305,18 @@ mod tests {
         assert_eq!(matcher.posted_len(), 3);
     }
 
-    /// What fails and what is removed comes out in order, the rest stays in order.
+    /// What is removed comes out in order, the rest stays in order.
     #[test]
-    fn fails_and_removes_in_order() {
+    fn removes_in_order() {
         let mut matcher = Numbers::new();
         for number in 0..40 {
             let source = number % 3;
             assert_eq!(matched_message(matcher.post(selector(Some(source), Some(9)), number)), None);
             matcher.add_unexpected(envelope(source, 1), number);
         }
-        let failed = matcher.fail_posted(|asked, _| asked.source == Some(1));
         let removed = matcher.remove_unexpected(|envelope, _| envelope.source != 1);
-        assert!(failed.iter().map(|(_, number)| *number).eq((0..40).filter(|n| n % 3 == 1)));
         assert!(removed.iter().map(|(_, number)| *number).eq((0..40).filter(|n| n % 3 != 1)));
-        assert!(matcher.posted().map(|(_, n)| *n).eq((0..40).filter(|n| n % 3 != 1)));
+        assert!(matcher.posted().map(|(_, n)| *n).eq(0..40));
         assert!(matcher.unexpected().map(|(_, n)| *n).eq((0..40).filter(|n| n % 3 == 1)));
     }
 
@@ -389,7 +349,7 @@ mod tests {
         let mut matcher = Numbers::new();
         let names = (0..100_000u32).map(|n| (n % 64, n.cast_signed()));
         for (source, tag) in names.clone() {
-            assert_eq!(matched_receive(matcher.arrive(envelope(source, tag), tag.cast_unsigned())), None);
+            assert_eq!(arrive(&mut matcher, envelope(source, tag), tag.cast_unsigned()), None);
         }
         assert_eq!(matcher.unexpected_len(), 100_000);
         for (source, tag) in names.clone().rev() {
@@ -418,7 +378,7 @@ mod tests {
                 let asked = Selector::from(envelope);
                 if number % 2 == 0 {
                     assert_eq!(matched_message(matcher.post(asked, number)), None);
-                    assert_eq!(matched_receive(matcher.arrive(envelope, 0)), Some(number));
+                    assert_eq!(arrive(&mut matcher, envelope, 0), Some(number));
                 } else {
                     matcher.add_unexpected(envelope, number);
                     assert_eq!(matched_message(matcher.post(asked, 0)), Some(number));

@@ -1,7 +1,7 @@
 //! The matcher against a model that cannot be wrong: two vectors, searched from the front.
 
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::matching::{Arrived, Matcher, PostId, Posted};
+use mpjdev_proto::matching::{Matcher, PostId, Posted};
 use proptest::prelude::*;
 
 /// Posted receives and unexpected messages in order; every entry is a number of its own.
@@ -28,11 +28,9 @@ impl Model {
 enum Step {
     Post(Selector),
     Arrive(Envelope),
-    ArriveInTwoCalls(Envelope),
     Probe(Selector),
     Take(Selector),
     Withdraw(prop::sample::Index),
-    FailPosted(u32),
     RemoveUnexpected(u64),
 }
 
@@ -58,12 +56,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     (1..20u32, 1..20u32).prop_flat_map(|(posts, arrivals)| {
         let step = prop_oneof![
             posts => selectors().prop_map(Step::Post),
-            arrivals => envelopes().prop_map(Step::Arrive),
-            arrivals => envelopes().prop_map(Step::ArriveInTwoCalls),
+            2 * arrivals => envelopes().prop_map(Step::Arrive),
             2 => selectors().prop_map(Step::Probe),
             2 => selectors().prop_map(Step::Take),
             2 => any::<prop::sample::Index>().prop_map(Step::Withdraw),
-            1 => (0..4u32).prop_map(Step::FailPosted),
             1 => contexts().prop_map(Step::RemoveUnexpected),
         ];
         prop::collection::vec(step, 0..400)
@@ -106,22 +102,6 @@ impl Run {
     fn arrive(&mut self, sent: Envelope) -> Result<(), TestCaseError> {
         let number = self.number();
         let expected = self.model.match_arrival(&sent);
-        match self.matcher.arrive(sent, number) {
-            Arrived::Matched { receive, selector, envelope, message } => {
-                prop_assert_eq!(Some((receive, selector)), expected);
-                prop_assert_eq!((envelope, message), (sent, number));
-            }
-            Arrived::Unexpected => {
-                prop_assert_eq!(expected, None);
-                self.model.unexpected.push((sent, number));
-            }
-        }
-        Ok(())
-    }
-
-    fn arrive_in_two_calls(&mut self, sent: Envelope) -> Result<(), TestCaseError> {
-        let number = self.number();
-        let expected = self.model.match_arrival(&sent);
         let matched = self.matcher.match_arrival(&sent);
         prop_assert_eq!(matched, expected);
         if matched.is_none() {
@@ -147,7 +127,6 @@ impl Run {
         match step {
             Step::Post(selector) => self.post(selector)?,
             Step::Arrive(envelope) => self.arrive(envelope)?,
-            Step::ArriveInTwoCalls(envelope) => self.arrive_in_two_calls(envelope)?,
             Step::Probe(selector) => {
                 let mut fitting = self.model.unexpected.iter();
                 let expected = fitting.find(|(envelope, _)| selector.matches(envelope));
@@ -158,13 +137,6 @@ impl Run {
                 prop_assert_eq!(self.matcher.take(&selector), self.model.take(&selector));
             }
             Step::Withdraw(which) => self.withdraw(which)?,
-            Step::FailPosted(source) => {
-                let picks = |selector: &Selector| selector.source == Some(source);
-                let expected: Vec<_> =
-                    (self.model.posted).extract_if(.., |(selector, _)| picks(selector)).collect();
-                let failed = self.matcher.fail_posted(|selector, _| picks(selector));
-                prop_assert_eq!(failed, expected);
-            }
             Step::RemoveUnexpected(context) => {
                 let expected: Vec<_> = (self.model.unexpected)
                     .extract_if(.., |(envelope, _)| envelope.context == context)

@@ -4,7 +4,6 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Arrival, Event, Settings};
-use mpjdev_proto::matching::Arrived;
 
 use crate::world::{Inbound, MESSAGES, Message, Reading, World, content};
 
@@ -106,8 +105,10 @@ impl World {
     /// A first packet is complete: now its message can be matched.
     fn arrived(&mut self, host: usize, inbound: Inbound) {
         let envelope = self.messages[inbound.message].envelope();
-        if let Arrived::Matched { message, .. } = self.hosts[host].matcher.arrive(envelope, inbound) {
-            self.matched(host, message);
+        let matcher = &mut self.hosts[host].matcher;
+        match matcher.match_arrival(&envelope) {
+            Some(_) => self.matched(host, inbound),
+            None => matcher.add_unexpected(envelope, inbound),
         }
     }
 

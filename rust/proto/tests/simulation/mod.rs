@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use mpjdev_proto::collective::{Action, Barrier, Collective, Communicator, Creation, ProtocolError, Refusal};
 use mpjdev_proto::context::{self, ContextAllocator};
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::matching::{Arrived, Matcher, Posted};
+use mpjdev_proto::matching::{Matcher, Posted};
 
 pub(crate) use crate::random::Random;
 
@@ -137,9 +137,10 @@ impl Simulation {
             Move::Deliver { source, dest } => {
                 let (tag, octets) = self.wires[source][dest].pop_front().unwrap();
                 let envelope = Envelope { context: COLLECTIVE, source: source as u32, tag };
-                let arrived = self.ranks[dest].matcher.arrive(envelope, octets);
-                if let Arrived::Matched { envelope, message, .. } = arrived {
-                    self.ranks[dest].received.push((envelope.source, envelope.tag, message));
+                let rank = &mut self.ranks[dest];
+                match rank.matcher.match_arrival(&envelope) {
+                    Some(_) => rank.received.push((envelope.source, envelope.tag, octets)),
+                    None => rank.matcher.add_unexpected(envelope, octets),
                 }
             }
             Move::HandIn { rank } => {
