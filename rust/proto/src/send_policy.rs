@@ -1,50 +1,17 @@
-//! One or two physical messages for a logical one: the sender's choice, the receiver's judgement, the pairing.
+//! The receiver's judgement of a first physical message, and the pairing numbers of split messages.
 //!
-//! All lengths are octets. `p` is the primary payload's length, `s` the secondary's (mpjdev 3.1, 4.1).
+//! A sender decides between one and two physical messages with [`mpjdev_buffer::layout::is_appended`]. All lengths are
+//! octets. `p` is the length of the primary payload, `s` that of the secondary payload (mpjdev 3.1, 4.1).
 
 mod pairs;
 
 pub use pairs::{NoFreePair, Pairs};
 
-use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, is_appended};
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use thiserror::Error;
 
 /// The two headers of a message together: the shortest message (mpjdev 3.1, D49).
 pub const HEADERS_LEN: usize = MESSAGE_OVERHEAD;
-
-/// How a sender cuts a logical message into physical ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Split {
-    /// Everything in one message.
-    One {
-        /// 16 + p + s.
-        len: usize,
-    },
-    /// The headers and the primary payload, then the secondary payload alone.
-    Two {
-        /// 16 + p.
-        first_len: usize,
-        /// s, never 0.
-        second_len: usize,
-    },
-}
-
-impl Split {
-    /// Cuts a message with these payloads, sent from a buffer of this capacity.
-    ///
-    /// The secondary payload is appended when p + s is strictly less than the capacity, always (mpjdev 4.1, S; at
-    /// equality the dissertation is silent and the original splits). Without a secondary payload there is one message.
-    #[inline]
-    #[must_use]
-    pub fn decide(primary_len: usize, secondary_len: usize, capacity: usize) -> Self {
-        let first_len = HEADERS_LEN.saturating_add(primary_len);
-        if secondary_len == 0 || is_appended(primary_len, secondary_len, capacity) {
-            Self::One { len: first_len.saturating_add(secondary_len) }
-        } else {
-            Self::Two { first_len, second_len: secondary_len }
-        }
-    }
-}
 
 /// What the headers of a first message say about lengths and pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,42 +201,10 @@ impl Headers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mpjdev_buffer::layout::is_appended;
     use proptest::prelude::*;
 
     const EXAMPLE: Headers = Headers { primary_len: 48, secondary_len: 12, pair_number: 9 };
-
-    /// The worked example (mpjdev 3.8): two messages of 64 and 12 at capacities 48 to 60, one of 76 from 61 on.
-    #[test]
-    fn splits_the_worked_example_up_to_capacity_60() {
-        for capacity in 48..=60 {
-            assert_eq!(
-                Split::decide(48, 12, capacity),
-                Split::Two { first_len: 64, second_len: 12 },
-                "capacity {capacity}"
-            );
-        }
-        for capacity in [61, 62, 1000] {
-            assert_eq!(Split::decide(48, 12, capacity), Split::One { len: 76 });
-        }
-    }
-
-    /// Without a secondary payload there is one message, even where p fills the capacity.
-    #[test]
-    fn never_splits_without_a_secondary_payload() {
-        for (p, capacity) in [(0, 0), (8, 8), (32, 32), (32, 1000)] {
-            assert_eq!(Split::decide(p, 0, capacity), Split::One { len: 16 + p });
-        }
-    }
-
-    /// One octet of secondary payload: the edge lies where p + 1 equals the capacity.
-    #[test]
-    fn splits_at_equality() {
-        let two = Split::Two { first_len: 24, second_len: 1 };
-        assert_eq!(Split::decide(8, 1, 8), two);
-        assert_eq!(Split::decide(8, 1, 9), two);
-        assert_eq!(Split::decide(8, 1, 10), Split::One { len: 25 });
-        assert_eq!(Split::decide(0, 1, 0), Split::Two { first_len: 16, second_len: 1 });
-    }
 
     /// Every physical length of the worked example gets its own answer, each error with its numbers.
     #[test]
@@ -348,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a sender cuts, any receiver with the sender's capacity accepts and understands as it was meant.
+        /// What a sender splits, any receiver with the sender's capacity accepts and understands as it was meant.
         #[test]
         fn receiver_agrees_with_sender(
             units in 0..1000usize,
@@ -359,24 +294,15 @@ mod tests {
             let p = 8 * units;
             let capacity = p + spare;
             let headers = Headers { primary_len: p, secondary_len: s, pair_number };
-            match Split::decide(p, s, capacity) {
-                Split::One { len } => {
-                    prop_assert_eq!(len, 16 + p + s);
-                    prop_assert!(s == 0 || p + s < capacity);
-                    let complete = Ok(Arrival::Complete { secondary_len: s });
-                    prop_assert_eq!(Arrival::judge(len, headers, capacity), complete);
-                }
-                Split::Two { first_len, second_len } => {
-                    prop_assert_eq!((first_len, second_len), (16 + p, s));
-                    prop_assert!(s > 0 && p + s >= capacity);
-                    let Ok(Arrival::NeedsSecond { len, pair }) =
-                        Arrival::judge(first_len, headers, capacity)
-                    else {
-                        return Err(TestCaseError::fail("no second message expected"));
-                    };
-                    prop_assert_eq!(check_second(len, second_len), Ok(()));
-                    prop_assert_eq!(pair == Pair::Foreign, pair_number == 0);
-                }
+            if s == 0 || is_appended(p, s, capacity) {
+                let complete = Ok(Arrival::Complete { secondary_len: s });
+                prop_assert_eq!(Arrival::judge(16 + p + s, headers, capacity), complete);
+            } else {
+                let Ok(Arrival::NeedsSecond { len, pair }) = Arrival::judge(16 + p, headers, capacity) else {
+                    return Err(TestCaseError::fail("no second message expected"));
+                };
+                prop_assert_eq!(check_second(len, s), Ok(()));
+                prop_assert_eq!(pair == Pair::Foreign, pair_number == 0);
             }
         }
 
@@ -389,7 +315,6 @@ mod tests {
             secondary_len in prop_oneof![0..200usize, any::<usize>()],
             capacity in prop_oneof![0..200usize, any::<usize>()],
         ) {
-            let _ = Split::decide(primary_len, secondary_len, capacity);
             let headers = Headers { primary_len, secondary_len, pair_number: 1 };
             let primary_end = 16 + primary_len as u128;
             match Arrival::judge(first_len, headers, capacity) {
