@@ -92,7 +92,6 @@ impl Book {
             _ => match with[0] % 8 {
                 0 => self.connection.abort(),
                 1 => self.connection.close(self.now + u64::from(with[1]) * MILLISECOND),
-                2 => self.connection.handle_congestion_mark(),
                 3 => self.connection.forget(u64::from(with[1])),
                 _ => self.connection.flush(),
             },

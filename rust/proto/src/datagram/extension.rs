@@ -131,7 +131,7 @@ pub struct Extension {
     pub fin: bool,
     /// RST: the sender of this packet knows no such connection (5.8).
     pub rst: bool,
-    /// ECN_ECHO: a packet came with a mark of congestion since the last acknowledgment (5.7).
+    /// ECN_ECHO: reserved for the echo of congestion marks (5.7). Always clear when sent, ignored when received.
     pub ecn_echo: bool,
     /// DUPLICATE: a packet came that had come before, since the last acknowledgment (5.5).
     pub duplicate: bool,

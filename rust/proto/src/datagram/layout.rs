@@ -64,7 +64,7 @@ pub const NAK: u16 = 1 << 1;
 pub const FIN: u16 = 1 << 2;
 /// Flag: there is no such connection here (5.8).
 pub const RST: u16 = 1 << 3;
-/// Flag: a packet came with a mark of congestion since the last acknowledgment (5.7).
+/// Flag: reserved for the echo of congestion marks (5.7).
 pub const ECN_ECHO: u16 = 1 << 4;
 /// Flag: a packet came that had come before, since the last acknowledgment (5.5).
 pub const DUPLICATE: u16 = 1 << 5;

@@ -51,9 +51,6 @@ impl Connection {
         if progress.count > 0 || is_missing {
             self.detect(now, expiries >= PERSISTENT_EXPIRIES);
         }
-        if extension.ecn_echo {
-            self.lost(self.packet_tx.largest_acked_tx());
-        }
         if self.packet_tx.is_empty() {
             self.waiting_since = None;
         }
@@ -90,7 +87,7 @@ impl Connection {
         }
     }
 
-    /// A transmission was lost, or marked.
+    /// A transmission was lost.
     fn lost(&mut self, transmission: u64) {
         if self.congestion.packet_lost(transmission, self.packet_tx.next_tx()) {
             self.counters.cuts += 1;

@@ -11,7 +11,7 @@
 //! The first slow start ends when the round trip grows (`slow_start.rs`).
 //!
 //! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
-//! something is acknowledged, or lost, that left after the cut. A mark of congestion is a loss. A cut that turns out to
+//! something is acknowledged, or lost, that left after the cut. Marks of congestion (ECN) are not used. A cut that turns out to
 //! have had no reason is undone. A timer that expires cuts nothing.
 
 use super::slow_start::SlowStart;
@@ -202,7 +202,7 @@ impl Congestion {
         window + (target - window) / window * f64::from(acked.count)
     }
 
-    /// A packet is lost, or was marked, whose latest transmission was `transmission`; `next` is the one that comes next.
+    /// A packet is lost whose latest transmission was `transmission`; `next` is the one that comes next.
     /// Whether that cut the window: once for each epoch.
     pub(super) fn packet_lost(&mut self, transmission: u64, next: u64) -> bool {
         if transmission < self.epoch {

@@ -36,8 +36,7 @@ use super::windows::SendWindow;
 ///
 /// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard), [`cancel`](Self::cancel),
 /// [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
-/// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_congestion_mark`](Self::handle_congestion_mark),
-/// [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
+/// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
 /// [`poll_buffered`](Self::poll_buffered), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
 /// [`next_timeout`](Self::next_timeout).
 ///
@@ -69,7 +68,6 @@ pub struct Connection {
     /// Whether a packet without a message is to ask for an acknowledgment.
     pub(super) has_pure_ack_req: bool,
     pub(super) is_flushing: bool,
-    pub(super) echoes_mark: bool,
     pub(super) is_held_by_driver: bool,
     last_received_at: Nanos,
     /// Since when something is to come from the peer.
@@ -167,7 +165,6 @@ impl Connection {
             ack_requested: first_ours,
             has_pure_ack_req: false,
             is_flushing: false,
-            echoes_mark: false,
             is_held_by_driver: false,
             last_received_at: now,
             waiting_since: None,
@@ -348,12 +345,6 @@ impl Connection {
         self.settle();
         self.advance_close(now);
         verdict
-    }
-
-    /// The datagram that comes next, or came last, had a mark of congestion on its way.
-    pub const fn handle_congestion_mark(&mut self) {
-        self.echoes_mark = true;
-        self.pending_acks.urge();
     }
 
     /// All that had come was taken.

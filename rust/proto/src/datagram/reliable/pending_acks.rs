@@ -3,7 +3,7 @@
 //! | event | action | source |
 //! |---|---|---|
 //! | a packet with a sequence number leaves | it carries the acknowledgment | 5.6 |
-//! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ, with a mark of congestion | now | 5.6 |
+//! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ | now | 5.6 |
 //! | a quarter of the window has come since the last one | now | 5.6 |
 //! | every n packets, where the driver wants that | now | 5.6, eager mode |
 //! | the socket is drained, the peer is not being answered, and the oldest has waited for 50 us, and as long as between two questions, twice | now | 5.6; but for the 50 us choices of ours |

@@ -238,7 +238,6 @@ impl Connection {
         }
         extension.duplicate = self.packet_rx.has_duplicate();
         self.packet_rx.clear_duplicate();
-        extension.ecn_echo = std::mem::replace(&mut self.echoes_mark, false);
         if says_all {
             self.pending_acks.ack_sent();
         } else {

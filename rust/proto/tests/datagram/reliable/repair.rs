@@ -116,18 +116,3 @@ fn losses_over_several_timeouts_begin_anew() {
     );
     world.run_to_completion(END_LIMIT);
 }
-
-/// Proves that a mark of congestion is taken as a loss is, once in a round trip, and that nothing is sent again for it.
-#[test]
-fn a_mark_of_congestion_cuts_the_window() {
-    let mut world = world(1, settings(), "delay=1ms");
-    world.ends[0].streams(1000);
-    world.run_until(SECOND, |world| world.ends[1].complete > 100);
-    let before = world.ends[0].connection.congestion_window();
-    world.ends[1].connection.handle_congestion_mark();
-    world.run_for(2 * RTT);
-    let counters = world.ends[0].connection.counters();
-    assert_eq!((counters.cuts, counters.retransmitted), (1, 0));
-    assert!(world.ends[0].connection.congestion_window() < before * 3 / 4);
-    world.run_to_completion(END_LIMIT);
-}

@@ -109,10 +109,6 @@ fn some_packets_are_acknowledged_at_once_and_others_are_not() {
         assert_eq!(left(&mut end, SECOND), [], "{what}: once is enough");
         assert_eq!(end.counters().beyond_window, u64::from(what == "beyond the window"), "{what}");
     }
-    let mut marked = end(settings());
-    let _ = marked.handle_datagram(0, &data(0));
-    marked.handle_congestion_mark();
-    assert!(left(&mut marked, 0)[0].extension.ecn_echo);
 }
 
 /// Proves that a quarter of the window is acknowledged at once, and less after max_ack_delay (5.6).
