@@ -22,8 +22,7 @@ const _: () = assert!(SEQUENCE_BITS == 15 && FULL_SEQUENCE_BITS == 31);
 
 /// A sequence number as it is on the wire: `BITS` bits, fewer than 32, modulo 2^`BITS`.
 ///
-/// There is no order of all of them, so this is not [`Ord`]: [`is_before`](Self::is_before) compares two that are less than
-/// half the numbers apart.
+/// The numbers wrap, so they have no order and this is not [`Ord`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Truncated<const BITS: u32>(u32);
 
@@ -66,16 +65,8 @@ impl<const BITS: u32> Truncated<BITS> {
     /// How many steps of [`next`](Self::next) lead from it to `later`: below 2^`BITS`.
     #[inline]
     #[must_use]
-    pub const fn distance_to(self, later: Self) -> u32 {
+    const fn distance_to(self, later: Self) -> u32 {
         later.0.wrapping_sub(self.0) & Self::MASK
-    }
-
-    /// a < b, that is 0 < (b - a) mod 2^`BITS` < half (3). Of two numbers that are half apart neither is before the other.
-    #[inline]
-    #[must_use]
-    pub const fn is_before(self, later: Self) -> bool {
-        let distance = self.distance_to(later);
-        0 < distance && distance < Self::HALF
     }
 
     /// The number of 64 bits with these low bits that is nearest to `reference`: at most half above it, less than half

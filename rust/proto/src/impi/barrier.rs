@@ -37,7 +37,7 @@ pub struct NoSuchProcess {
 }
 
 /// What the machine wants done: empty messages of [`TAG`](Barrier::TAG) on the communicator's
-/// [`collective_cid`](super::layout::collective_cid). Ranks are those in MPI_COMM_WORLD.
+/// collective context id, which is its own plus one (IMPI 11.2). Ranks are those in MPI_COMM_WORLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {

@@ -87,12 +87,4 @@ impl FiniState {
             (Dialect::Final, false) => EndOfStream::Died,
         }
     }
-
-    /// Whether the channel is to be closed: in the draft as soon as this host has finished, else when both have.
-    pub const fn may_close(&self) -> bool {
-        match self.dialect {
-            Dialect::Final => self.sent && self.received,
-            Dialect::Draft => self.finished,
-        }
-    }
 }

@@ -66,20 +66,10 @@ pub const TYPE_FINI: u32 = 7;
 
 /// Least value of maxdatalen: octets of user data in a packet (IMPI 3.5).
 pub const MAXDATALEN_MIN: u32 = 1;
-/// What we announce as our largest data part, as LAM does (IMPI 3.5).
-pub const MAXDATALEN_DEFAULT: u32 = 65536;
 /// Least value of ackmark (IMPI 3.5).
 pub const ACKMARK_MIN: u32 = 1;
-/// What we announce as ackmark, as LAM does (IMPI 3.5).
-pub const ACKMARK_DEFAULT: u32 = 10;
-/// What we announce as hiwater, as LAM does (IMPI 3.5).
-pub const HIWATER_DEFAULT: u32 = 20;
-/// Context id of the world, for messages between two processes (IMPI 3.5).
-pub const WORLD_CID: u64 = 0;
-/// Largest usable context id, 2^64 - 16 (IMPI 3.5).
-pub const CID_MAX: u64 = u64::MAX - 15;
 
-/// Tag of a barrier's messages, which travel on [`collective_cid`] like those of all collective operations (IMPI 3.6).
+/// Tag of a barrier's messages. All collective operations travel on the communicator's context id plus one (IMPI 3.6, 11.2).
 pub const TAG_BARRIER: i32 = 110;
 /// Tag of bcast (IMPI 3.6).
 pub const TAG_BCAST: i32 = 120;
@@ -105,13 +95,6 @@ pub const TAG_DUP: i32 = 210;
 pub const TAG_MERGE: i32 = 220;
 /// Tag of a communicator's end (IMPI 3.6).
 pub const TAG_FREE: i32 = 230;
-
-/// The context id of a communicator's collective operations: its own plus one (IMPI 11.2, later text).
-#[inline]
-#[must_use]
-pub const fn collective_cid(cid: u64) -> u64 {
-    cid.wrapping_add(1)
-}
 
 /// The name of the collective operation that has this tag (IMPI 3.6).
 #[must_use]
@@ -139,7 +122,6 @@ const _: () = assert!(SRC_PID_FIELD.end - SRC_HOST_ID_FIELD.start == PROC_LEN);
 const _: () = assert!(DEST_PID_FIELD.end - DEST_HOST_ID_FIELD.start == PROC_LEN);
 const _: () = assert!(DRAFT_TAG_FIELD.start == LSRANK_FIELD.start && DRAFT_TAG_FIELD.end == TAG_FIELD.end);
 const _: () = assert!(RESERVED_FIELD.end == HEADER_LEN);
-const _: () = assert!(ACKMARK_MIN <= ACKMARK_DEFAULT && ACKMARK_DEFAULT <= HIWATER_DEFAULT);
 
 /// Each field begins where the one before it ends, so the header has no gap and no overlap (IMPI 2).
 const _: () = {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mpjdev_proto::impi::Proc;
 use mpjdev_proto::impi::barrier::{Action, Barrier, BarrierError, Master, Masters, NoSuchProcess};
-use mpjdev_proto::impi::layout::{TAG_BARRIER, WORLD_CID, collective_cid, collective_operation};
+use mpjdev_proto::impi::layout::{TAG_BARRIER, collective_operation};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::startup::layout::Version;
 use mpjdev_proto::impi::startup::{JobClient, JobHost, JobProc, Tables};
@@ -197,9 +197,7 @@ fn what_was_not_asked_for_is_refused() {
 fn captured_barriers_have_our_messages() {
     for (name, barriers) in [("impi-hello", 1), ("impi-collective", 2)] {
         let packets: Vec<Packet> = vectors::read(name).packets.iter().map(|d| d.packet).collect();
-        let is_barrier = |p: &&Packet| {
-            p.kind == PacketType::Data && p.tag == TAG_BARRIER && p.cid == collective_cid(WORLD_CID)
-        };
+        let is_barrier = |p: &&Packet| p.kind == PacketType::Data && p.tag == TAG_BARRIER && p.cid == 1;
         let found: Vec<&Packet> = packets.iter().filter(is_barrier).collect();
         // One process each: world rank and lsrank are the client's.
         let mut tables = tables(&[1, 1]);

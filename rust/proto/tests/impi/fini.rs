@@ -11,66 +11,44 @@ use crate::vectors;
 /// Proves that Fini leaves once, when it is time, and names nobody.
 #[test]
 fn a_fini_leaves_once_when_the_host_has_finished() {
-    let mut ending = FiniState::new(Dialect::Final);
-    assert_eq!(ending.poll_transmit(), None);
-    ending.finish();
+    let mut fini = FiniState::new(Dialect::Final);
+    assert_eq!(fini.poll_transmit(), None);
+    fini.finish();
     let zero = Proc { host_id: [0; 16], pid: 0 };
-    assert_eq!(ending.poll_transmit(), Some(Packet::new(PacketType::Fini, zero, zero)));
-    ending.finish();
-    assert_eq!(ending.poll_transmit(), None);
-}
-
-/// Proves that a channel is closed when both have said it, in either order (IMPI 14).
-#[test]
-fn a_channel_is_closed_after_a_fini_each_way() {
-    for theirs_first in [true, false] {
-        let mut ending = FiniState::new(Dialect::Final);
-        if theirs_first {
-            ending.handle_packet(PacketType::Fini).unwrap();
-            assert!(!ending.may_close());
-        }
-        ending.finish();
-        assert!(!ending.may_close(), "it has not left");
-        assert!(ending.poll_transmit().is_some());
-        assert_eq!(ending.may_close(), theirs_first);
-        if !theirs_first {
-            ending.handle_packet(PacketType::Fini).unwrap();
-        }
-        assert!(ending.may_close());
-    }
+    assert_eq!(fini.poll_transmit(), Some(Packet::new(PacketType::Fini, zero, zero)));
+    fini.finish();
+    assert_eq!(fini.poll_transmit(), None);
 }
 
 /// Proves that ProtoAcks behind a Fini are taken, and data or a second one are not (IMPI 14).
 #[test]
 fn only_answers_come_behind_a_fini() {
-    let mut ending = FiniState::new(Dialect::Final);
+    let mut fini = FiniState::new(Dialect::Final);
     for kind in [PacketType::Data, PacketType::DataSync, PacketType::ProtoAck, PacketType::Fini] {
-        assert_eq!(ending.handle_packet(kind), Ok(()));
+        assert_eq!(fini.handle_packet(kind), Ok(()));
     }
-    assert_eq!(ending.handle_packet(PacketType::ProtoAck), Ok(()));
-    assert_eq!(ending.handle_packet(PacketType::SyncAck), Ok(()));
+    assert_eq!(fini.handle_packet(PacketType::ProtoAck), Ok(()));
+    assert_eq!(fini.handle_packet(PacketType::SyncAck), Ok(()));
     for kind in [PacketType::Data, PacketType::DataSync, PacketType::Fini] {
-        assert_eq!(ending.handle_packet(kind), Err(AfterFini { kind }));
+        assert_eq!(fini.handle_packet(kind), Err(AfterFini { kind }));
     }
 }
 
 /// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have finished.
 #[test]
 fn an_end_of_stream_without_a_fini_is_a_death() {
-    let mut ending = FiniState::new(Dialect::Final);
-    assert_eq!(ending.handle_end_of_stream(), EndOfStream::Died);
-    ending.finish();
-    assert_eq!(ending.handle_end_of_stream(), EndOfStream::Died);
-    ending.handle_packet(PacketType::Fini).unwrap();
-    assert_eq!(ending.handle_end_of_stream(), EndOfStream::Orderly);
+    let mut fini = FiniState::new(Dialect::Final);
+    assert_eq!(fini.handle_end_of_stream(), EndOfStream::Died);
+    fini.finish();
+    assert_eq!(fini.handle_end_of_stream(), EndOfStream::Died);
+    fini.handle_packet(PacketType::Fini).unwrap();
+    assert_eq!(fini.handle_end_of_stream(), EndOfStream::Orderly);
 
-    let mut ending = FiniState::new(Dialect::Draft);
-    assert_eq!(ending.handle_end_of_stream(), EndOfStream::Unknown);
-    assert!(!ending.may_close());
-    ending.finish();
-    assert_eq!(ending.handle_end_of_stream(), EndOfStream::Orderly);
-    assert_eq!(ending.poll_transmit(), None);
-    assert!(ending.may_close());
+    let mut fini = FiniState::new(Dialect::Draft);
+    assert_eq!(fini.handle_end_of_stream(), EndOfStream::Unknown);
+    fini.finish();
+    assert_eq!(fini.handle_end_of_stream(), EndOfStream::Orderly);
+    assert_eq!(fini.poll_transmit(), None);
 }
 
 /// Proves that a pair leaves every captured Fini to its channel, whoever it names, and counts it nowhere.
