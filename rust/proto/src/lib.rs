@@ -6,7 +6,6 @@ pub mod context;
 pub mod datagram;
 pub mod envelope;
 pub mod freed;
-mod hashing;
 pub mod impi;
 pub mod matching;
 pub mod rts;

@@ -7,10 +7,9 @@
 //! list. At [`INDEX_BELOW`] entries the index is dropped again. Both limits are choices of ours: searching 16 entries
 //! costs about as much as the hashing.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::envelope::{Envelope, Selector};
-use crate::hashing::BuildFold;
 
 /// Entries in order, found by what they are filed under. `LISTS` counts the lists an entry is in, the order included.
 #[derive(Debug)]
@@ -22,7 +21,9 @@ pub(super) struct Queue<K, T, const LISTS: usize> {
     len: usize,
     next_sequence: u64,
     indexed: bool,
-    index: [HashMap<Key, List, BuildFold>; CLASSES],
+    /// The hash has no secret key: a peer can choose tags that collide, and then makes the receives of its own messages
+    /// search a list.
+    index: [FxHashMap<Key, List>; CLASSES],
 }
 
 /// The place of an entry: a slot, and the entry's sequence number, which is never used twice.
@@ -224,7 +225,7 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         self.indexed = false;
         for lists in &mut self.index {
             if lists.capacity() > RETAINED {
-                *lists = HashMap::default();
+                *lists = FxHashMap::default();
             }
         }
     }
@@ -421,7 +422,7 @@ pub(super) const RETAINED: usize = 1024;
 impl<K, T, const LISTS: usize> Queue<K, T, LISTS> {
     /// Allocated slots, and allocated places of the index in all classes.
     pub(super) fn capacities(&self) -> (usize, usize) {
-        let index = self.index.iter().map(HashMap::capacity).sum();
+        let index = self.index.iter().map(FxHashMap::capacity).sum();
         (self.slots.capacity(), index)
     }
 }

@@ -1,11 +1,9 @@
 //! Pairing numbers: what ties the second message of a split one to its first.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use rustc_hash::FxHashMap;
 use thiserror::Error;
-
-use crate::hashing::BuildFold;
 
 /// Allocates a sender's pairing numbers.
 ///
@@ -22,7 +20,7 @@ pub struct Pairs {
     /// The number to try next, never 0.
     next_number: u32,
     /// The open numbers by their tags; at most `modulus`.
-    open: HashMap<u32, u32, BuildFold>,
+    open: FxHashMap<u32, u32>,
 }
 
 /// All pairing numbers are open; closing one makes room.
@@ -39,7 +37,7 @@ impl Pairs {
     /// A negative value counts as 0: one pair at a time.
     #[must_use]
     pub fn new(tag_ub: i32) -> Self {
-        Self { modulus: tag_ub.max(0).cast_unsigned() + 1, next_number: 1, open: HashMap::default() }
+        Self { modulus: tag_ub.max(0).cast_unsigned() + 1, next_number: 1, open: FxHashMap::default() }
     }
 
     /// Opens a pair and gives its number.

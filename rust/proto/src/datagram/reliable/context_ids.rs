@@ -7,10 +7,9 @@
 //!
 //! Id 0 is [`WORLD`] from the start. When all ids are used, the one that was used least recently gets the new context.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::super::context::WORLD;
-use super::super::super::hashing::BuildFold;
 
 /// Ids of one direction; a program with more communicators in use at once pays 8 octets more for some of its messages.
 pub const CONTEXTS_MAX: u16 = 256;
@@ -18,7 +17,7 @@ pub const CONTEXTS_MAX: u16 = 256;
 /// The sender's table.
 #[derive(Debug)]
 pub(super) struct TxContextIds {
-    ids: HashMap<u64, u16, BuildFold>,
+    ids: FxHashMap<u64, u16>,
     entries: Vec<Entry>,
     /// Uses so far.
     uses: u64,
@@ -32,7 +31,7 @@ struct Entry {
 
 impl TxContextIds {
     pub(super) fn new() -> Self {
-        let mut ids = HashMap::default();
+        let mut ids = FxHashMap::default();
         ids.insert(WORLD, 0);
         Self { ids, entries: vec![Entry { context: WORLD, used: 0 }], uses: 0 }
     }

@@ -6,9 +6,10 @@
 //! | up to eager_max, standard, not cancellable | Long, one behind the other |
 //! | longer, synchronous, cancellable or announced | RequestSend with 8 octets; behind the grant Long with its destination |
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::super::hashing::BuildFold;
+use rustc_hash::FxHashSet;
+
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, LRANK_MAX, REQUEST_LEN};
@@ -78,7 +79,7 @@ pub(super) struct MessageTx {
     /// Whether the peer answers nothing any more.
     has_peer_finished: bool,
     /// Messages of which something has left and whose octets are still needed.
-    unreleased: HashSet<u64, BuildFold>,
+    unreleased: FxHashSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +149,7 @@ impl MessageTx {
             answers: 0,
             last_id: 0,
             has_peer_finished: false,
-            unreleased: HashSet::default(),
+            unreleased: FxHashSet::default(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Answers to packets of connections that nobody here knows, or that are closed (5.8).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::Hash;
 
-use super::super::super::hashing::BuildFold;
+use rustc_hash::FxHashMap;
+
 use super::super::packet::Packet;
 use super::connection::Connection;
 use super::time::{MILLISECOND, Nanos};
@@ -19,7 +20,7 @@ const REMEMBERED: usize = 1024;
 /// the driver tells senders apart by.
 #[derive(Debug)]
 pub struct Resets<S> {
-    answered: HashMap<S, Nanos, BuildFold>,
+    answered: FxHashMap<S, Nanos>,
     /// The latest that have closed.
     closed: VecDeque<Packet>,
 }
@@ -34,7 +35,7 @@ impl<S: Eq + Hash> Resets<S> {
     /// None was answered.
     #[must_use]
     pub fn new() -> Self {
-        Self { answered: HashMap::default(), closed: VecDeque::new() }
+        Self { answered: FxHashMap::default(), closed: VecDeque::new() }
     }
 
     /// The answer to a packet of `source`, of a connection that is unknown here, or over: a RST with that connection's number,
