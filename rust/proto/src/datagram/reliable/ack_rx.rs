@@ -11,7 +11,7 @@ use super::packet_tx::{Ack, Progress};
 use super::time::{MICROSECOND, Nanos, SECOND};
 
 impl Connection {
-    /// What the peer says has come.
+    /// Applies the ack of a packet.
     pub(super) fn handle_ack(&mut self, now: Nanos, ack: FullSequence, packet: &Packet) {
         let extension = &packet.extension;
         let acked = ack.expand(self.packet_tx.una());
@@ -42,7 +42,7 @@ impl Connection {
         if progress.count > 0 {
             self.rtt.progressed();
             let window = u64::from(self.congestion.window());
-            // What may leave in a burst is not under way yet.
+            // A burst that pacing permits is not in flight yet.
             let is_limited = in_flight * 5 >= window * 4;
             let smoothed = self.rtt.smoothed().unwrap_or(0);
             self.congestion.round_acked(self.packet_tx.largest_acked_tx(), self.packet_tx.next_tx());
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    /// The shortest round trip says what a private link takes whose rate was declared.
+    /// Sets the least window of a private link from its declared rate and the shortest round trip.
     pub(super) fn declare(&mut self) {
         let (path, len) = (&self.settings.path, self.settings.datagram_len_max);
         if let (Algorithm::Private, Some(rate), Some(min)) = (path.algorithm, path.rate, self.rtt.min()) {
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Gives back what is acknowledged for good.
+    /// Applies an ack and releases the messages that are acked completely.
     pub(super) fn apply_ack(&mut self, now: Nanos, ack: &Ack<'_>) -> Option<Progress> {
         let Self { packet_tx, message_tx, events, .. } = self;
         let release = |content: &Content| {
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// A packet leaves again, for the first time or not.
+    /// A packet is retransmitted.
     pub(super) fn note_retransmission(&mut self, now: Nanos, cause: Cause) {
         self.counters.retransmitted += 1;
         self.counters.probes += u64::from(cause == Cause::Probe);
@@ -112,8 +112,8 @@ impl Connection {
     }
 }
 
-/// After so many expiries in a row a loss is a sign that the path is not what it was (5.3).
+/// Consecutive PTO expiries after which a loss is persistent congestion (5.3).
 const PERSISTENT_EXPIRIES: u32 = 3;
-/// A private link has so many round trips of its rate under way: what was lost is sent again in the second one, and what was sent
-/// meanwhile may be behind what acknowledgments can name.
+/// Round trips of a private link's rate that may be in flight. A lost packet is retransmitted in the second one, and the
+/// packets sent meanwhile may be beyond what an ack can report.
 const ROUND_TRIPS: u64 = 2;

@@ -1,6 +1,6 @@
-//! One bit for each number of a window: the packets that have come out of order.
+//! A bitmap of a window: one bit for each packet received out of order.
 
-/// Bits by number. All that are set lie within a range that moves upwards and is never longer than the one given.
+/// Bits by number. All set bits lie within a range that moves upwards and is never longer than the one given.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     /// A ring, empty until a bit is set; a power of two of words, and one more than the range has, so that a word

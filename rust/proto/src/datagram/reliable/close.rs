@@ -1,15 +1,14 @@
 //! The end of a connection (5.8).
 //!
 //! ```text
-//! OPEN --close--> CLOSING --all is complete--> FIN_SENT --own FIN acknowledged, peer's FIN has come--> LINGER --> CLOSED
-//!                    |                            |                                                     | FIN comes again:
-//!                    +---------deadline-----------+--------> FAILED                                     | acknowledged again
-//! any: nothing came for dead_after, or RST ----------------> FAILED                     LINGER: RST ----------> CLOSED
+//! OPEN --close--> CLOSING --all is complete--> FIN_SENT --own FIN acked, peer's FIN received--------> LINGER --> CLOSED
+//!                    |                            |                                                     | FIN again:
+//!                    +---------deadline-----------+--------> FAILED                                     | acked again
+//! any: nothing received for dead_after, or RST ------------> FAILED                     LINGER: RST ----------> CLOSED
 //! ```
 //!
-//! An end that has lingered long enough may still not have been heard. What comes for it then is answered with a RST, as
-//! any packet of a connection that is not there, but with DUPLICATE and its last acknowledgment number: all had come before.
-//! That ends the other end well (a choice of ours).
+//! The last acks of an end that lingered may all be lost. Later packets for it are answered with a RST, as for any unknown
+//! connection, but with DUPLICATE and its last ack number. That RST closes the other end in order (a choice of ours).
 
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
@@ -18,19 +17,19 @@ use super::error::{Cause, Failure};
 use super::packet_tx::Ack;
 use super::time::{MILLISECOND, Nanos};
 
-/// How long a closed end answers at least (5.8).
+/// Least time for which a closed end answers (5.8).
 const LINGER_MIN: Nanos = 50 * MILLISECOND;
 /// The same in PTOs (5.8).
 const LINGER_PTOS: u64 = 3;
 
-/// How far the end has come.
+/// The state of the close.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CloseState {
     state: State,
     peer_finished: bool,
     /// When [`Connection::close`] gives up.
     deadline: Option<Nanos>,
-    /// Whether the peer is to be told that there is nobody any more.
+    /// Whether a RST is to be sent.
     resets_peer: bool,
 }
 
@@ -75,12 +74,12 @@ impl CloseState {
         }
     }
 
-    /// FIN has left.
+    /// The FIN is sent.
     pub(super) const fn fin_sent(&mut self, number: u64) {
         self.state = State::FinSent { number };
     }
 
-    /// The peer's FIN has come, once.
+    /// The peer's FIN was received; `None` if it was before.
     pub(super) fn peer_finished(&mut self) -> Option<()> {
         (!std::mem::replace(&mut self.peer_finished, true)).then_some(())
     }
@@ -90,7 +89,7 @@ impl CloseState {
         self.peer_finished
     }
 
-    /// The peer did not hear the last acknowledgment, so it is answered for longer; not beyond the deadline.
+    /// The peer did not receive the last ack: lingers longer, but not beyond the deadline.
     pub(super) fn extend_linger(&mut self, now: Nanos, pto: Nanos) {
         if let State::Linger { until } = &mut self.state {
             let longer = linger_end(now, pto);
@@ -111,7 +110,7 @@ impl CloseState {
         std::mem::replace(&mut self.resets_peer, false)
     }
 
-    /// When time decides something.
+    /// When the state changes without a packet.
     pub(super) const fn deadline(&self) -> Option<Nanos> {
         match self.state {
             State::Linger { until } => Some(until),
@@ -126,7 +125,7 @@ fn linger_end(now: Nanos, pto: Nanos) -> Nanos {
 }
 
 impl Connection {
-    /// Something has come: perhaps it was the last thing that was to come.
+    /// Begins to linger when both FINs are acked.
     pub(super) fn advance_close(&mut self, now: Nanos) {
         if let State::FinSent { number } = self.close.state
             && self.packet_tx.una() > number
@@ -147,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// The peer has closed, or somebody says that it knows no such connection: by the id that the peer has given us.
+    /// A RST: the peer has closed, or does not know the connection.
     pub(super) fn handle_reset(&mut self, now: Nanos, packet: &Packet) {
         if packet.extension.connection != self.settings.theirs || self.close.is_over() {
             self.counters.stale += 1;
@@ -156,7 +155,7 @@ impl Connection {
         let ack = packet.ack().filter(|_| packet.extension.duplicate);
         let next = self.packet_tx.next();
         if matches!(self.close.state, State::Linger { .. }) {
-            // All has come, both ways: whoever says that may be another one, at the port of a peer that has gone.
+            // All is acked both ways. The RST may come from another process at the port of a peer that has exited.
             self.finish_close();
         } else if self.close.is_fin_sent() && ack.is_some_and(|ack| ack.expand(next) == next) {
             self.apply_ack(now, &Ack { ack: next, ..Ack::default() });
@@ -173,7 +172,7 @@ impl Connection {
         self.push_event(Event::Closed);
     }
 
-    /// Ends the connection badly; whether it was not over before.
+    /// Fails the connection; false if it was over before.
     pub(super) fn fail(&mut self, cause: Cause) -> bool {
         if self.close.is_over() {
             return false;

@@ -2,29 +2,29 @@
 //!
 //! | path | algorithm | source |
 //! |---|---|---|
-//! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acknowledged | 5.7 |
+//! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acked | 5.7 |
 //! | any other | CUBIC, or NewReno | RFC 9438; RFC 9002, 7 |
 //!
-//! A private link whose rate was declared has a least window, which fills it: nobody else is there, and its pace never fills a queue, so
-//! losses say nothing of congestion (a choice of ours).
+//! A private link with a declared rate has a least window, which fills the link. It has no other traffic, and pacing keeps
+//! its queues empty, so a loss is no sign of congestion (a choice of ours).
 //!
 //! The first slow start ends when the round trip grows (`slow_start.rs`).
 //!
-//! Of everything that is lost within one round trip the first cuts the window (RFC 9002, 7.3.2): an epoch lasts until
-//! something is acknowledged, or lost, that left after the cut. Marks of congestion (ECN) are not used. A cut that turns out to
+//! The first loss within a round trip cuts the window (RFC 9002, 7.3.2): an epoch lasts until
+//! a packet that was sent after the cut is acked or lost. Marks of congestion (ECN) are not used. A cut that turns out to
 //! have had no reason is undone. A timer that expires cuts nothing.
 
 use super::slow_start::SlowStart;
 use super::time::{Nanos, SECOND};
 
-/// Which rule the window follows.
+/// The congestion control algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// For paths that nobody else uses: additive increase, multiplicative decrease, from a window that is large at once.
+    /// For paths without other traffic: additive increase, multiplicative decrease, a large initial window.
     Private,
-    /// RFC 9002, 7: half the window, one packet more each round trip.
+    /// RFC 9002, 7: half the window on loss, one packet more each round trip.
     NewReno,
-    /// RFC 9438: what TCP does on Linux, so fair beside it; where losses are frequent it grows as NewReno does.
+    /// RFC 9438: as TCP on Linux, and so fair to it. Where losses are frequent it grows as NewReno does.
     #[default]
     Cubic,
 }
@@ -32,30 +32,30 @@ pub enum Algorithm {
 /// The least window (RFC 9002, 7.2).
 pub const WINDOW_MIN: u32 = 2;
 
-/// Beta of CUBIC: what is left of the window (RFC 9438, 4.6).
+/// Beta of CUBIC: the factor of a cut (RFC 9438, 4.6).
 const CUBIC_BETA: f64 = 0.7;
 /// C of CUBIC, packets in a second cubed (RFC 9438, 5.1).
 const CUBIC_C: f64 = 0.4;
 /// Alpha of CUBIC where it is friendly to Reno (RFC 9438, 4.3).
 const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
-/// At most so much more each round trip (RFC 9438, 4.4).
+/// Largest growth in a round trip (RFC 9438, 4.4).
 const CUBIC_STEP_MAX: f64 = 1.5;
 
-/// The window and what its rule remembers.
+/// The window and the state of its algorithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     algorithm: Algorithm,
     max: f64,
     state: State,
-    /// What the last cut replaced.
+    /// The state before the last cut.
     before_cut: Option<State>,
-    /// The first transmission behind the last cut: earlier ones neither cut nor add.
+    /// The first transmission after the last cut: earlier ones neither cut nor grow the window.
     epoch: u64,
-    /// What fills the link whose rate was declared, as far as the round trip is known.
+    /// The least window of a link with a declared rate, as far as the round trip is known.
     declared: f64,
-    /// The path is not what it was: so many packets have to come until it is believed that the link is.
+    /// Packets that must be acked after persistent congestion before the least window applies again.
     doubted: u64,
-    /// The first slow start, until something has ended it.
+    /// The first slow start, until it ends.
     slow_start: Option<SlowStart>,
 }
 
@@ -83,14 +83,14 @@ struct Cubic {
     acked_at: Nanos,
 }
 
-/// What was acknowledged.
+/// Newly acked packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
-    /// Packets that left after the last cut.
+    /// Packets sent after the last cut.
     pub(super) count: u32,
     /// S.
     pub(super) smoothed: Nanos,
-    /// Whether the window was what held the sender back: else nothing is learned of the path.
+    /// Whether the window limited the sender; else an ack says nothing about the path.
     pub(super) is_limited: bool,
 }
 
@@ -98,26 +98,26 @@ impl Congestion {
     pub(super) fn new(algorithm: Algorithm, initial: u32, max: u32) -> Self {
         let max = f64::from(max.max(WINDOW_MIN));
         let window = f64::from(initial).clamp(f64::from(WINDOW_MIN), max);
-        // A private path begins where others arrive: there is nothing to find out slowly.
+        // A private path needs no slow start.
         let threshold = if algorithm == Algorithm::Private { window } else { max };
         let state = State { window, threshold, cubic: Cubic::default() };
         let slow_start = (algorithm != Algorithm::Private).then(SlowStart::new);
         Self { algorithm, max, state, before_cut: None, epoch: 0, declared: 0.0, doubted: 0, slow_start }
     }
 
-    /// Packets that may be under way, at least 2.
+    /// Packets that may be in flight, at least 2.
     #[inline]
     pub(super) fn window(&self) -> u32 {
         let window = self.state.window;
         if self.doubted > 0 { window as u32 } else { window.max(self.declared) as u32 }
     }
 
-    /// So many packets fill the link, which nobody else uses: the window is not below that, whatever is lost.
+    /// Sets the least window to the packets that fill a private link, whatever is lost.
     pub(super) fn declare(&mut self, packets: u64) {
         self.declared = (packets as f64).min(self.max);
     }
 
-    /// Whether the window grows by what comes.
+    /// Whether the window grows by each acked packet.
     #[inline]
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.state.window < self.state.threshold
@@ -131,7 +131,7 @@ impl Congestion {
         }
     }
 
-    /// The transmission `come` is the latest that has come, `next` the one that leaves next.
+    /// The largest acked transmission and the next one: ends the rounds of slow start.
     #[inline]
     pub(super) fn round_acked(&mut self, largest_acked_tx: u64, next_tx: u64) {
         if let Some(slow_start) = &mut self.slow_start
@@ -142,7 +142,7 @@ impl Congestion {
         }
     }
 
-    /// The first transmission whose acknowledgment adds to the window.
+    /// The first transmission whose ack grows the window.
     #[inline]
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
@@ -180,7 +180,7 @@ impl Congestion {
     fn cubic(&mut self, now: Nanos, acked: &Acked) -> f64 {
         let State { window, ref mut cubic, .. } = self.state;
         let began = *cubic.began.get_or_insert_with(|| {
-            // No cut came before, or an idle time: the plateau is here.
+            // No cut before, or an idle time: the plateau is here.
             cubic.max = cubic.max.max(window);
             cubic.k = ((cubic.max - window).max(0.0) / CUBIC_C).cbrt();
             cubic.reno = window;
@@ -202,8 +202,8 @@ impl Congestion {
         window + (target - window) / window * f64::from(acked.count)
     }
 
-    /// A packet is lost whose latest transmission was `transmission`; `next` is the one that comes next.
-    /// Whether that cut the window: once for each epoch.
+    /// A packet is lost. `transmission` is its latest transmission, `next` the next one. Returns whether the window was cut,
+    /// at most once for each epoch.
     pub(super) fn packet_lost(&mut self, transmission: u64, next: u64) -> bool {
         if transmission < self.epoch {
             return false;
@@ -227,13 +227,13 @@ impl Congestion {
         true
     }
 
-    /// Losses all over several timeouts: the path is not what it was (RFC 9002, 7.6).
+    /// Persistent congestion (RFC 9002, 7.6).
     pub(super) fn collapse(&mut self, next: u64) {
         self.before_cut = None;
         self.epoch = next;
         let window = f64::from(WINDOW_MIN);
         if self.algorithm == Algorithm::Private {
-            // Back to where it was in doublings: nobody else is on the path.
+            // Returns to the former window in doublings: the path has no other traffic.
             self.state.threshold = self.state.threshold.max(f64::from(self.window()));
         }
         self.state.window = window;
@@ -243,7 +243,7 @@ impl Congestion {
         self.doubted = self.declared as u64;
     }
 
-    /// The last cut had no reason; whether there was one to be undone.
+    /// Undoes the last cut, which a spurious loss caused; false if there is none.
     pub(super) fn undo(&mut self) -> bool {
         let Some(before) = self.before_cut.take() else { return false };
         self.state.window = self.state.window.max(before.window);

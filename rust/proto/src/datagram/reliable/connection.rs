@@ -1,16 +1,15 @@
-//! One end of a connection between two ranks: the machine that its driver drives.
+//! One end of a connection between two ranks.
 //!
-//! What a driver does, in this order, whenever it is its turn:
+//! In each pass a driver does the following, in this order:
 //!
 //! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the user data go.
-//!   Then [`Connection::poll_buffered`] until there is nothing: what was kept and whose turn it is now;
-//! - when there is none left, [`Connection::handle_drained`]; when [`Connection::next_timeout`] has come,
+//!   Then [`Connection::poll_buffered`] until it returns `None`: buffered packets that are now in order;
+//! - when the socket is empty, [`Connection::handle_drained`]; at [`Connection::next_timeout`],
 //!   [`Connection::handle_timeout`];
-//! - after any of these, and after commands: [`Connection::poll_event`] until there is nothing, and
-//!   [`Connection::poll_transmit`] until there is nothing, each time a datagram to be sent. The next pass looks what has
-//!   come before more leaves.
+//! - after any of these, and after commands: [`Connection::poll_event`] and [`Connection::poll_transmit`] until they
+//!   return `None`. Each transmit is one datagram. The next pass reads the socket before it sends more.
 //!
-//! Both ends must have their connection before either sends: a packet that nobody knows is answered with a reset.
+//! Both ends must have their connection before either sends: a packet of an unknown connection is answered with a reset.
 
 use std::collections::VecDeque;
 
@@ -32,7 +31,7 @@ use super::settings::{DATAGRAM_LEN_MIN, Settings, SettingsError};
 use super::time::{Nanos, earlier};
 use super::windows::SendWindow;
 
-/// The state between two ranks. It has no clock: times that go back are taken as they are, and only delay things.
+/// The state between two ranks. It has no clock. A time before an earlier one delays timers and does no other harm.
 ///
 /// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard), [`cancel`](Self::cancel),
 /// [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
@@ -40,14 +39,14 @@ use super::windows::SendWindow;
 /// [`poll_buffered`](Self::poll_buffered), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
 /// [`next_timeout`](Self::next_timeout).
 ///
-/// Whatever a peer sends, nothing panics, and everything that is kept has a limit: what no honest peer says is counted
-/// and ignored.
+/// No packet of a peer causes a panic, and all that is stored has a limit. What no honest peer sends is counted and
+/// ignored.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) settings: Settings,
     pub(super) rtt: Rtt,
     pub(super) packet_tx: PacketTx<Content>,
-    /// None where nothing is left to do but to wait for the turn.
+    /// Packets received out of order; `None` for a fragment that was delivered on arrival.
     pub(super) packet_rx: PacketRx<Option<Content>>,
     pub(super) pending_acks: PendingAcks,
     pub(super) congestion: Congestion,
@@ -59,40 +58,39 @@ pub struct Connection {
     pub(super) close: CloseState,
     pub(super) counters: Counters,
     pub(super) events: VecDeque<Event>,
-    /// What the timer asks about.
+    /// Sequence numbers that the PTO timer sends again as probes.
     pub(super) probes: [Option<u64>; 2],
-    /// Whether one lost packet may leave beyond the window, right after a cut (RFC 9002, 7.3.2).
+    /// Whether one lost packet may be sent beyond the congestion window, right after a cut (RFC 9002, 7.3.2).
     pub(super) has_retransmit_allowance: bool,
-    /// The number behind the last packet that asked for an acknowledgment.
+    /// One more than the number of the last packet that requested an ack.
     pub(super) ack_requested: u64,
-    /// Whether a packet without a message is to ask for an acknowledgment.
+    /// Whether the next pure ack requests an ack.
     pub(super) has_pure_ack_req: bool,
     pub(super) is_flushing: bool,
     pub(super) is_held_by_driver: bool,
     last_received_at: Nanos,
-    /// Since when something is to come from the peer.
+    /// The time since which an ack or a window of the peer is due.
     pub(super) waiting_since: Option<Nanos>,
-    /// When a packet may leave that waits for nothing but its pace.
+    /// When pacing permits the next packet, if nothing else holds it.
     pub(super) paced_until: Option<Nanos>,
 }
 
-/// What to do with the user data of a packet.
+/// The destination of a packet's user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// They are this.
+    /// Deliver them.
     Deliver(Delivery),
-    /// They are to be kept, until [`Connection::poll_buffered`] names the same slot: below `receive_window`, unlike for all that
-    /// are kept at the same time.
+    /// Store them until [`Connection::poll_buffered`] returns the same slot.
     Buffer {
-        /// Where.
+        /// The slot, below `receive_window`; no two stored packets share one.
         slot: u16,
     },
-    /// There are none, or nobody wants them.
+    /// There are none, or they are not needed.
     Drop,
 }
 
-/// Something that the driver has to know.
+/// An event for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The octets of this message are no longer needed. A standard message is complete, and unless it is cancellable its
@@ -101,29 +99,29 @@ pub enum Event {
         /// Of the send.
         token: u64,
     },
-    /// The peer has matched a synchronous, announced or long message.
+    /// The peer has matched a synchronous or long message or a rendezvous.
     Matched {
         /// Of the send.
         token: u64,
     },
-    /// The message was taken back: it is complete, its octets and its token are free.
+    /// The message is cancelled: it is complete, its octets and its token are free.
     Cancelled {
         /// Of the send.
         token: u64,
     },
-    /// The message could not be taken back; all else about it goes on, or has happened.
+    /// The message could not be cancelled, and is delivered.
     NotCancelled {
         /// Of the send.
         token: u64,
     },
-    /// The peer takes a message back that no receive has matched: the driver forgets it.
+    /// The peer has cancelled a message that no receive has matched: the driver drops it.
     Withdraw {
         /// Of [`Delivery::Arrived`]; no longer valid.
         arrival: ArrivalId,
     },
-    /// The peer sends no message any more.
+    /// The peer has sent its last message.
     PeerFinished,
-    /// The connection is closed: all that was sent has come, and the peer knows that it may forget it as well.
+    /// The connection is closed: all that was sent is acked, and the peer may release the connection too.
     Closed,
     /// The connection has failed. [`Connection::pending`] names what was not complete.
     Failed(Failure),
@@ -140,7 +138,7 @@ impl Connection {
         let first_ours = ABOVE_ZERO + u64::from(settings.first_ours.bits());
         let first_theirs = ABOVE_ZERO + u64::from(settings.first_theirs.bits());
         let path = settings.path;
-        // However far the timer backs off, the peer is asked often enough before it counts as dead.
+        // However far the timer backs off, it sends several probes before the peer counts as dead.
         let ceiling = path.timing.ceiling.min(settings.dead_after / PROBES_MIN).max(path.timing.floor);
         let mut rtt = Rtt::new(Timing { ceiling, ..path.timing }, settings.peer_max_ack_delay);
         if let Some(first_rtt) = settings.first_rtt {
@@ -175,13 +173,13 @@ impl Connection {
         Ok(connection)
     }
 
-    /// As given.
+    /// The settings, with the datagram length as it is now.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -191,25 +189,25 @@ impl Connection {
         }
     }
 
-    /// Packets that may be under way, by the rule of congestion alone.
+    /// The congestion window, in packets.
     #[must_use]
     pub fn congestion_window(&self) -> u32 {
         self.congestion.window()
     }
 
-    /// Packets that have left and are not acknowledged.
+    /// Packets that are sent and not acked.
     #[must_use]
     pub fn unacknowledged(&self) -> u64 {
         self.packet_tx.next() - self.packet_tx.una()
     }
 
-    /// How long the timer waits now.
+    /// The probe timeout, with backoff.
     #[must_use]
     pub fn pto(&self) -> Nanos {
         self.rtt.pto()
     }
 
-    /// Takes a message to be sent behind all earlier ones.
+    /// Queues a message behind all earlier ones.
     ///
     /// # Errors
     /// [`SendError::Full`]: try again when a message is complete. Else: the message cannot be sent.
@@ -220,27 +218,27 @@ impl Connection {
         self.message_tx.push(send)
     }
 
-    /// Cuts what leaves from now on into datagrams of so many octets at most, or of as many as before where that is less: the way takes
-    /// no longer ones any more. What was cut before keeps its length, and its number, when it leaves again.
+    /// Lowers the limit of datagrams, because the path no longer carries longer ones. A limit above the present one changes
+    /// nothing. Packets that were sent before keep their length and number when they are retransmitted.
     pub fn shorten(&mut self, datagram_len_max: usize) {
         let len = datagram_len_max.max(DATAGRAM_LEN_MIN).min(self.settings.datagram_len_max);
         self.settings.datagram_len_max = len;
         self.message_tx.set_room(self.settings.room());
     }
 
-    /// A receive has taken this message, whether or not it has room for all of it. Its sender is told if it waits for that. The id
-    /// of a message that is whole is no longer valid.
+    /// A receive has matched this message, whether or not it has room for all of it. A sender that waits for the match gets a
+    /// grant. The id of a complete message becomes invalid.
     ///
     /// # Errors
-    /// There is no such message that waits to be matched: a mistake of the driver; nothing changes.
+    /// No message with this id waits to be matched: a mistake of the driver; nothing changes.
     pub fn matched(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
         let answer = self.message_rx.matched(arrival)?;
         self.answer(answer);
         Ok(())
     }
 
-    /// Nobody wants the octets of this message, whether or not it is matched. Its sender cannot tell that from a match. Nothing
-    /// comes of its further packets, and its id is not used again by the driver.
+    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its further packets
+    /// are dropped, and the driver does not use its id again.
     ///
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
@@ -250,57 +248,57 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a message back, or asks the peer for that; then [`Event::Cancelled`] or [`Event::NotCancelled`] follows.
+    /// Cancels a message, or asks the peer to; then [`Event::Cancelled`] or [`Event::NotCancelled`] follows.
     pub fn cancel(&mut self, token: u64) -> Cancel {
-        // Nothing leaves behind our last packet.
+        // Nothing is sent behind the FIN.
         if self.close.is_fin_sent() { Cancel::TooLate } else { self.message_tx.cancel(token) }
     }
 
-    /// A cancellable message will not be taken back, and its token is free, unless that was asked for already.
+    /// A cancellable message will not be cancelled: its token is free, unless a cancel is pending.
     pub fn forget(&mut self, token: u64) {
         self.message_tx.forget(token);
     }
 
-    /// Lets the window that the peer has run empty from now on, or no longer: for a driver whose program does not consume.
-    /// What the peer was permitted to send before still comes.
+    /// Stops or resumes the advance of the receive window, for a driver whose program does not consume. What the peer was
+    /// permitted to send before still arrives.
     pub fn hold(&mut self, hold: bool) {
         self.is_held_by_driver = hold;
         self.settle();
     }
 
-    /// Asks for an acknowledgment of everything that was sent; see [`is_flushed`](Self::is_flushed).
+    /// Requests an ack of all that was sent; see [`is_flushed`](Self::is_flushed).
     pub fn flush(&mut self) {
         self.is_flushing = self.message_tx.has_queued();
         self.has_pure_ack_req |=
             !self.is_flushing && self.packet_tx.next() > self.ack_requested.max(self.packet_tx.una());
     }
 
-    /// Whether something waits until the peer has acknowledged, granted or opened its window.
+    /// Whether something waits for an ack, a grant or the window of the peer.
     #[must_use]
     pub fn has_queued(&self) -> bool {
         self.message_tx.has_queued()
     }
 
-    /// Whether everything that was sent has come.
+    /// Whether all that was sent is acked.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
         !self.message_tx.has_queued() && self.packet_tx.is_empty()
     }
 
-    /// Takes no more sends, ends the connection when those that are there are complete, and fails at `deadline` at the latest.
+    /// Refuses further sends, closes when the queued ones are complete, and fails at `deadline` at the latest.
     /// [`Event::Closed`] or [`Event::Failed`] follows.
     pub fn close(&mut self, deadline: Nanos) {
         self.close.close(deadline);
     }
 
-    /// Ends the connection at once. The peer is told, once; [`Event::Failed`] follows.
+    /// Ends the connection at once and sends one RST; [`Event::Failed`] follows.
     pub fn abort(&mut self) {
         if self.fail(FailureCause::Aborted) {
             self.close.reset_peer();
         }
     }
 
-    /// Whether neither end of the connection has anything to say any more, well or not.
+    /// Whether the connection is closed or has failed.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.close.is_over()
@@ -312,7 +310,7 @@ impl Connection {
         self.message_tx.pending()
     }
 
-    /// A datagram has come: its packet, in front of its user data.
+    /// A datagram was received: its packet, without the user data.
     pub fn handle_datagram(&mut self, now: Nanos, packet: &Packet) -> Verdict {
         let extension = &packet.extension;
         if extension.rst {
@@ -347,19 +345,19 @@ impl Connection {
         verdict
     }
 
-    /// All that had come was taken.
+    /// The socket is empty.
     #[inline]
     pub fn handle_drained(&mut self, now: Nanos) {
         self.begin_pass();
         self.pending_acks.handle_drained(now);
     }
 
-    /// What was kept and whose turn it is now: its slot, and what its octets are.
+    /// A buffered packet that is now in order: its slot, and what its octets are.
     #[inline]
     pub fn poll_buffered(&mut self, now: Nanos) -> Option<(u16, Delivery)> {
         while let Some((number, content)) = self.packet_rx.poll_buffered() {
             let slot = self.packet_rx.slot(number);
-            // An acknowledgment may have left since the repair came, and has said that this one is missing.
+            // An ack that was sent since the gap was filled reported this packet as missing.
             self.pending_acks.urge();
             let delivery = content.and_then(|content| self.accept(&content));
             self.settle();
@@ -371,13 +369,13 @@ impl Connection {
         None
     }
 
-    /// What has happened, in order.
+    /// The next event, in order.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do; none if only packets and commands have.
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Nanos> {
         if self.close.is_over() {
@@ -406,7 +404,7 @@ impl Connection {
             // Two datagrams from the second expiry on, so that the loss of one costs no further backoff (RFC 9002, 6.2.4).
             self.has_pure_ack_req |= is_repeated && self.probes[0].is_some() && self.probes[1].is_none();
             self.rtt.expired();
-            // Where nothing can leave, it is not due at once again.
+            // If nothing can be sent, the timer must not expire again at once.
             self.packet_tx.restart_timer(now);
         }
         if self.send_window.probe_deadline().is_some_and(|at| at <= now) {
@@ -422,7 +420,7 @@ impl Connection {
         self.packet_tx.edge_since().map(|since| since.saturating_add(self.rtt.pto()))
     }
 
-    /// When the peer is dead (5.8).
+    /// When the peer counts as dead (5.8).
     fn dead_at(&self) -> Option<Nanos> {
         let since = self.waiting_since?.max(self.last_received_at);
         Some(since.saturating_add(self.settings.dead_after))
@@ -437,7 +435,7 @@ impl Connection {
         self.events.push_back(event);
     }
 
-    /// Panics when something is not what it must be after every step.
+    /// Panics when an invariant does not hold. For tests, after every step.
     pub fn check(&self) {
         self.rtt.check();
         self.packet_tx.check();
@@ -449,13 +447,13 @@ impl Connection {
         self.message_rx.check();
         let (load, answers) = (self.message_rx.unmatched_len(), self.message_tx.answers());
         assert!(load <= self.settings.arrivals_max, "{load} messages are kept");
-        // No packet comes that needs one when there are that many; all that has come may be matched then.
+        // The window holds back packets that need an answer; all messages that have arrived may still be matched.
         let answers_max = self.settings.answers_max() + self.settings.arrivals_max;
         assert!(answers <= answers_max, "{answers} answers are kept");
     }
 }
 
-/// A multiple of 2^31: the first numbers are above it, so that there is something below them.
+/// A multiple of 2^31 below the first numbers, so that numbers before them exist.
 const ABOVE_ZERO: u64 = 1 << 32;
-/// The timer asks a silent peer so often at least before it counts as dead.
+/// Probes that a peer can miss before it counts as dead, at least.
 const PROBES_MIN: u64 = 8;

@@ -10,9 +10,9 @@ use super::super::packet::Packet;
 pub struct Body {
     /// Of the send.
     pub token: u64,
-    /// Where in the message they begin.
+    /// Their offset in the message.
     pub offset: u64,
-    /// How many there are; 0 in a message of none.
+    /// Their number; 0 in an empty message.
     pub len: u32,
 }
 
@@ -22,20 +22,20 @@ pub(super) struct Content {
     pub(super) mode: Mode,
     pub(super) is_fin: bool,
     pub(super) is_sync: bool,
-    /// Whether no packet follows that has octets of this message which are to leave without a grant.
+    /// Whether it has the last octets of the message that are sent without a grant.
     pub(super) is_last: bool,
     pub(super) context_id: u16,
     pub(super) lrank: u16,
     pub(super) tag: i32,
     pub(super) len: u32,
-    /// What the context id stands for from this packet on.
+    /// The context that the context id stands for from this packet on.
     pub(super) context: Option<u64>,
     pub(super) block: Block,
-    /// Of the send; 0 in packets without a message, and in those that came.
+    /// Of the send; 0 in packets without a message and in received ones.
     pub(super) token: u64,
 }
 
-/// The block that says which message it is, if that must be said.
+/// The block that names the message, if one is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     None,
@@ -56,7 +56,7 @@ impl Block {
 }
 
 impl Content {
-    /// A packet of this mode with nothing in it.
+    /// An empty packet of this mode.
     pub(super) const fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -78,7 +78,7 @@ impl Content {
         Self { is_fin: true, ..Self::new(Mode::Short) }
     }
 
-    /// What a packet that came has. None if it has several blocks, or a mode that no packet of this protocol has.
+    /// The content of a received packet. `None` if it has several blocks, or a mode that this protocol does not use.
     pub(super) fn of(packet: &Packet) -> Option<Self> {
         let Packet { header, extension } = packet;
         let block = match (extension.request, extension.grant, extension.fragment) {
@@ -112,7 +112,7 @@ impl Content {
         })
     }
 
-    /// Puts it into a packet.
+    /// Writes it into a packet.
     #[inline]
     pub(super) fn fill(&self, packet: &mut Packet) {
         packet.header = Header {
@@ -155,7 +155,7 @@ impl Content {
         context + self.block.len() + self.len as usize
     }
 
-    /// Whether its octets belong where the driver knows before everything earlier has come: to a message with a grant.
+    /// The fragment, if it is of a message with a grant: its octets can be placed before earlier packets arrive.
     #[inline]
     pub(super) const fn destination(&self) -> Option<Fragment> {
         match &self.block {

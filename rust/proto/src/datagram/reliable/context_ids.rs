@@ -1,9 +1,8 @@
-//! Contexts of 64 bits, called by 16 bits on the wire.
+//! The 16-bit ids that stand for 64-bit contexts on the wire.
 //!
-//! Each direction of a connection has a table of its own, and its sender rules it: the packet in which a context is used
-//! first has the CONTEXT block, and so has every copy of it that leaves again. Packets are understood in the order of
-//! their numbers, so the receiver's table changes exactly where the sender's did, and an id may mean something else
-//! from one packet on: nothing has to be acknowledged, and no packet can be read with the wrong table (a choice of ours).
+//! Each direction of a connection has a table of its own, which its sender fills. The first packet that uses a context has
+//! the CONTEXT block, and so has each retransmission of it. Packets are applied in the order of their numbers, so the
+//! receiver's table changes at the same packet as the sender's, and an id may be reused without an ack (a choice of ours).
 //!
 //! Id 0 is [`WORLD`] from the start. When all ids are used, the one that was used least recently gets the new context.
 
@@ -11,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::context::WORLD;
 
-/// Ids of one direction; a program with more communicators in use at once pays 8 octets more for some of its messages.
+/// Ids of one direction. With more communicators in use, some messages carry 8 octets more.
 pub const CONTEXTS_MAX: u16 = 256;
 
 /// The sender's table.
@@ -36,7 +35,7 @@ impl TxContextIds {
         Self { ids, entries: vec![Entry { context: WORLD, used: 0 }], uses: 0 }
     }
 
-    /// What to call this context in the packet that leaves next, and whether the packet has to say what that means.
+    /// The id of this context for the next packet, and whether that packet must define it.
     #[inline]
     pub(super) fn id_of(&mut self, context: u64) -> (u16, bool) {
         self.uses += 1;
@@ -81,8 +80,8 @@ impl RxContextIds {
         Self { entries: vec![Some(WORLD)] }
     }
 
-    /// What this id means in the packet that is understood now, which may say so. None if nobody has said it, or if the
-    /// id is one that no honest peer uses.
+    /// The context of an id in the present packet, which may define it. `None` if the id is undefined, or if no honest peer
+    /// uses it.
     #[inline]
     pub(super) fn resolve(&mut self, id: u16, definition: Option<u64>) -> Option<u64> {
         if let Some(context) = definition {

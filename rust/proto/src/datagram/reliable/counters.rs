@@ -2,50 +2,50 @@
 
 use super::time::Nanos;
 
-/// Numbers since the connection began; they only grow, but for the round trip.
+/// Counts since the connection began; all only grow, except for the round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets with a sequence number that left for the first time.
+    /// Packets with a sequence number that were sent first.
     pub sent: u64,
-    /// Packets with a sequence number that left again, for whatever reason.
+    /// Retransmissions, for whatever reason.
     pub retransmitted: u64,
-    /// Of those, packets of which the peer says that it had them already.
+    /// Of those, spurious ones: the peer had the packet already.
     pub spurious: u64,
-    /// Of those, packets that left because the timer expired.
+    /// Of those, PTO probes.
     pub probes: u64,
-    /// Acknowledgments that left on a packet with a sequence number.
+    /// Acks sent on a packet with a sequence number.
     pub piggy_backed: u64,
-    /// Packets without a sequence number that left.
+    /// Packets without a sequence number that were sent.
     pub pure_acks: u64,
-    /// Of those, acknowledgments that left because the socket was drained, and nobody answered.
+    /// Of those, acks sent because the socket was drained and the program did not reply.
     pub acks_drained: u64,
-    /// Of those, acknowledgments that had waited for max_ack_delay.
+    /// Of those, acks that had waited for max_ack_delay.
     pub acks_late: u64,
-    /// Of those, questions for the peer's window.
+    /// Of those, window probes.
     pub window_probes: u64,
-    /// Timers that expired in vain.
+    /// Expiries of the PTO timer.
     pub timeouts: u64,
     /// Cuts of the congestion window.
     pub cuts: u64,
-    /// Cuts that were taken back.
+    /// Cuts that were undone.
     pub undone_cuts: u64,
-    /// Packets that came and were of this connection.
+    /// Packets received for this connection.
     pub received: u64,
     /// Of those, packets without a sequence number.
     pub received_pure: u64,
-    /// Of those, packets that were kept until earlier ones had come.
+    /// Of those, packets buffered until earlier ones arrived.
     pub buffered: u64,
-    /// Packets with the number of another connection: of an earlier run, or of nobody.
+    /// Packets with another connection id: of an earlier run, or invented.
     pub stale: u64,
-    /// Resets that were not believed.
+    /// RSTs that were ignored.
     pub ignored_resets: u64,
-    /// Packets that had come before.
+    /// Packets received before.
     pub duplicates: u64,
     /// Packets beyond the window.
     pub beyond_window: u64,
-    /// Acknowledgments of what was never sent.
+    /// Acks of numbers that were never sent.
     pub bad_acks: u64,
-    /// Packets that no honest peer sends; what they say was ignored.
+    /// Packets that no honest peer sends; their contents are ignored.
     pub violations: u64,
     /// S, or 0 before any sample.
     pub smoothed_rtt: Nanos,

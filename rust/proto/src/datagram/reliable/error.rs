@@ -4,10 +4,10 @@ use thiserror::Error;
 
 use super::message_rx::ArrivalId;
 
-/// A message that is not taken; nothing changes.
+/// Why a send was refused; nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// As many sends are kept as may be: try again when one is complete.
+    /// The queue is full: try again when a send is complete.
     #[error("{sends_max} sends are waiting already")]
     Full {
         /// The limit.
@@ -27,35 +27,35 @@ pub enum SendError {
     Finished,
 }
 
-/// The driver names a message that does not wait for what it says.
+/// The driver names a message that does not exist, or is not in the state for the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no such arrival: {0:?}")]
 pub struct NoSuchArrival(pub ArrivalId);
 
-/// Why a connection has ended before its time.
+/// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Closing took longer than it may.
     Deadline,
-    /// Nothing came from the peer for too long.
+    /// Nothing was received from the peer for too long.
     Silence,
-    /// The peer knows no such connection any more.
+    /// The peer does not know the connection.
     Reset,
     /// The driver gave it up.
     Aborted,
 }
 
-/// How a connection has failed (5.8). Whose connection it was the driver knows.
+/// The failure of a connection (5.8). The driver knows its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{cause}, {unacknowledged} messages without an acknowledgment, the first with sequence number {first}"
 )]
 pub struct Failure {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// Messages whose octets have not come as far as is known.
+    /// Messages whose octets are not all acked.
     pub unacknowledged: usize,
-    /// The first sequence number without an acknowledgment, as on the wire: 15 bits.
+    /// The first sequence number that is not acked, as on the wire.
     pub first: u32,
     /// Whether the peer had sent its last message.
     pub peer_finished: bool,

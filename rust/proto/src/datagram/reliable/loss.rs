@@ -1,60 +1,60 @@
-//! Loss detection: packets that count as lost, and losses that turned out to be none (5.5).
+//! Loss detection, and the detection of spurious retransmissions (5.5).
 //!
 //! | a packet is lost when | source |
 //! |---|---|
-//! | one that left 3 transmissions or more behind it has come | 5.5; RFC 9002, 6.1.1 |
-//! | a later one has come, and 9/8 max(S, latest) have passed since it left | 5.5; RFC 9002, 6.1.2 |
+//! | a transmission 3 or more behind it is acked | 5.5; RFC 9002, 6.1.1 |
+//! | a later one is acked, and 9/8 max(S, latest) have passed since it was sent | 5.5; RFC 9002, 6.1.2 |
 //!
-//! The peer says when something came twice. If a packet was sent again for a loss, and long enough ago for that answer, it
-//! was no loss: the threshold rises by 1, up to 16, and the time by 1/16 of max(S, latest) with it (a choice of ours; 5.5
-//! has the first alone). When all that was sent again since the last cut was in vain, so was the cut.
+//! The peer reports duplicates. If a packet was retransmitted for a loss, long enough ago for that report, the
+//! retransmission was spurious: the threshold rises by 1, up to 16, and the time by 1/16 of max(S, latest) with it (a choice
+//! of ours; 5.5 has the first alone). When all retransmissions since the last cut were spurious, the cut is undone.
 //!
-//! The peer does not say what came twice, and networks make copies as well. One that comes while nothing was sent again is
-//! such a copy: for a while the peer's word proves nothing then (a choice of ours).
+//! The peer does not report which packet was a duplicate, and networks duplicate packets as well. A duplicate without a
+//! retransmission is the network's; for a while after it such reports are not trusted (a choice of ours).
 
 use std::collections::VecDeque;
 
 use super::rtt::Rtt;
 use super::time::Nanos;
 
-/// Transmissions behind a packet after which it is lost, at first.
+/// Initial reordering threshold: a packet counts as lost when a transmission this far behind it is acked.
 pub const PACKET_THRESHOLD_MIN: u64 = 3;
-/// The same at most.
+/// Largest reordering threshold.
 pub const PACKET_THRESHOLD_MAX: u64 = 16;
-/// Packets sent again that are remembered.
+/// Retransmissions that are remembered.
 const REMEMBERED: usize = 64;
-/// Transmissions for which nothing is believed after the network has made a copy.
+/// Transmissions for which reports are not trusted after the network has duplicated a packet.
 const DISTRUST: u64 = 1024;
-/// What was sent again is forgotten after so many PTOs: the answer to it was lost, or it was needed.
+/// PTOs after which a retransmission is forgotten: its report was lost, or it was needed.
 const FORGOTTEN_AFTER: u64 = 2;
 
-/// Why a packet was sent again.
+/// Why a packet was retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// It counted as lost.
     Loss,
-    /// The timer expired: it was a question.
+    /// The PTO timer expired: it is a probe.
     Probe,
 }
 
-/// What a packet that came twice means.
+/// The meaning of a reported duplicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spurious {
-    /// A packet was sent twice, and the second time in vain.
+    /// A retransmission was spurious.
     pub(super) is_ours: bool,
-    /// The last cut had no reason.
+    /// The last cut is to be undone.
     pub(super) undo: bool,
 }
 
-/// Thresholds, and what was sent again.
+/// Thresholds, and recent retransmissions.
 #[derive(Clone, Debug)]
 pub(super) struct Detection {
     packet_threshold: u64,
     retransmissions: VecDeque<Retransmission>,
-    /// Packets sent again for a loss since the last cut, and how many of those came twice.
+    /// Retransmissions for a loss since the last cut, and how many of those were spurious.
     since_cut: (u32, u32),
     cuts: u64,
-    /// The transmission from which on the peer's word is believed.
+    /// The transmission from which on reports are trusted.
     trusted_from: u64,
 }
 
@@ -81,7 +81,7 @@ impl Detection {
         self.packet_threshold
     }
 
-    /// After so long a packet is lost if a later one has come.
+    /// The time after which a packet counts as lost if a later one is acked.
     #[inline]
     pub(super) fn time_threshold(&self, rtt: &Rtt) -> Nanos {
         let longest = rtt.longest();
@@ -95,7 +95,7 @@ impl Detection {
         self.since_cut = (0, 0);
     }
 
-    /// A packet leaves again.
+    /// A packet is retransmitted.
     pub(super) fn retransmitted(&mut self, now: Nanos, cause: Cause) {
         if self.retransmissions.len() == REMEMBERED {
             self.retransmissions.pop_front();
@@ -104,7 +104,7 @@ impl Detection {
         self.since_cut.0 += u32::from(cause == Cause::Loss);
     }
 
-    /// Something came twice, says the peer; `transmission` is the one that leaves next.
+    /// The peer reports a duplicate; `transmission` is the next one.
     pub(super) fn handle_duplicate(&mut self, now: Nanos, rtt: &Rtt, transmission: u64) -> Spurious {
         let forgotten = rtt.pto().saturating_mul(FORGOTTEN_AFTER);
         while self
@@ -114,7 +114,7 @@ impl Detection {
         {
             self.retransmissions.pop_front();
         }
-        // The latest that can be meant: some answers are lost, and what they were about must not be mistaken for this.
+        // The latest that the report can mean: reports of earlier ones may be lost.
         let is_answered = |retransmission: &Retransmission| {
             now.saturating_sub(retransmission.sent_at) >= rtt.min().unwrap_or(0)
         };

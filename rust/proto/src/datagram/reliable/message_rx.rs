@@ -1,4 +1,4 @@
-//! The messages that come: those that are not whole, not matched, or that the peer may still name (5.9, 2.3).
+//! The receive side of messages that are incomplete, unmatched, or that the peer may still name (5.9, 2.3).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,17 +10,17 @@ use super::context_ids::RxContextIds;
 use super::error::NoSuchArrival;
 use super::settings::RTS_DATA_LEN;
 
-/// Names a message that has come, to the driver and, as destination id, to the peer: place and generation, never an
-/// address. It is looked up and compared, so an id that is stale or made up names nothing; after 1023 messages a stale
-/// one might name another, but the peer names a message by its own id as well.
+/// Names a received message to the driver and, as destination id, to the peer: a slot index and a generation, never an
+/// address. A stale or invented id names nothing. After 1023 messages a stale id may name another message, but the peer
+/// names a message by its own id as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrivalId(NonZeroU32);
 
 /// The first packet of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// None: the message is whole, and nothing has to be said of it. Else the driver calls
-    /// [`matched`](super::connection::Connection::matched) in the same step in which a receive takes it, or
+    /// `None`: the message is complete and needs no answer. Else the driver calls
+    /// [`matched`](super::connection::Connection::matched) in the same step in which a receive matches it, or
     /// [`discard`](super::connection::Connection::discard).
     pub id: Option<ArrivalId>,
     /// The context it travels in.
@@ -29,31 +29,31 @@ pub struct Arrival {
     pub lrank: u16,
     /// Tag.
     pub tag: i32,
-    /// Octets of the whole message, as its sender says: nothing to allocate before they come.
+    /// Octets of the whole message, as its sender states: nothing to allocate before they arrive.
     pub total: u64,
     /// Octets of it in this packet.
     pub len: u32,
     /// Whether its sender waits for the match.
     pub is_synchronous: bool,
-    /// Whether the rest of it, if there is one, comes only when it is matched.
+    /// Whether the rest, if there is one, is sent only after the match.
     pub is_rendezvous: bool,
 }
 
-/// What the user data of a packet are.
+/// The meaning of a packet's user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Delivery {
     /// A message begins: its first octets.
     Arrived(Arrival),
-    /// A message goes on.
+    /// The next octets of a message.
     Continued {
-        /// Which one.
+        /// The message.
         arrival: ArrivalId,
-        /// Where in the message these octets belong. Those of messages with a grant come in any order.
+        /// Their offset in the message. Octets of messages with a grant arrive in any order.
         offset: u64,
         /// How many there are.
         len: u32,
-        /// Whether all octets of the message have come with these. The id of a matched message is no longer valid then.
+        /// Whether the message is complete with these. The id of a matched message is then invalid.
         is_last: bool,
     },
 }
@@ -69,9 +69,9 @@ pub(super) struct MessageRx {
     unmatched: usize,
     /// Of the latest message, 1 to [`GENERATION_MAX`].
     generation: u32,
-    /// By message id those that are not matched and that the peer may name.
+    /// Unmatched messages that the peer may name, by message id.
     named: BTreeMap<u32, ArrivalId>,
-    /// The message without a grant whose parts come now.
+    /// The eager message whose fragments are being received.
     eager: Option<(u32, ArrivalId)>,
 }
 
@@ -85,7 +85,7 @@ struct Slot {
 struct Inbound {
     message_id: u32,
     total: u64,
-    /// Octets that have come.
+    /// Octets received.
     received: u64,
     kind: Kind,
     is_synchronous: bool,
@@ -95,14 +95,14 @@ struct Inbound {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It comes without a grant.
+    /// Sent without a grant.
     Eager,
-    /// Its rest comes with a grant.
+    /// Its rest is sent with a grant.
     Rendezvous,
 }
 
 impl ArrivalId {
-    /// With a place below [`SLOTS_MAX`], and a generation of 1 to [`GENERATION_MAX`].
+    /// From a slot index below [`SLOTS_MAX`] and a generation of 1 to [`GENERATION_MAX`].
     fn new(slot_index: u32, generation: u32) -> Self {
         let generation = NonZeroU32::new(generation).unwrap_or(NonZeroU32::MIN);
         Self(generation.saturating_mul(SLOTS) | slot_index)
@@ -112,7 +112,7 @@ impl ArrivalId {
         NonZeroU32::new(destination_id).map(Self)
     }
 
-    /// As the peer calls it.
+    /// The id in packets of the peer.
     #[must_use]
     pub const fn destination_id(self) -> u32 {
         self.0.get()
@@ -131,7 +131,7 @@ impl ArrivalId {
 const SLOT_BITS: u32 = 22;
 /// The largest generation.
 const GENERATION_MAX: u32 = u32::MAX >> SLOT_BITS;
-/// The number of places that an id can name.
+/// The number of slots that an id can name.
 pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// The same.
 const SLOTS: NonZeroU32 = NonZeroU32::new(SLOTS_MAX as u32).unwrap();
@@ -162,12 +162,12 @@ impl MessageRx {
         self.unmatched
     }
 
-    /// Whether nothing that is matched is still to come.
+    /// Whether all matched messages are complete.
     pub(super) const fn is_idle(&self) -> bool {
         self.len == self.unmatched
     }
 
-    /// A message begins, in the order of the packets. None if no honest peer says that.
+    /// A message begins, in the order of the packets. `None` if no honest peer sends that.
     #[inline]
     pub(super) fn begin(&mut self, content: &Content) -> Option<Arrival> {
         let context = self.context_ids.resolve(content.context_id, content.context)?;
@@ -192,9 +192,9 @@ impl MessageRx {
             Block::Request(Request { message_id, total }) => {
                 arrival.total = total;
                 arrival.is_rendezvous = content.mode == Mode::RequestSend;
-                // A whole one in Short, and one with a rest in RequestSend.
+                // Short carries a complete message, RequestSend one with a rest.
                 let is_sound = match arrival.is_rendezvous {
-                    // More is not asked for: it would be kept here until the message is matched.
+                    // More octets would occupy memory until the match.
                     true => content.len <= RTS_DATA_LEN,
                     false => total == u64::from(content.len),
                 };
@@ -235,8 +235,8 @@ impl MessageRx {
         Some(())
     }
 
-    /// A message without a grant goes on, in the order of the packets. None if no honest peer says that; what goes
-    /// nowhere is no delivery.
+    /// The next octets of an eager message, in the order of the packets. `None` if no honest peer sends that; discarded
+    /// octets give no delivery.
     pub(super) fn continue_eager(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let (message_id, id) = self.eager?;
         let inbound = self.get(id)?;
@@ -247,13 +247,13 @@ impl MessageRx {
         Some(self.add(id, fragment.offset, len))
     }
 
-    /// Octets of a message with a grant, in any order. None if there is no such message, or if they are not part of it.
+    /// Octets of a message with a grant, in any order. `None` if there is no such message, or if they are not part of it.
     pub(super) fn accept_fragment(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let id = ArrivalId::of(fragment.destination_id)?;
         let inbound = self.get(id)?;
         let is_open = inbound.kind == Kind::Rendezvous && inbound.is_matched;
         let is_part = inbound.message_id == fragment.message_id && inbound.total == fragment.total;
-        // The sum alone is kept: a peer that sends a part twice and another never spoils its own message.
+        // Only the sum is checked: a peer that sends one fragment twice and another never damages its own message.
         if !is_open || !is_part || len == 0 || u64::from(len) > inbound.total - inbound.received {
             return None;
         }
@@ -274,7 +274,7 @@ impl MessageRx {
         (!is_discarded).then_some(Delivery::Continued { arrival: id, offset, len, is_last })
     }
 
-    /// A receive has taken it; the answer, if its sender waits for one.
+    /// A receive has matched it; the answer, if its sender waits for one.
     pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
         let inbound = self.get(id).filter(|inbound| !inbound.is_matched).ok_or(NoSuchArrival(id))?;
         inbound.is_matched = true;
@@ -295,14 +295,14 @@ impl MessageRx {
         Ok(Some(Content { block, ..Content::new(Mode::OkToSend) }))
     }
 
-    /// The rest of a message goes nowhere; the answer, if it was not matched and its sender waits for one.
+    /// The rest of a message is discarded; the answer, if it was not matched and its sender waits for one.
     pub(super) fn discard(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
         let inbound = self.get(id).filter(|inbound| !inbound.is_discarded).ok_or(NoSuchArrival(id))?;
         inbound.is_discarded = true;
         if inbound.is_matched { Ok(None) } else { self.matched(id) }
     }
 
-    /// The peer wants a message back: the answer, and the message if it is taken back.
+    /// The peer requests a cancel: the answer, and the message if it is cancelled.
     pub(super) fn withdraw(&mut self, request: &Request) -> (Content, Option<ArrivalId>) {
         let taken = self.named.remove(&request.message_id);
         if let Some(id) = taken {

@@ -1,10 +1,10 @@
-//! The messages that leave: in which packets, and until when they may be named (5.9, 2.3).
+//! The send side of messages: their packets, their ids, cancel (5.9, 2.3).
 //!
 //! | message | packets |
 //! |---|---|
 //! | fits a datagram | Short; synchronous or cancellable: with its id in REQUEST |
-//! | up to eager_max, standard, not cancellable | Long, one behind the other |
-//! | longer, synchronous, cancellable or announced | RequestSend with 8 octets; behind the grant Long with its destination |
+//! | up to eager_max, standard, not cancellable | Long, in order |
+//! | longer, synchronous, cancellable or rendezvous | RequestSend with 8 octets; after the grant Long with its destination |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -41,44 +41,44 @@ pub struct Send {
     pub len: u64,
     /// How it completes.
     pub completion: Completion,
-    /// Whether no more than its first [`RTS_DATA_LEN`] octets leave before it is matched, however short it is.
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however short it is.
     pub rendezvous: bool,
-    /// Whether a short standard message can be taken back once it has left; its token stays in use until
-    /// [`forget`](super::connection::Connection::forget). Means nothing for synchronous and long messages, which can be
-    /// until they are matched.
+    /// Whether a short standard message can be cancelled after it was sent; its token stays in use until
+    /// [`forget`](super::connection::Connection::forget). Synchronous and long messages can be cancelled until they are
+    /// matched in any case.
     pub cancellable: bool,
-    /// The driver's name for the message and its octets: not 0, and unlike those of all other sends that are not over.
+    /// The driver's name of the message and its octets: not 0, and different from those of all pending sends.
     pub token: u64,
 }
 
 /// Messages of one connection, and answers to the peer.
 #[derive(Debug)]
 pub(super) struct MessageTx {
-    /// Octets of blocks and user data in a packet.
+    /// Octets for blocks and user data in a packet.
     room: usize,
     eager_len: u64,
     sends_max: usize,
     context_ids: TxContextIds,
-    /// Messages of which nothing has left, in order.
+    /// Messages of which nothing was sent, in order.
     queue: VecDeque<Send>,
-    /// The message without a grant that leaves in parts: of it all but these octets.
+    /// The eager message that is being sent in fragments, from this offset on.
     eager: Option<Part>,
-    /// Messages that have an id which the peer may still name.
+    /// Messages whose id the peer may still name.
     active: BTreeMap<u32, ActiveSend>,
     /// Their ids.
     ids: BTreeMap<u64, u32>,
-    /// Those with a grant and octets that may leave.
+    /// Messages with granted octets that are not sent.
     granted: VecDeque<u32>,
-    /// Whether one of them is next, if both they and the queue wait.
+    /// Whether a granted message is next, if both they and the queue wait.
     is_granted_turn: bool,
     /// Packets without a message.
     controls: VecDeque<Content>,
     /// Of those, answers.
     answers: usize,
     last_id: u32,
-    /// Whether the peer answers nothing any more.
+    /// Whether the peer has sent its FIN, and so answers nothing.
     has_peer_finished: bool,
-    /// Messages of which something has left and whose octets are still needed.
+    /// Tokens of messages that are partly or wholly sent and not acked.
     unreleased: FxHashSet<u64>,
 }
 
@@ -92,9 +92,9 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct ActiveSend {
     send: Send,
-    /// Octets that have left.
+    /// Octets sent.
     offset: u64,
-    /// Octets that may leave.
+    /// Octets that may be sent.
     granted: u64,
     destination_id: u32,
     phase: Phase,
@@ -103,17 +103,17 @@ struct ActiveSend {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Short and standard: all is done, but it can be taken back.
+    /// Short and standard: sent, and still cancellable.
     Eager,
-    /// The grant must come.
+    /// Waits for the grant.
     Unmatched,
-    /// It has come.
+    /// The grant was received.
     Matched,
-    /// All is done, but for the answer to the wish to take it back.
+    /// Complete, except for the answer to a cancel request.
     Done,
 }
 
-/// What a packet of the peer does to a message.
+/// The effect of an answer of the peer on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Matched(u64),
@@ -121,14 +121,14 @@ pub(super) enum Answer {
     NotCancelled(u64),
 }
 
-/// What came of the wish to take a message back.
+/// The outcome of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
-    /// Nothing of it had left: it is gone, and so is its token.
+    /// Nothing was sent: the message is removed and its token is free.
     Done,
     /// The peer is asked.
     Asked,
-    /// It is matched, or such a message cannot be taken back, or the peer answers nothing any more.
+    /// It is matched, or is not cancellable, or the peer has sent its FIN.
     TooLate,
 }
 
@@ -153,7 +153,7 @@ impl MessageTx {
         }
     }
 
-    /// So many octets of blocks and user data fit a packet from now on.
+    /// Sets the octets of blocks and user data that fit a packet from now on.
     pub(super) const fn set_room(&mut self, room: usize) {
         self.room = room;
     }
@@ -173,7 +173,7 @@ impl MessageTx {
         self.answers
     }
 
-    /// Whether the peer owes nothing to any message.
+    /// Whether no message waits for the peer.
     pub(super) fn is_idle(&self) -> bool {
         !self.has_queued()
             && self.active.values().all(|active| active.phase == Phase::Eager && !active.is_cancel_requested)
@@ -199,7 +199,7 @@ impl MessageTx {
         self.controls.push_back(content);
     }
 
-    /// What leaves next. Answers first, then messages in the order of the sends, in turn with octets that are granted.
+    /// The next packet. Answers first, then messages in the order of the sends, alternating with granted octets.
     pub(super) fn poll(&mut self) -> Option<Content> {
         if let Some(control) = self.controls.pop_front() {
             self.answers -= usize::from(matches!(control.mode, Mode::OkToSend | Mode::AntiSendOk));
@@ -258,7 +258,7 @@ impl MessageTx {
         content
     }
 
-    /// The next part of a message without a grant.
+    /// The next fragment of an eager message.
     fn next_fragment(&mut self, content: &mut Content, part: Part) {
         let Part { send, id, offset } = part;
         let room = self.room - FRAGMENT_LEN - if content.context.is_some() { CONTEXT_LEN } else { 0 };
@@ -294,7 +294,7 @@ impl MessageTx {
         })
     }
 
-    /// Gives a message an id that the peer may name.
+    /// Assigns an id that the peer may name.
     fn assign_id(&mut self, send: Send, offset: u64, phase: Phase) -> Request {
         let message_id = self.next_id();
         let active = ActiveSend {
@@ -310,7 +310,7 @@ impl MessageTx {
         Request { message_id, total: send.len }
     }
 
-    /// An id that is not in use: there are far more than messages that are kept.
+    /// An id that is not in use; there are far more ids than messages.
     fn next_id(&mut self) -> u32 {
         loop {
             self.last_id = self.last_id.wrapping_add(1);
@@ -320,7 +320,7 @@ impl MessageTx {
         }
     }
 
-    /// A packet was acknowledged. The token of the message whose octets are not needed any more.
+    /// A packet was acked; the token of the message whose octets are no longer needed.
     pub(super) fn acknowledged(&mut self, content: &Content) -> Option<u64> {
         if !content.is_last || content.token == 0 {
             return None;
@@ -328,7 +328,7 @@ impl MessageTx {
         self.unreleased.remove(&content.token).then_some(content.token)
     }
 
-    /// The peer grants octets of a message, or says that it is matched. None if there is no such message that waits.
+    /// The peer grants octets of a message, or reports its match. `None` if no such message waits.
     pub(super) fn handle_grant(&mut self, grant: &Grant) -> Option<Answer> {
         let active = self.active.get_mut(&grant.message_id)?;
         if active.phase != Phase::Unmatched || grant.granted != active.send.len {
@@ -350,8 +350,8 @@ impl MessageTx {
         Some(Answer::Matched(token))
     }
 
-    /// The peer has decided whether a message was taken back. None if that was not asked, or if a packet of a message that was
-    /// may leave again: whoever answers has had it, and has said so.
+    /// The peer answers a cancel request. `None` if there was no request, or if a packet of a cancelled message is not acked:
+    /// a peer that answers has received it.
     pub(super) fn handle_anti_send_ok(
         &mut self,
         grant: &Grant,
@@ -371,7 +371,7 @@ impl MessageTx {
         self.refuse_cancel(id)
     }
 
-    /// Takes a message back, or asks for that.
+    /// Cancels a message, or asks the peer to.
     pub(super) fn cancel(&mut self, token: u64) -> Cancel {
         if let Some(place) = self.queue.iter().position(|send| send.token == token) {
             self.queue.remove(place);
@@ -390,7 +390,7 @@ impl MessageTx {
         Cancel::Asked
     }
 
-    /// The peer sends nothing any more, so it decides nothing: the messages that it was asked for, which are not taken back.
+    /// The peer has sent its FIN, so it answers no cancel request: the messages of those requests are not cancelled.
     pub(super) fn peer_finished(&mut self) -> Vec<Answer> {
         self.has_peer_finished = true;
         let asked: Vec<u32> =
@@ -398,7 +398,7 @@ impl MessageTx {
         asked.into_iter().filter_map(|id| self.refuse_cancel(id)).collect()
     }
 
-    /// A message that was asked for back is not taken back.
+    /// A requested cancel did not succeed.
     fn refuse_cancel(&mut self, id: u32) -> Option<Answer> {
         let active = self.active.get_mut(&id)?;
         let token = active.send.token;
@@ -411,7 +411,7 @@ impl MessageTx {
         Some(Answer::NotCancelled(token))
     }
 
-    /// A cancellable message will not be taken back.
+    /// A cancellable message will not be cancelled.
     pub(super) fn forget(&mut self, token: u64) {
         let Some(id) = self.ids.get(&token).copied() else { return };
         let is_eager = |active: &ActiveSend| active.phase == Phase::Eager && !active.is_cancel_requested;
@@ -445,7 +445,7 @@ impl MessageTx {
         tokens.into_iter().collect()
     }
 
-    /// Messages of which octets wait, or have left without having come.
+    /// Messages with octets that are queued or not acked.
     pub(super) fn unacknowledged(&self) -> usize {
         self.queue.len() + self.unreleased.len()
     }

@@ -1,9 +1,9 @@
-//! Packets that come: each once, in the order of their numbers, whatever the network does (5.5).
+//! Received packets: duplicates removed, sequence order restored (5.5).
 //!
 //! ```text
 //!          next                                   right
 //!    -------+--------------------------------------+------
-//!      seen | missing, or kept until it is its turn | beyond
+//!  received | missing or buffered                   | beyond
 //! ```
 
 use std::collections::VecDeque;
@@ -15,42 +15,42 @@ use super::loss::PACKET_THRESHOLD_MIN;
 use super::time::{MICROSECOND, Nanos};
 use super::windows::ReceiveWindow;
 
-/// The left edge, and what has come beyond it, with some `T` for each number.
+/// The left edge, and the packets buffered beyond it, with a `T` for each.
 #[derive(Debug)]
 pub(super) struct PacketRx<T> {
     next: u64,
     window: ReceiveWindow,
-    /// From `next` on; the first is there only while it waits for its turn.
+    /// Packets from `next` on; the first is present only until it is polled.
     ring: VecDeque<Option<T>>,
     buffered: usize,
-    /// Those of the ring that have come.
+    /// The numbers of the ring that are received.
     received: Bitmap,
-    /// Packets kept one behind the other since the latest that opened or filled a gap.
+    /// Consecutive packets buffered since the latest that opened or filled a gap.
     run: u32,
-    /// When the latest number of all that have come did so.
+    /// When the largest number was received.
     largest_received_at: Nanos,
-    /// Whether something came twice since that was said last.
+    /// Whether a duplicate was received since the last report of one.
     duplicate: bool,
 }
 
-/// Packets behind an old gap after which there is an acknowledgment.
+/// Packets behind an old gap after which an ack is urgent.
 const RUN_MAX: u32 = 8;
 
-/// What a packet is, by its number.
+/// The position of a packet relative to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// It is its turn.
+    /// The next in order.
     Next,
     /// Earlier ones are missing.
     Ahead,
-    /// It has come before.
+    /// Received before.
     Duplicate,
-    /// It was not permitted.
+    /// Beyond the window.
     Beyond,
 }
 
 impl<T> PacketRx<T> {
-    /// Nothing has come; `size` packets may.
+    /// Nothing received, with a window of `size` packets.
     pub(super) const fn new(first: u64, size: u16) -> Self {
         let window = ReceiveWindow::new(size, first);
         let received = Bitmap::new(size as usize);
@@ -76,13 +76,13 @@ impl<T> PacketRx<T> {
         &mut self.window
     }
 
-    /// Whether a packet is missing and a later one has come.
+    /// Whether a packet is missing and a later one is received.
     #[inline]
     pub(super) const fn has_gap(&self) -> bool {
         self.buffered > 0
     }
 
-    /// Where the octets of a packet are kept: unlike for all that are kept at the same time.
+    /// The slot for the octets of a packet; no two buffered packets share one.
     #[inline]
     pub(super) fn slot(&self, number: u64) -> u16 {
         (number % u64::from(self.window.size().max(1))) as u16
@@ -103,7 +103,7 @@ impl<T> PacketRx<T> {
         }
     }
 
-    /// The packet whose turn it is has come.
+    /// The next packet in order was received.
     #[inline]
     pub(super) fn accept_next(&mut self, now: Nanos) {
         if self.ring.is_empty() {
@@ -114,10 +114,10 @@ impl<T> PacketRx<T> {
         self.advance();
     }
 
-    /// A packet is to be kept, of the place [`Ahead`](Position::Ahead).
+    /// Buffers a packet at the position [`Ahead`](Position::Ahead); returns whether its ack is urgent.
     ///
-    /// Whether its acknowledgment is urgent: it has opened or filled a gap, or it lets the sender count three packets behind
-    /// one. Of those that follow each eighth is.
+    /// It is when the packet opens or fills a gap, or lets the sender count three packets behind one. Of those that follow,
+    /// each eighth is.
     pub(super) fn buffer(&mut self, now: Nanos, number: u64, content: T) -> bool {
         let place = (number - self.next) as usize;
         let is_behind_latest = self.buffered > 0 && place == self.ring.len();
@@ -132,7 +132,7 @@ impl<T> PacketRx<T> {
         u64::from(self.run) < PACKET_THRESHOLD_MIN || self.run.is_multiple_of(RUN_MAX)
     }
 
-    /// The kept packet whose turn it is, with its number.
+    /// The buffered packet that is next in order, with its number.
     #[inline]
     pub(super) fn poll_buffered(&mut self) -> Option<(u64, T)> {
         if !matches!(self.ring.front(), Some(Some(_))) {
@@ -152,30 +152,30 @@ impl<T> PacketRx<T> {
         self.window.advance(self.next);
     }
 
-    /// A packet came twice, and the peer has to know.
+    /// A duplicate was received; the next packet reports it.
     #[inline]
     pub(super) const fn note_duplicate(&mut self) {
         self.duplicate = true;
     }
 
-    /// Whether one did, since [`clear_duplicate`](Self::clear_duplicate).
+    /// Whether a duplicate was received since [`clear_duplicate`](Self::clear_duplicate).
     #[inline]
     pub(super) const fn has_duplicate(&self) -> bool {
         self.duplicate
     }
 
-    /// It was said.
+    /// The duplicate is reported.
     #[inline]
     pub(super) const fn clear_duplicate(&mut self) {
         self.duplicate = false;
     }
 
-    /// How many packets behind the left edge's there are, up to the latest that has come.
+    /// Packets behind the left edge, up to the largest received.
     pub(super) fn reach(&self) -> u64 {
         (self.ring.len() as u64).saturating_sub(1)
     }
 
-    /// Which of them have come, as far as so many words tell.
+    /// The selective ack, in at most `words_max` words.
     pub(super) fn sack(&self, words_max: usize) -> Sack {
         let count =
             (self.reach().div_ceil(u64::BITS.into()) as usize).clamp(1, words_max.min(SACK_WORDS_MAX));
@@ -186,8 +186,8 @@ impl<T> PacketRx<T> {
         Sack::new(&words[..count])
     }
 
-    /// How long the latest number has waited for its acknowledgment, in microseconds; none if that is more than a packet
-    /// can say, or if the acknowledgment, which tells of `reach` packets, does not name that one.
+    /// The ack delay of the largest number in microseconds. `None` if a packet cannot express it, or if the ack, which
+    /// reports on `reach` packets, does not include that number.
     #[inline]
     pub(super) fn delay_us(&self, now: Nanos, reach: u64) -> Option<u16> {
         if self.reach() > reach {
@@ -202,6 +202,6 @@ impl<T> PacketRx<T> {
         assert!(self.ring.len() as u64 <= self.window.right() - self.next, "{}", self.ring.len());
         assert_eq!(self.ring.iter().flatten().count(), self.buffered);
         assert_eq!(self.received.count(), self.buffered);
-        assert!(self.ring.back().is_none_or(Option::is_some), "the latest number has come");
+        assert!(self.ring.back().is_none_or(Option::is_some), "the largest number is received");
     }
 }

@@ -1,14 +1,14 @@
-//! Packets that have left and are not acknowledged: what is known of each, which are lost, which leave again (5.3, 5.5).
+//! Packets that are sent and not acked: the state of each, loss, retransmission (5.3, 5.5).
 //!
 //! ```text
 //!         una                                       next
 //!    ------+-----------------------------------------+------
-//!     come | under way, come out of order, or lost   | free
+//!    acked | in flight, sacked, unreported, or lost  | free
 //! ```
 //!
-//! A packet keeps its number when it leaves again, so each transmission has a number of its own as well, which nobody
-//! else sees: what left later is told by that. An acknowledgment of a packet that left twice is taken for one of the
-//! second transmission unless it comes sooner than any answer can.
+//! A packet keeps its sequence number when it is retransmitted. So each transmission has a number as well, which stays
+//! local and orders transmissions in time. An ack of a retransmitted packet counts for the retransmission, unless it
+//! arrives sooner than the shortest round trip.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,29 +16,29 @@ use super::super::layout::WINDOW_MAX;
 use super::bitmap::Bitmap;
 use super::time::{Nanos, earlier};
 
-/// What is under way, with some `T` for each number.
+/// The packets between the left and the right edge, with a `T` for each.
 #[derive(Debug)]
 pub(super) struct PacketTx<T> {
     una: u64,
     packets: VecDeque<SentPacket<T>>,
-    /// Numbers that count as lost and have not left again.
+    /// Numbers that count as lost and are not retransmitted yet.
     lost: BTreeSet<u64>,
-    /// Packets that have come out of order, and how many those are.
+    /// Packets acked out of order, and their count.
     sacked: Bitmap,
     sacked_count: usize,
-    /// Packets that are no longer under way, but which of both no acknowledgment has said yet.
+    /// Packets in the state [`State::Unreported`].
     unreported_count: usize,
-    /// Of the next packet that leaves.
+    /// The number of the next transmission.
     next_tx: u64,
-    /// The latest transmission that has come.
+    /// The largest transmission that is acked.
     largest_acked_tx: u64,
-    /// The first number of which the latest acknowledgment says nothing.
+    /// The first number that the latest ack does not report on.
     reported_end: u64,
-    /// Whether it says that the left edge is missing.
+    /// Whether the latest ack reports the left edge as missing.
     is_edge_missing: bool,
-    /// When the left edge moved, or something about it happened.
+    /// When the left edge moved or was sent again: the PTO timer counts from there.
     edge_since: Nanos,
-    /// When the next packet is lost unless it has come.
+    /// When the next packet counts as lost unless it is acked before.
     loss_time: Option<Nanos>,
 }
 
@@ -56,31 +56,31 @@ enum State {
     InFlight,
     Acked,
     Lost,
-    /// Come or lost: what left later has come, and acknowledgments do not reach this far.
+    /// Acked or lost: a later transmission is acked, and acks do not report this far.
     Unreported,
 }
 
-/// What an acknowledgment says, numbers in full.
+/// An ack, with numbers of 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ack<'a> {
-    /// Everything before it has come.
+    /// All numbers before it are received.
     pub(super) ack: u64,
-    /// Bit k of word w: ack + 1 + 64 w + k has come.
+    /// Bit k of word w: ack + 1 + 64 w + k is received.
     pub(super) sack: &'a [u64],
-    /// The first number of which nothing is said.
+    /// The first number that it does not report on.
     pub(super) reported_end: u64,
-    /// Whether `ack` itself is missing though a later one has come.
+    /// Whether `ack` itself is missing although a later one is received.
     pub(super) is_missing: bool,
 }
 
-/// What has come of it.
+/// The effect of an ack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Packets of which this is the first news.
+    /// Packets newly acked.
     pub(super) count: u32,
     /// Of them, those whose latest transmission was `epoch` or later.
     pub(super) since_epoch: u32,
-    /// How long the latest of all packets that have come took, if it left once and this is the first news of it.
+    /// The round trip of the largest number, if it is newly acked and was sent once.
     pub(super) sample: Option<Nanos>,
 }
 
@@ -102,7 +102,7 @@ impl<T: Copy> PacketTx<T> {
         }
     }
 
-    /// The oldest number that is not acknowledged: the left edge.
+    /// The oldest number that is not acked: the left edge.
     #[inline]
     pub(super) const fn una(&self) -> u64 {
         self.una
@@ -114,13 +114,13 @@ impl<T: Copy> PacketTx<T> {
         self.una + self.packets.len() as u64
     }
 
-    /// Whether everything has come.
+    /// Whether all packets are acked.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Packets that are under way, as far as is known.
+    /// Packets in flight, as far as is known.
     #[inline]
     pub(super) fn in_flight(&self) -> usize {
         self.packets.len() - self.sacked_count - self.unreported_count - self.lost.len()
@@ -138,30 +138,30 @@ impl<T: Copy> PacketTx<T> {
         self.next_tx
     }
 
-    /// When the left edge moved, or was asked for, if there is one: the timer counts from there.
+    /// When the left edge moved or was sent again, if there is one: the PTO timer counts from there.
     #[inline]
     pub(super) fn edge_since(&self) -> Option<Nanos> {
         (!self.packets.is_empty()).then_some(self.edge_since)
     }
 
-    /// The timer counts from now on.
+    /// Restarts the PTO timer.
     pub(super) const fn restart_timer(&mut self, now: Nanos) {
         self.edge_since = now;
     }
 
-    /// When [`detect`](Self::detect) may find something that it has not found yet.
+    /// When [`detect`](Self::detect) can find another loss.
     #[inline]
     pub(super) const fn loss_time(&self) -> Option<Nanos> {
         self.loss_time
     }
 
-    /// The first hole that is to be filled.
+    /// The first lost packet.
     #[inline]
     pub(super) fn first_lost(&self) -> Option<u64> {
         self.lost.first().copied()
     }
 
-    /// Whether a packet with such contents may leave again.
+    /// Whether a packet with such contents may be retransmitted.
     pub(super) fn contains(&self, is_such: impl Fn(&T) -> bool) -> bool {
         self.packets.iter().any(|packet| is_such(&packet.content))
     }
@@ -204,7 +204,7 @@ impl<T: Copy> PacketTx<T> {
         Some(content)
     }
 
-    /// What the timer asks about: the left edge, and the last packet as well if it has been in vain before.
+    /// The PTO probes: the left edge, and also the last packet if an earlier probe was not acked.
     pub(super) fn probes(&self, is_repeated: bool) -> [Option<u64>; 2] {
         let has_not_come = |place: &usize| self.packets[*place].state != State::Acked;
         let first = (0..self.packets.len()).find(has_not_come);
@@ -213,8 +213,8 @@ impl<T: Copy> PacketTx<T> {
         [first.map(number), last.filter(|_| is_repeated).map(number)]
     }
 
-    /// An acknowledgment has come: what it acknowledges for good is given to `release`, in order. None if it
-    /// acknowledges what has never left.
+    /// An ack was received. The packets before the new left edge are given to `release`, in order. `None` if it acks a
+    /// number that was never sent.
     pub(super) fn handle(
         &mut self,
         now: Nanos,
@@ -263,14 +263,14 @@ impl<T: Copy> PacketTx<T> {
             release(&packet.content);
             self.una += 1;
         }
-        // The number that an acknowledgment names is missing, whatever an earlier one said of it, or nobody would ask for it again.
+        // The ack reports its own number as missing. Without this an earlier, contradicting ack would prevent its retransmission.
         if let Some(edge) = self.packets.front_mut().filter(|edge| edge.state == State::Acked) {
             edge.state = State::InFlight;
             self.sacked_count -= 1;
             self.sacked.clear(self.una);
         }
         for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(ack.sack) {
-            // Those that earlier acknowledgments have named are no news.
+            // Skip what earlier acks have reported.
             let mut word = word & !self.sacked.word(first);
             while word != 0 {
                 let number = first + u64::from(word.trailing_zeros());
@@ -296,11 +296,11 @@ impl<T: Copy> PacketTx<T> {
         Some(progress)
     }
 
-    /// Finds what is lost by now: the latest transmission that counts as lost, if any does (5.5).
+    /// Declares packets lost; the latest transmission among them, if there are any (5.5).
     pub(super) fn detect(&mut self, now: Nanos, packet_threshold: u64, time_threshold: Nanos) -> Option<u64> {
         self.loss_time = None;
         let front = self.packets.front_mut()?;
-        // It left again, and an answer to that would have come: what left behind it may be more than can be reported.
+        // It was retransmitted and a reply is overdue. The packets behind it may be more than an ack can report.
         if std::mem::take(&mut self.is_edge_missing)
             && front.is_retransmission
             && front.state == State::InFlight
@@ -310,7 +310,7 @@ impl<T: Copy> PacketTx<T> {
             self.lost.insert(self.una);
             return Some(front.transmission);
         }
-        // All behind it left later, and nothing of that has come.
+        // All packets behind it were sent later, and none of them is acked.
         if self.sacked_count == 0 && !front.is_retransmission && front.transmission > self.largest_acked_tx {
             return None;
         }
@@ -318,7 +318,7 @@ impl<T: Copy> PacketTx<T> {
         let mut latest = None;
         for (place, packet) in self.packets.iter_mut().enumerate() {
             if place >= reach && packet.transmission > self.largest_acked_tx && !packet.is_retransmission {
-                // What is behind it left later, but for what left again.
+                // The packets behind it were sent later, except for retransmissions.
                 break;
             }
             let is_open = matches!(packet.state, State::InFlight | State::Unreported);
@@ -358,17 +358,17 @@ impl<T: Copy> PacketTx<T> {
         assert!(self.largest_acked_tx < self.next_tx);
         assert!(
             self.packets.front().is_none_or(|edge| edge.state != State::Acked),
-            "nobody asks for the left edge"
+            "the left edge is acked and would never be retransmitted"
         );
     }
 }
 
-/// Collects what an acknowledgment is the first news of.
+/// Collects the packets that an ack acks first.
 struct NewlyAcked<'a> {
     now: Nanos,
     min_rtt: Option<Nanos>,
     epoch: u64,
-    /// The latest number that it names.
+    /// The largest number that the ack reports as received.
     highest: u64,
     progress: &'a mut Progress,
     largest_acked_tx: u64,

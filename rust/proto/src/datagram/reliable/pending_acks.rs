@@ -1,29 +1,30 @@
-//! The delay of acknowledgments that no packet carries (5.6).
+//! Delayed acks: when a pure ack is sent (5.6).
 //!
 //! | event | action | source |
 //! |---|---|---|
-//! | a packet with a sequence number leaves | it carries the acknowledgment | 5.6 |
+//! | a packet with a sequence number is sent | it carries the ack | 5.6 |
 //! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ | now | 5.6 |
-//! | a quarter of the window has come since the last one | now | 5.6 |
-//! | every n packets, where the driver wants that | now | 5.6, eager mode |
-//! | the socket is drained, the peer is not being answered, and the oldest has waited for 50 us, and as long as between two questions, twice | now | 5.6; but for the 50 us choices of ours |
+//! | a quarter of the window was received since the last ack | now | 5.6 |
+//! | every n packets, by a setting | now | 5.6, eager mode |
+//! | the socket is drained, the program does not reply, and the oldest packet has waited 50 us and two intervals between ACK_REQs | now | 5.6; except for the 50 us choices of ours |
 //! | the oldest has waited for max_ack_delay | now | 5.6 |
-//! | the window has opened again that was closed | now | 5.4 |
+//! | a closed window has opened | now | 5.4 |
 //!
-//! On a link that is slower than one packet in 50 us the socket is drained behind each packet of a stream. Its sender asks four times
-//! in a window, so it need not be told in between; one that has not asked for twice as long as before has stopped.
+//! On a link slower than one packet in 50 us the socket is drained after each packet of a stream. Its sender requests four
+//! acks in a window, so none is needed in between. A sender that has not requested one for twice the usual interval has
+//! stopped.
 //!
-//! A program that answers takes longer than 50 us now and then, and a thread that computes before each answer does so always. The peer is
-//! being answered from the first message that carries an acknowledgment, or would have carried one that had left within max_ack_delay
-//! before, until an acknowledgment has waited for max_ack_delay in vain. The peer's timer allows for that wait.
+//! A program may need more than 50 us for a reply. It counts as replying from the first message that carries an ack, or
+//! that follows a pure ack within max_ack_delay, until an ack has waited max_ack_delay without a reply. The peer's timer
+//! allows for that wait.
 
 use super::time::{MICROSECOND, Nanos};
 
-/// How long a reply is waited for when there is nothing else to do (5.6).
+/// The wait for a reply when the socket is drained (5.6).
 pub(super) const REPLY_WAIT: Nanos = 50 * MICROSECOND;
 
-/// A quarter of a window, but at least 2 of the packets that it has: a window of 4 would have each of them acknowledged at
-/// once, also in a ping-pong, which needs no acknowledgment of its own at all.
+/// A quarter of a window, but at least 2 packets if it has 2. With 1 a window of 4 would ack each packet at once, also in a
+/// ping-pong, which needs no pure ack.
 #[inline]
 pub(super) const fn quarter(window: u64) -> u64 {
     match window {
@@ -33,31 +34,31 @@ pub(super) const fn quarter(window: u64) -> u64 {
     }
 }
 
-/// What is owed to the peer.
+/// The acks that are pending.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingAcks {
     max_delay: Nanos,
-    /// Packets after which one leaves at once.
+    /// Packets after which an ack is sent at once.
     every: u32,
     /// Packets since the last one.
     count: u32,
-    /// When the first of them came.
+    /// When the first of them was received.
     oldest: Nanos,
-    /// Why one leaves now, if it does.
+    /// Why an ack is to be sent now, if one is.
     urgency: Option<Urgency>,
-    /// When the peer asked last, and how long after the time before.
+    /// When the peer requested an ack last, and the interval to the request before.
     requested_at: Option<Nanos>,
     request_interval: Nanos,
-    /// Whether the program answers what comes.
+    /// Whether the program replies to messages.
     is_answered: bool,
-    /// Since when an answer was waited for that an acknowledgment has left before, if it may still come.
+    /// The receipt that a pure ack has acked before a reply, if a reply may still follow.
     reply_awaited_since: Option<Nanos>,
 }
 
-/// Why an acknowledgment leaves now, alone if it has to.
+/// Why an ack is sent now, if need be as a pure ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The peer has asked or has to know, or a quarter of the window has come.
+    /// The peer has requested it or needs it, or a quarter of the window was received.
     Needed,
     /// The socket is drained.
     Drained,
@@ -66,7 +67,7 @@ pub(super) enum Urgency {
 }
 
 impl PendingAcks {
-    /// `window` packets may come; `every` is 0 unless the driver wants one more often than each quarter of it.
+    /// For a receive window of `window` packets; `every` is 0 unless acks are wanted more often than each quarter of it.
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
         let every = if every == 0 || every as u32 > quarter { quarter } else { every as u32 };
@@ -83,7 +84,7 @@ impl PendingAcks {
         }
     }
 
-    /// A packet that is to be acknowledged has come; at once, if it is of those that may not wait.
+    /// A packet that needs an ack was received; `at_once` if the ack must not wait.
     #[inline]
     pub(super) const fn packet_received(&mut self, now: Nanos, at_once: bool) {
         if self.count == 0 {
@@ -96,13 +97,13 @@ impl PendingAcks {
         }
     }
 
-    /// Whatever else there is: the peer has to know, or has asked.
+    /// Sends an ack now.
     #[inline]
     pub(super) const fn urge(&mut self) {
         self.urgency = Some(Urgency::Needed);
     }
 
-    /// The peer has asked: then it is told, and will ask again.
+    /// The peer has requested an ack.
     #[inline]
     pub(super) const fn ack_requested(&mut self, now: Nanos) {
         if let Some(before) = self.requested_at.replace(now) {
@@ -110,7 +111,7 @@ impl PendingAcks {
         }
     }
 
-    /// There is nothing left in the socket.
+    /// The socket is empty.
     #[inline]
     pub(super) fn handle_drained(&mut self, now: Nanos) {
         let wait = REPLY_WAIT.max(self.request_interval.saturating_mul(2));
@@ -128,32 +129,32 @@ impl PendingAcks {
         }
     }
 
-    /// A message leaves, and takes with it what is owed.
+    /// A message is sent and carries the pending ack.
     #[inline]
     pub(super) fn message_sent(&mut self, now: Nanos) {
         let since = if self.count > 0 { Some(self.oldest) } else { self.reply_awaited_since.take() };
         self.is_answered |= since.is_some_and(|since| now.saturating_sub(since) < self.max_delay);
     }
 
-    /// Why one leaves now, alone if it has to.
+    /// Why an ack is sent now, if need be as a pure ack.
     #[inline]
     pub(super) const fn urgency(&self) -> Option<Urgency> {
         self.urgency
     }
 
-    /// Whether anything has come that is not acknowledged.
+    /// Whether a received packet is not acked.
     #[inline]
     pub(super) const fn is_pending(&self) -> bool {
         self.count > 0
     }
 
-    /// When it leaves at the latest.
+    /// When the pending ack is sent at the latest.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         (self.count > 0 && self.urgency.is_none()).then(|| self.oldest.saturating_add(self.max_delay))
     }
 
-    /// It has left; everything about it was said.
+    /// An ack with a complete report was sent.
     #[inline]
     pub(super) const fn ack_sent(&mut self) {
         if self.count > 0 && matches!(self.urgency, Some(Urgency::Drained)) {
@@ -163,7 +164,7 @@ impl PendingAcks {
         self.urgency = None;
     }
 
-    /// The number has left, but there was no room for all that had to be said.
+    /// The ack number was sent, without room for the complete report.
     #[inline]
     pub(super) const fn ack_sent_in_part(&mut self) {
         self.count = 0;
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Neither a drained socket nor a timer is in a hurry, and none owes what it does not have.
+    /// Neither a drained socket nor a timer sends an ack early, or without a packet to ack.
     #[test]
     fn a_reply_has_50_us_when_the_socket_is_drained_and_else_max_ack_delay() {
         let mut acks = PendingAcks::new(MILLISECOND, 64, 0);
@@ -211,7 +212,7 @@ mod tests {
         assert!(spinning.urgency().is_some() && acks.urgency().is_some());
     }
 
-    /// Who asks now and then is told then; who has asked before and does not any more is told soon all the same.
+    /// A stream with ACK_REQs gets acks on request; when the requests stop, a drained socket sends the last one.
     #[test]
     fn a_stream_that_asks_is_told_when_it_asks() {
         let mut acks = PendingAcks::new(100 * MILLISECOND, 1000, 0);

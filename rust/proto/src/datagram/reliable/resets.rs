@@ -1,4 +1,4 @@
-//! Answers to packets of connections that nobody here knows, or that are closed (5.8).
+//! Resets: answers to packets of unknown or closed connections (5.8).
 
 use std::collections::VecDeque;
 use std::hash::Hash;
@@ -12,16 +12,15 @@ use super::transmit::reset;
 
 /// The shortest time between two answers to one source (5.8).
 pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
-/// Sources that are remembered, and connections that have closed. When there are more sources, no other is answered until they
-/// are forgotten.
+/// Sources and closed connections that are remembered. Further sources are not answered until some are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// When each source was answered last, and what the connections that have closed have to say. For one socket; a source is what
-/// the driver tells senders apart by.
+/// The time of the last answer to each source, and the answers of closed connections. For one socket; a source is whatever
+/// the driver distinguishes senders by.
 #[derive(Debug)]
 pub struct Resets<S> {
     answered: FxHashMap<S, Nanos>,
-    /// The latest that have closed.
+    /// Answers of the connections that closed last.
     closed: VecDeque<Packet>,
 }
 
@@ -32,15 +31,15 @@ impl<S: Eq + Hash> Default for Resets<S> {
 }
 
 impl<S: Eq + Hash> Resets<S> {
-    /// None was answered.
+    /// No answers yet.
     #[must_use]
     pub fn new() -> Self {
         Self { answered: FxHashMap::default(), closed: VecDeque::new() }
     }
 
-    /// The answer to a packet of `source`, of a connection that is unknown here, or over: a RST with that connection's number,
-    /// unless one left to that source just before, whatever its number: who sends in another's name chooses the number. A RST is
-    /// never answered.
+    /// The answer to a packet of `source` for an unknown or closed connection: a RST with the id of that connection. `None` if
+    /// that source was answered within [`RESET_EVERY`], whatever the id, since a sender with a forged source chooses the id.
+    /// A RST is never answered.
     pub fn answer(&mut self, now: Nanos, source: S, packet: &Packet) -> Option<Packet> {
         let connection = packet.extension.connection;
         let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
@@ -56,13 +55,13 @@ impl<S: Eq + Hash> Resets<S> {
         self.answered.insert(source, now);
         let closed = self.closed.iter().find(|packet| packet.extension.connection == connection);
         let mut answer = closed.copied().unwrap_or_else(|| reset(connection));
-        // Whoever sends checksums takes nothing without.
+        // A peer that sends checksums accepts no packet without one.
         answer.extension.checked = packet.extension.checked;
         Some(answer)
     }
 
-    /// This connection is not driven any more. If it has closed well, and its peer did not hear that, the peer will be told
-    /// that all has come.
+    /// The driver no longer drives this connection. If it has closed in order, late packets of its peer get an answer that
+    /// acks all.
     pub fn remember(&mut self, connection: &Connection) {
         if let Some(packet) = connection.farewell() {
             if self.closed.len() == REMEMBERED {

@@ -1,4 +1,4 @@
-//! The round-trip estimate, and how long an acknowledgment is waited for (5.3).
+//! The round-trip estimate and the probe timeout (5.3).
 //!
 //! ```text
 //! first sample R:   S = R, V = R/2
@@ -6,19 +6,19 @@
 //! PTO = S + max(4 V, G) + max_ack_delay, not below the floor and not above the ceiling
 //! ```
 //!
-//! An expiry is a question to the peer and no verdict, so it changes no estimate; it only doubles the time to the next
-//! one. An acknowledgment of something new takes that back.
+//! An expiry sends a probe and declares no loss, so it changes no estimate. It doubles the time to the next expiry. An ack
+//! of a new packet ends the backoff.
 
 use super::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// Limits of the estimate; 5.3 gives the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// G: what the driver's timers can tell apart.
+    /// G: the granularity of the driver's timers.
     pub granularity: Nanos,
-    /// The PTO is never shorter. Below it scheduling decides, not the wire.
+    /// The least PTO. Below it scheduling dominates, not the network.
     pub floor: Nanos,
-    /// The PTO is never longer, backed off or not.
+    /// The longest PTO, with backoff.
     pub ceiling: Nanos,
     /// The PTO before any sample.
     pub initial: Nanos,
@@ -34,9 +34,9 @@ impl Timing {
     };
     /// A LAN or this machine, where threads share cores (5.3).
     pub const SHARED: Self = Self { floor: 25 * MILLISECOND, ..Self::POLLING };
-    /// No thread of its own answers for a program that computes (5.3).
+    /// No progress thread answers for a program that computes (5.3).
     pub const NO_PROGRESS: Self = Self { floor: 100 * MILLISECOND, ..Self::POLLING };
-    /// A path that nothing is known of (5.3; ceiling of RFC 6298).
+    /// An unknown path (5.3; ceiling of RFC 6298).
     pub const UNKNOWN_PATH: Self =
         Self { granularity: MILLISECOND, floor: 25 * MILLISECOND, ceiling: 60 * SECOND, initial: SECOND };
 }
@@ -57,7 +57,7 @@ struct Estimate {
     variation: Nanos,
     min: Nanos,
     latest: Nanos,
-    /// Whether the next sample is the minimum, however long it is.
+    /// Whether the next sample becomes the minimum.
     renews_min: bool,
 }
 
@@ -81,7 +81,7 @@ impl Rtt {
         self.estimate.map(|estimate| estimate.variation)
     }
 
-    /// The shortest sample, from which no delay was taken off.
+    /// The shortest sample, without subtraction of ack delays.
     #[inline]
     #[must_use]
     pub fn min(&self) -> Option<Nanos> {
@@ -94,7 +94,7 @@ impl Rtt {
         self.estimate.map(|estimate| estimate.latest)
     }
 
-    /// Max(S, latest), what the time threshold of loss is a multiple of (5.5); before any sample the initial PTO.
+    /// Max(S, latest), the base of the time threshold of loss (5.5); before any sample the initial PTO.
     #[inline]
     #[must_use]
     pub fn longest(&self) -> Nanos {
@@ -108,16 +108,16 @@ impl Rtt {
         self.timing.granularity
     }
 
-    /// Consecutive expiries since something new was acknowledged.
+    /// Consecutive expiries since a new packet was acked.
     #[inline]
     #[must_use]
     pub const fn expiries(&self) -> u32 {
         self.expiries
     }
 
-    /// A packet that was sent once was acknowledged `elapsed` after it left (Karn: of one that was sent again nobody may
-    /// say so); the peer says that it held the acknowledgment back for `ack_delay`. That is taken off, but
-    /// no more than leaves the shortest round trip, and no more than the peer may hold it back (RFC 9002, 5.3).
+    /// A packet that was sent once was acked `elapsed` after it was sent; the peer had delayed the ack by `ack_delay`. The delay
+    /// is subtracted, down to the shortest round trip, and at most by the peer's max_ack_delay (RFC 9002, 5.3). Retransmitted
+    /// packets give no samples (Karn).
     pub fn sample(&mut self, elapsed: Nanos, ack_delay: Nanos) {
         let Some(estimate) = &mut self.estimate else {
             self.estimate = Some(Estimate {
@@ -148,12 +148,12 @@ impl Rtt {
         }
     }
 
-    /// The timer has expired in vain.
+    /// The timer has expired.
     pub const fn expired(&mut self) {
         self.expiries = self.expiries.saturating_add(1);
     }
 
-    /// Something new was acknowledged.
+    /// A new packet was acked.
     #[inline]
     pub const fn progressed(&mut self) {
         self.expiries = 0;
@@ -170,7 +170,7 @@ impl Rtt {
         pto.max(floor).min(ceiling)
     }
 
-    /// How long the next acknowledgment is waited for: PTO, doubled for each consecutive expiry.
+    /// The PTO, doubled for each consecutive expiry.
     #[inline]
     #[must_use]
     pub fn pto(&self) -> Nanos {
@@ -182,7 +182,7 @@ impl Rtt {
         base.saturating_mul(factor).min(self.timing.ceiling)
     }
 
-    /// Panics when something is not what it must be after every step.
+    /// Panics when an invariant does not hold. For tests, after every step.
     pub fn check(&self) {
         let pto = self.pto();
         assert!(pto <= self.timing.ceiling && self.base_pto() <= pto, "{self:?}");

@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// A packet whose turn it is not yet.
+    /// Buffers a packet that is ahead of a gap.
     fn keep(&mut self, now: Nanos, number: u64, packet: &Packet) -> Verdict {
         let content = self.read(packet);
         if let Some(content) = content
@@ -69,14 +69,14 @@ impl Connection {
         content
     }
 
-    /// A packet in its turn, or one whose turn does not matter.
+    /// Applies a packet that is in order, or one whose order does not matter.
     pub(super) fn accept(&mut self, content: &Content) -> Option<Delivery> {
         let understood = self.try_accept(content);
         self.counters.violations += u64::from(understood.is_none());
         understood.flatten()
     }
 
-    /// None: no honest peer says that.
+    /// `None`: no honest peer sends that.
     fn try_accept(&mut self, content: &Content) -> Option<Option<Delivery>> {
         if content.is_fin {
             self.close.peer_finished()?;
@@ -126,7 +126,7 @@ impl Connection {
         None
     }
 
-    /// Queues an answer to the peer. None leaves behind our last packet.
+    /// Queues an answer to the peer. No packet is sent behind the FIN.
     pub(super) fn answer(&mut self, content: Option<Content>) {
         if let Some(content) = content
             && !self.close.is_fin_sent()
@@ -136,12 +136,10 @@ impl Connection {
         self.settle();
     }
 
-    /// Holds the window as long as a window more might be more than is kept; the packet that makes it so has moved the window by
-    /// one before.
+    /// Holds the window while another full window could exceed a limit.
     ///
-    /// Messages that wait for their match hold it, and matching ends that. Answers that wait for the peer's window do not, or
-    /// two ends could wait for each other for ever: there are never more than the peer keeps sends, and only one that
-    /// lies about that is held because of them (a choice of ours).
+    /// Unmatched messages hold the window until they are matched. Answers that wait for the peer's window do not, else two
+    /// ends could wait for each other for ever: an honest peer causes no more answers than it keeps sends (a choice of ours).
     pub(super) fn settle(&mut self) {
         let more = usize::from(self.settings.receive_window);
         let is_full = self.message_rx.unmatched_len() + more >= self.settings.arrivals_max

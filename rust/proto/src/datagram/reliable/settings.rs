@@ -10,25 +10,25 @@ use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
 use super::windows::RECEIVE_WINDOW_MAX;
 
-/// What is known of the way to the peer.
+/// The parameters of the path to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Which rule the congestion window follows.
+    /// The congestion control algorithm.
     pub algorithm: Algorithm,
-    /// Packets that may be under way at first.
+    /// The initial congestion window, in packets.
     pub window: u32,
-    /// Packets that may be under way at most.
+    /// The largest congestion window, in packets.
     pub window_max: u32,
-    /// Octets in a second, if it is a private link whose rate was declared: it is paced at that.
+    /// Octets in a second of a private link with a declared rate, at which it is paced.
     pub rate: Option<u64>,
     /// Limits of the timer.
     pub timing: Timing,
-    /// Longest wait of an acknowledgment for a packet to ride on; told to the peer at setup.
+    /// Longest delay of an ack; the peer learns it at setup.
     pub max_ack_delay: Nanos,
 }
 
 impl Path {
-    /// Loopback, or a LAN that nobody else uses: 64 packets at once (5.4), acknowledgments after 1 ms (5.6).
+    /// Loopback, or a LAN without other traffic: 64 packets at once (5.4), acks after 1 ms (5.6).
     pub const PRIVATE: Self = Self {
         algorithm: Algorithm::Private,
         window: 64,
@@ -37,7 +37,7 @@ impl Path {
         timing: Timing::SHARED,
         max_ack_delay: MILLISECOND,
     };
-    /// Nothing is known: 10 packets at first (5.4), acknowledgments after 25 ms (5.6).
+    /// An unknown path: 10 packets at first (5.4), acks after 25 ms (5.6).
     pub const UNKNOWN: Self = Self {
         algorithm: Algorithm::Cubic,
         window: 10,
@@ -48,15 +48,15 @@ impl Path {
     };
 }
 
-/// Packets that may be under way at most, unless the driver says otherwise (5.4).
+/// The default of the largest congestion window (5.4).
 const WINDOW_LIMIT: u32 = 2048;
 
-/// What one end knows at setup. Both ends' numbers come from the exchange that is no part of this protocol (5.10).
+/// The settings of one end. The ids and numbers of both ends come from an exchange outside this protocol (5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The connection, as this end has called it: packets that come have this number.
+    /// The id that this end has given the connection: received packets have it.
     pub ours: u64,
-    /// The same, as the peer has called it: packets that leave have this number.
+    /// The id that the peer has given it: sent packets have it.
     pub theirs: u64,
     /// Our first sequence number.
     pub first_ours: FullSequence,
@@ -64,56 +64,56 @@ pub struct Settings {
     pub first_theirs: FullSequence,
     /// Octets of a datagram at most, from the header on, as both ends have agreed; at least [`DATAGRAM_LEN_MIN`].
     pub datagram_len_max: usize,
-    /// Packets that the peer may send ahead: this end's part of its socket ([`super::windows::Shares`]); at least 1.
+    /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::Shares`]); at least 1.
     pub receive_window: u16,
-    /// Packets that this end may send ahead at first: what the peer has as its `receive_window`.
+    /// Packets that this end may send ahead at first: the peer's `receive_window`.
     pub send_window: u16,
     /// The peer's `max_ack_delay`.
     pub peer_max_ack_delay: Nanos,
-    /// What is known of the way.
+    /// The parameters of the path.
     pub path: Path,
-    /// Whether a RST ends the connection. It does not where the driver has a better witness, such as a TCP connection
-    /// to the peer, which ends when the peer does: anybody who sees the packets of a connection can forge a RST.
+    /// Whether a RST ends the connection. False where the driver detects the end of the peer by other means, such as a TCP
+    /// connection to it: a RST can be forged by anyone who sees the packets of the connection.
     pub trusts_resets: bool,
     /// A round trip that was measured before (5.10: a UDP echo).
     pub first_rtt: Option<Nanos>,
-    /// Packets after which an acknowledgment leaves at once; 0: a quarter of the window (5.6).
+    /// Packets after which an ack is sent at once; 0: a quarter of the window (5.6).
     pub ack_every: u16,
-    /// Whether packets that leave have a CRC32C.
+    /// Whether sent packets have a CRC32C.
     pub checked: bool,
-    /// Octets of a message that leave without a grant, if they fit a quarter of the window as well (5.9).
+    /// Longest message that is sent without a grant, if it fits a quarter of the window as well (5.9).
     pub eager_max: u32,
-    /// Most sends that are kept here. At least 1.
+    /// Most pending sends. At least 1.
     pub sends_max: usize,
-    /// The peer's `sends_max`: so many messages may wait for our answers.
+    /// The peer's `sends_max`: messages that may wait for answers of this end.
     pub peer_sends_max: usize,
-    /// Most unmatched messages with ids that the peer makes us keep; more than `receive_window`, at most [`ARRIVALS_MAX`].
+    /// Most unmatched messages with ids; more than `receive_window`, at most [`ARRIVALS_MAX`].
     pub arrivals_max: usize,
-    /// The peer is dead after that long without a packet, while something is to come from it (5.8).
+    /// Time without a packet after which the peer is dead, while an ack or a window is due (5.8).
     pub dead_after: Nanos,
 }
 
 /// The shortest datagram with room for a fragment of an octet, whatever blocks it needs.
 pub const DATAGRAM_LEN_MIN: usize =
     FIXED_LEN + CONTEXT_LEN + FRAGMENT_LEN + TRAILER_LEN + RTS_DATA_LEN as usize;
-/// Octets of an announced message that go with its request: what a receiver needs to judge it (as over IMPI).
+/// Octets of a rendezvous that its RTS carries: what a receiver needs to judge the message (as over IMPI).
 pub const RTS_DATA_LEN: u32 = 8;
-/// How long nothing may come from a peer that owes something (5.8).
+/// The default of [`Settings::dead_after`] (5.8).
 pub const DEAD_AFTER: Nanos = 30 * SECOND;
-/// Most octets of a message without a grant (5.9).
+/// The default of [`Settings::eager_max`] (5.9).
 pub const EAGER_MAX: u32 = 16 * 1024;
 /// The most arrivals that have ids.
 pub const ARRIVALS_MAX: usize = SLOTS_MAX - 1;
 /// Settings with which a connection cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
-    /// No fragment would fit.
+    /// No fragment fits.
     #[error("datagrams of {datagram_len_max} octets are too short, {DATAGRAM_LEN_MIN} are needed")]
     DatagramLen {
         /// Octets of a datagram at most.
         datagram_len_max: usize,
     },
-    /// Nothing could come, or the numbers would not do.
+    /// Nothing can be received, or sequence numbers become ambiguous.
     #[error("a receive window of {receive_window} packets, 1 to {RECEIVE_WINDOW_MAX} can be had")]
     ReceiveWindow {
         /// Packets that the peer may send ahead.
@@ -125,10 +125,10 @@ pub enum SettingsError {
         /// Packets that this end may send ahead.
         send_window: u16,
     },
-    /// Nothing could be sent.
+    /// Nothing can be sent.
     #[error("sends_max is 0")]
     SendsMax,
-    /// Nothing could come, or the ids would not do.
+    /// Nothing can be received, or there are not enough ids.
     #[error(
         "arrivals_max {arrivals_max} is not above the receive window of {receive_window}, or above {ARRIVALS_MAX}"
     )]
@@ -199,7 +199,7 @@ impl Settings {
         self.peer_sends_max.saturating_mul(2).saturating_add(self.receive_window as usize * 2)
     }
 
-    /// Octets of a message that leave without a grant.
+    /// Longest message that is sent without a grant.
     pub(super) fn eager_len(&self) -> u64 {
         let fragment = (self.room() - FRAGMENT_LEN - CONTEXT_LEN) as u64;
         u64::from(self.eager_max).min(fragment * u64::from(self.send_window / 4))

@@ -1,30 +1,30 @@
 //! The end of slow start: HyStart++ (RFC 9406).
 //!
-//! A window that doubles until something is lost loses a whole one, and most of that is more than acknowledgments can name. The round
-//! trip grows before, since packets wait in the queue of the path.
+//! A window that doubles until a loss loses a whole window, more than acks can report. The round trip grows before that,
+//! since packets wait in the queue of the path. CSS is conservative slow start.
 //!
 //! | state | event | action | next |
 //! |---|---|---|---|
-//! | fast | the shortest round trip of this round is longer than that of the round before, by an eighth, 4 ms at least and 16 at most | | careful |
-//! | careful | an acknowledgment | a quarter of the growth | careful |
-//! | careful | it is shorter than when this began | | fast |
-//! | careful | 5 rounds | slow start is over | |
+//! | slow start | the shortest round trip of a round exceeds that of the round before by an eighth, at least 4 and at most 16 ms | | CSS |
+//! | CSS | an ack | a quarter of the growth | CSS |
+//! | CSS | a round trip shorter than at its beginning | | slow start |
+//! | CSS | 5 rounds | slow start ends | |
 //!
-//! RFC 9406 wants 8 samples in a round. Here a round has four acknowledgments, so two are enough (a choice of ours); a mistake costs no
-//! more than some rounds of slower growth.
+//! RFC 9406 wants 8 samples in a round. Here a round has four acks, so two samples are enough (a choice of ours). A wrong
+//! decision costs some rounds of slower growth.
 
 use super::time::{MILLISECOND, Nanos};
 
-/// Samples of a round that are enough (`N_RTT_SAMPLE`).
+/// Least samples of a round (`N_RTT_SAMPLE`).
 const SAMPLES_MIN: u32 = 2;
-/// Bounds of what counts as longer (`MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
+/// Bounds of the threshold (`MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
 const RTT_THRESHOLD_MIN: Nanos = 4 * MILLISECOND;
 const RTT_THRESHOLD_MAX: Nanos = 16 * MILLISECOND;
-/// Such a part of the round trip does (`MIN_RTT_DIVISOR`).
+/// The round trip divided by this is the threshold (`MIN_RTT_DIVISOR`).
 const RTT_DIVISOR: u64 = 8;
-/// Such a part of the growth is left (`CSS_GROWTH_DIVISOR`).
+/// Growth in CSS is divided by this (`CSS_GROWTH_DIVISOR`).
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
-/// Css rounds until it is over (`CSS_ROUNDS`).
+/// Rounds of CSS (`CSS_ROUNDS`).
 const CSS_ROUNDS: u32 = 5;
 
 /// The first slow start of a connection.
@@ -41,7 +41,7 @@ pub(super) struct SlowStart {
 
 #[derive(Clone, Copy, Debug)]
 struct Css {
-    /// The shortest round trip with which it began.
+    /// The shortest round trip at its beginning.
     shortest: Nanos,
     rounds: u32,
 }
@@ -71,7 +71,7 @@ impl SlowStart {
         }
     }
 
-    /// The transmission `come` has come, `next` is the one that leaves next: whether slow start is over.
+    /// The largest acked transmission and the next one; returns whether slow start ends.
     pub(super) fn end_round(&mut self, largest_acked_tx: u64, next_tx: u64) -> bool {
         if largest_acked_tx < self.end {
             return false;
@@ -80,11 +80,11 @@ impl SlowStart {
         (self.before, self.shortest, self.samples) = (self.shortest.or(self.before), None, 0);
         let Some(css) = &mut self.css else { return false };
         css.rounds += 1;
-        // The round in which it began counts (RFC 9406, 4.2).
+        // The round in which CSS began counts (RFC 9406, 4.2).
         css.rounds >= CSS_ROUNDS
     }
 
-    /// What is left of so much growth.
+    /// The growth for `count` acked packets.
     pub(super) fn growth(&self, count: f64) -> f64 {
         if self.css.is_some() { count / CSS_GROWTH_DIVISOR } else { count }
     }
@@ -120,7 +120,7 @@ mod tests {
 
     /// RFC 9406, 4.2: the round that detects the longer round trip is the first of the five.
     #[test]
-    fn careful_slow_start_ends_behind_its_fifth_round() {
+    fn css_ends_after_its_fifth_round() {
         let told = run(&[10, 10, 20, 20, 20, 20, 20, 20]);
         let css = told.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
         assert_eq!(css + 1, CSS_ROUNDS as usize, "{told:?}");

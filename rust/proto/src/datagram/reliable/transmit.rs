@@ -1,11 +1,11 @@
-//! The choice of the packet that leaves next (5.3 to 5.8).
+//! The choice of the next packet to send (5.3 to 5.8).
 //!
 //! | in this order | waits for |
 //! |---|---|
-//! | the answer of the timer: one or two packets that were sent before | nothing |
-//! | the first hole | congestion window, but for the first one after a cut; pace |
+//! | PTO probes: one or two packets that were sent before | nothing |
+//! | the first lost packet | congestion window, except for the first one after a cut; pace |
 //! | the next packet of a message, or FIN | congestion window, the peer's window, pace |
-//! | a packet without a message: an urgent acknowledgment, a question | nothing |
+//! | a packet without a message: an urgent ack, a window probe | nothing |
 
 use super::super::extension::Extension;
 use super::super::layout::{DELAY_LEN, SACK_LEN, SACK_WORD_LEN};
@@ -21,9 +21,9 @@ use super::time::Nanos;
 /// A datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// What goes in front of the user data.
+    /// Header and extension.
     pub packet: Packet,
-    /// The user data, if the packet is of a message.
+    /// The user data, if the packet carries part of a message.
     pub body: Option<Body>,
 }
 
@@ -47,7 +47,7 @@ impl Connection {
         None
     }
 
-    /// Whether something waits that has not left before.
+    /// Whether something waits that was not sent before.
     #[inline]
     fn has_new(&self) -> bool {
         self.message_tx.has_queued() || self.is_fin_next()
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// The peer has no room. As long as something is under way its acknowledgment will tell; else it has to be asked.
+    /// The peer's window is closed. An ack of a packet in flight will report it; if none is in flight, a probe must ask.
     fn schedule_window_probe(&mut self, now: Nanos) {
         if self.packet_tx.is_empty() {
             self.send_window.schedule_probe(now, self.rtt.base_pto());
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// The question is due. What waited may have been taken back since.
+    /// The window probe is due. What waited may have been cancelled since.
     pub(super) fn probe_window(&mut self, now: Nanos) {
         if self.has_new() {
             self.send_window.probe_sent(now, self.rtt.base_pto());
@@ -138,7 +138,7 @@ impl Connection {
         Some(self.transmit(now, number, &content, true))
     }
 
-    /// A packet that has not left before; `left` such may leave, with it.
+    /// Sends a new packet; `left` new packets may be sent now, with this one.
     fn transmit_new(&mut self, now: Nanos, left: u64) -> Option<Transmit> {
         self.send_window.cancel_probe();
         let content = match self.message_tx.poll() {
@@ -160,8 +160,8 @@ impl Connection {
         Some(self.transmit(now, number, &content, ack_req))
     }
 
-    /// Whether the packet that leaves now asks for an acknowledgment: a quarter of the window behind the last one that did,
-    /// when none may follow and nobody was asked, and at a flush (5.6).
+    /// Whether the packet that is sent now requests an ack: a quarter of the window after the last request, when no other
+    /// packet may follow and no request is open, and at a flush (5.6).
     fn requests_ack(&mut self, left: u64) -> bool {
         let una = self.packet_tx.una();
         let since = self.packet_tx.next() + 1 - self.ack_requested.max(una);
@@ -181,7 +181,7 @@ impl Connection {
         let mut packet = self.packet(Some(FullSequence::of(number)));
         content.fill(&mut packet);
         packet.extension.ack_req = ack_req;
-        // What was cut when datagrams were longer has no room for more.
+        // A fragment made when datagrams were longer leaves no room for blocks.
         let room = self.settings.room().saturating_sub(content.octets_len());
         self.counters.piggy_backed += u64::from(self.pending_acks.is_pending());
         self.attach_ack(now, &mut packet, room);
@@ -201,7 +201,7 @@ impl Connection {
         }
         let room = self.settings.room();
         self.attach_ack(now, &mut packet, room);
-        // No other packet has more room, so what was not said now never is.
+        // No other packet has more room, so nothing is left for a second ack.
         self.pending_acks.ack_sent();
         self.counters.pure_acks += 1;
         Transmit { packet, body: None }
@@ -217,8 +217,8 @@ impl Connection {
         packet
     }
 
-    /// Says what has come, as far as there is room. A fragment may leave none for the blocks; what they would have said is
-    /// said by a packet of its own if it is urgent.
+    /// Attaches the ack, as far as there is room. A fragment may leave no room for blocks; an urgent report then gets a
+    /// packet of its own.
     fn attach_ack(&mut self, now: Nanos, packet: &mut Packet, room: usize) {
         let extension = &mut packet.extension;
         let mut room = room;
@@ -231,7 +231,7 @@ impl Connection {
             room -= sack.map_or(0, |sack| SACK_LEN + sack.words().len() * SACK_WORD_LEN);
             extension.sack = sack;
         }
-        // Also when all of it was said before: that may have been lost, and a round trip is never measured without it.
+        // Also when all of it was reported before: that ack may be lost, and no round trip is measured without a delay.
         if room >= DELAY_LEN {
             let reach = extension.sack.map_or(0, |sack| sack.reach());
             extension.delay_us = self.packet_rx.delay_us(now, reach);
@@ -245,14 +245,14 @@ impl Connection {
         }
     }
 
-    /// There is nobody here any more; named by the number that we have given this connection.
+    /// A RST with the number that this end has given the connection.
     fn reset(&mut self) -> Transmit {
         let mut packet = reset(self.settings.ours);
         packet.extension.checked = self.settings.checked;
         Transmit { packet, body: None }
     }
 
-    /// What whoever still sends to this connection has to know, if it has closed well.
+    /// The RST for late packets of a connection that has closed in order.
     pub(super) fn farewell(&self) -> Option<Packet> {
         if !self.close.is_closed() {
             return None;
@@ -264,7 +264,7 @@ impl Connection {
     }
 }
 
-/// The answer to a packet of a connection that nobody here knows: it has that packet's number (5.8).
+/// The answer to a packet of an unknown connection, with that packet's connection id (5.8).
 pub(super) fn reset(connection: u64) -> Packet {
     let mut packet = Packet { extension: Extension::new(connection, 0), ..Packet::default() };
     packet.extension.rst = true;

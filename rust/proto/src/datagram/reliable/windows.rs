@@ -1,20 +1,18 @@
-//! Windows: what one end may send, what it lets the other send, and how peers share one socket (5.4).
+//! Send window, receive window, and the shares of peers in one socket (5.4).
 //!
-//! A right edge never moves back, on either side: a receiver that stops consuming lets its window run empty instead of
-//! taking back what it has granted. So acknowledgments that overtake each other do no harm (a choice of ours; the header
-//! has nothing to tell their order by).
+//! A right edge never moves back, on either side: a receiver that stops consuming lets its window run empty and withdraws
+//! nothing. So acks that overtake each other do no harm (a choice of ours; the header does not state their order).
 
 use thiserror::Error;
 
 use super::super::layout::WINDOW_MAX;
 use super::time::{Nanos, SECOND};
 
-/// The largest receive window that is advertised: with everything that may still be under way it stays far below the 2^15
-/// numbers (5.2).
+/// The largest receive window that is advertised: with all that may be in flight it stays far below the 2^15 numbers (5.2).
 pub const RECEIVE_WINDOW_MAX: u16 = 8192;
 
-/// What the kernel takes from a socket's buffer for one datagram with `len` octets of payload, in octets; measured on
-/// Linux 6.18 (5.4). It depends on kernel and driver: a measurement of one's own is better.
+/// The octets of a socket's buffer that the kernel charges for one datagram with `len` octets of payload, as measured on
+/// Linux 6.18 (5.4). They depend on kernel and driver.
 #[must_use]
 pub const fn charge(len: usize) -> usize {
     if len + DATAGRAM_OVERHEAD > LINEAR_MAX {
@@ -24,7 +22,7 @@ pub const fn charge(len: usize) -> usize {
     if linear < CHARGE_MIN { CHARGE_MIN } else { linear }
 }
 
-/// Datagrams that a socket's buffer holds: `granted` octets, as read back from the kernel, at `charge` octets each.
+/// Datagrams that a socket's buffer holds: `granted` octets, as the kernel reports them, at `charge` octets each.
 #[must_use]
 pub fn capacity(granted: usize, charge: usize) -> usize {
     granted.checked_div(charge).unwrap_or(0)
@@ -41,9 +39,9 @@ const LINEAR_MAX: usize = 32768;
 /// Octets beside a payload in pages: 65507 octets were charged about 66600.
 const PAGED_CHARGE: usize = 1536;
 
-/// How the peers of one socket share it: all windows together are at most half of what the socket holds (5.4).
+/// The shares of the peers of one socket: all windows together are at most half of what the socket holds (5.4).
 ///
-/// Each peer has the same part, for as long as the job lives: what has been granted cannot be taken back.
+/// Each peer has the same share until the end of the job, since a window is never withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
     part: u16,
@@ -55,15 +53,15 @@ pub struct Shares {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{peers} peers share a socket that holds {capacity} datagrams")]
 pub struct SharesError {
-    /// How many peers there are to be.
+    /// The number of peers.
     pub peers: usize,
     /// Datagrams that the socket holds.
     pub capacity: usize,
 }
 
 impl Shares {
-    /// Parts of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Where half of the capacity is less
-    /// than a datagram of each, each has one nevertheless: what is sent again may then find no room.
+    /// Shares of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Each has at least one datagram, also
+    /// where half of the capacity is less; retransmissions may then find no room.
     ///
     /// # Errors
     /// The socket holds less than a datagram of each peer: use a larger buffer, or several sockets.
@@ -77,7 +75,7 @@ impl Shares {
         Ok(Self { part, peers_max: peers, peers: 0 })
     }
 
-    /// A peer's receive window, in packets, at least 1. None when `peers_max` peers have theirs already.
+    /// A peer's receive window, in packets, at least 1. `None` when `peers_max` peers have theirs.
     pub const fn join(&mut self) -> Option<u16> {
         if self.peers == self.peers_max {
             return None;
@@ -86,32 +84,32 @@ impl Shares {
         Some(self.part)
     }
 
-    /// The peer is closed and has nothing under way any more.
+    /// A peer is closed and has nothing in flight.
     pub const fn leave(&mut self) {
         self.peers = self.peers.saturating_sub(1);
     }
 
-    /// What one peer has.
+    /// The share of one peer.
     #[must_use]
     pub const fn part(&self) -> u16 {
         self.part
     }
 
-    /// What all peers together have.
+    /// The shares of all peers together.
     #[must_use]
     pub const fn granted(&self) -> usize {
         self.part as usize * self.peers
     }
 }
 
-/// What this end lets the peer send.
+/// The receive window: what the peer may send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveWindow {
     size: u16,
     /// The first number that the peer may not use.
     right: u64,
     is_held: bool,
-    /// What the peer was told last.
+    /// The right edge that was advertised last.
     advertised: u64,
 }
 
@@ -131,7 +129,7 @@ impl ReceiveWindow {
         self.right
     }
 
-    /// Lets the window run empty from now on, or no longer.
+    /// Stops or resumes the advance of the right edge.
     pub(super) const fn hold(&mut self, is_held: bool, next: u64) {
         self.is_held = is_held;
         self.advance(next);
@@ -150,14 +148,14 @@ impl ReceiveWindow {
         }
     }
 
-    /// What is advertised with the left edge `next`, now that it leaves.
+    /// The window to send with the left edge `next`.
     #[inline]
     pub(super) const fn advertise(&mut self, next: u64) -> u16 {
         self.advertised = self.right;
         (self.right - next) as u16
     }
 
-    /// Whether the peer may believe that it has nothing, while it has something: nobody but us can tell it.
+    /// Whether the peer may take its window for closed although it is open.
     #[inline]
     pub(super) const fn is_update_due(&self, next: u64) -> bool {
         self.advertised <= next && self.right > next
@@ -169,11 +167,11 @@ impl ReceiveWindow {
     }
 }
 
-/// What the peer lets this end send.
+/// The send window: what this end may send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendWindow {
     right: u64,
-    /// The question for a window that is closed, and how often it was asked.
+    /// The time of the next window probe, and the probes sent so far.
     probe: Option<(Nanos, u32)>,
 }
 
@@ -182,7 +180,7 @@ impl SendWindow {
         Self { right: next + size as u64, probe: None }
     }
 
-    /// The peer has everything below `ack` and room for `window` more. It cannot take back what it has granted.
+    /// The peer has received all below `ack` and has room for `window` more. A smaller right edge is ignored.
     #[inline]
     pub(super) const fn handle(&mut self, ack: u64, window: u16) {
         let right = ack + window as u64;
@@ -192,7 +190,7 @@ impl SendWindow {
         }
     }
 
-    /// How many packets more may be used up, with left edge `una` and right edge `next`.
+    /// Packets that may be sent now, with left edge `una` and right edge `next`.
     #[inline]
     pub(super) const fn room(&self, una: u64, next: u64) -> u64 {
         let bound = una + WINDOW_MAX as u64;
@@ -200,13 +198,13 @@ impl SendWindow {
         limit.saturating_sub(next)
     }
 
-    /// What the peer grants at most at this time.
+    /// The size of the window from `una` on.
     #[inline]
     pub(super) const fn size(&self, una: u64) -> u64 {
         self.right.saturating_sub(una)
     }
 
-    /// Something waits and nothing is under way. When to ask for the window: from PTO on, with backoff up to a second.
+    /// A packet waits and none is in flight: schedules a window probe after a PTO, with backoff up to a second.
     pub(super) const fn schedule_probe(&mut self, now: Nanos, pto: Nanos) -> Nanos {
         match self.probe {
             Some((at, _)) => at,
@@ -218,19 +216,19 @@ impl SendWindow {
         }
     }
 
-    /// Nothing has to be asked for any more.
+    /// No window probe is needed.
     #[inline]
     pub(super) const fn cancel_probe(&mut self) {
         self.probe = None;
     }
 
-    /// When the question is due, if one is.
+    /// When a window probe is due, if one is.
     #[inline]
     pub(super) fn probe_deadline(&self) -> Option<Nanos> {
         self.probe.map(|(at, _)| at)
     }
 
-    /// The question leaves.
+    /// A window probe is sent.
     pub(super) fn probe_sent(&mut self, now: Nanos, pto: Nanos) {
         let asked = self.probe.map_or(0, |(_, asked)| asked).saturating_add(1);
         let factor = 1_u64.checked_shl(asked).unwrap_or(u64::MAX);
