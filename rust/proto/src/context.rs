@@ -1,4 +1,4 @@
-//! Context ids: which traffic can meet which.
+//! Context ids, which separate the messages of communicators.
 //!
 //! ```text
 //!  63      62       61            32 31                    1     0

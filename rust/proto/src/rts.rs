@@ -1,4 +1,4 @@
-//! The announcement of a message that travels beside it, where a C MPI matches.
+//! The RTS of a message that is not matched itself, for the C MPI engine.
 //!
 //! ```text
 //!  0        4           8            12
@@ -7,28 +7,28 @@
 //! +--------+-----------+------------+
 //! ```
 //!
-//! The highest bit of `first_len` is set for a synchronous message: its sender waits for the number of the announcement, which the
-//! receiver sends back when a receive takes it.
+//! The highest bit of `first_len` is set for a synchronous message: its sender waits for a match ack with the number of the
+//! RTS.
 //!
-//! A choice of ours. A receive that is posted with a C MPI learns nothing of a message that is longer than its memory: neither its
-//! length nor, on some fabrics, one of its octets. So only what fits every receive is sent to be matched: messages of up to
-//! [`EAGER_MAX`] octets as they are, and for all others, and for split ones, an announcement. It is shorter than any message,
-//! which is how a receiver tells them apart, and a probe as well. The physical messages follow on communicators of their own, from
-//! the same rank, with the number as tag, modulo `TAG_UB` + 1; so halves cannot mix, whatever receives there are.
+//! A choice of ours. With a C MPI a receive learns nothing of a message that is longer than its memory: neither its length
+//! nor, on some fabrics, any octet. So the library matches only messages that fit every receive: messages of up to
+//! [`EAGER_MAX`] octets as they are, and an RTS for all others and for split ones. An RTS is shorter than any message, which
+//! tells the two apart, also for a probe. The physical messages follow on communicators of their own from the same rank,
+//! with the number modulo `TAG_UB` + 1 as tag, so halves never mix.
 
 use thiserror::Error;
 
 use crate::send_policy::HEADERS_LEN;
 
-/// Octets of an announcement.
+/// Octets of an RTS.
 pub const RTS_LEN: usize = 12;
 
-/// Octets of the longest message that is sent to be matched itself; every receive has room for it.
+/// Octets of the longest message that is sent eagerly; every receive has room for it.
 pub const EAGER_MAX: usize = 4096;
 
 const _: () = assert!(RTS_LEN < HEADERS_LEN);
 
-/// The announcement of a message of one or two physical messages.
+/// The RTS of a message of one or two physical messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rts {
     /// The pairing number, at least 1.
@@ -37,23 +37,23 @@ pub struct Rts {
     pub first_len: u32,
     /// Octets of the second one; 0 when there is none.
     pub second_len: u32,
-    /// The sender waits until a receive takes it.
+    /// The sender waits until a receive matches it.
     pub is_synchronous: bool,
 }
 
 /// Set in the field of the first length for a synchronous message.
 const SYNCHRONOUS: u32 = 1 << 31;
 
-/// Numbers that no sender puts into an announcement.
+/// Numbers that no sender puts into an RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("announcement number {number} of a message of {first_len} and {second_len} octets is none")]
+#[error("an RTS with number {number} and lengths {first_len} and {second_len} is invalid")]
 pub struct RtsError {
     number: u32,
     first_len: u32,
     second_len: u32,
 }
 
-/// Whether a message with these physical messages is sent to be matched itself.
+/// Whether a message with these physical messages is sent eagerly.
 #[inline]
 #[must_use]
 pub fn is_eager(first_len: usize, second_len: usize) -> bool {
@@ -73,7 +73,7 @@ impl Rts {
         octets
     }
 
-    /// The announcement with these octets.
+    /// The RTS with these octets.
     ///
     /// # Errors
     /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can be.

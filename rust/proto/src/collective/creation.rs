@@ -1,4 +1,4 @@
-//! New communicators: dup, create, split.
+//! Creation of communicators: dup, create, split.
 
 use std::collections::{BTreeMap, VecDeque};
 

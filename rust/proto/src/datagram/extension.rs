@@ -26,8 +26,8 @@
 //!    +---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+
 //! ```
 //!
-//! Numbers without a length have 4 octets; all are unsigned, in network byte order. What is reserved goes out 0 and is
-//! refused otherwise. A choice of ours, from what section 5.2 asks for.
+//! Numbers without a length have 4 octets; all are unsigned, in network byte order. Reserved bits are 0; a packet in
+//! which they are not is refused. A choice of ours, from what section 5.2 asks for.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A network that is as bad as it is told to be: for tests of the machines, and for a relay between real sockets.
+//! A simulated network with impairments: for tests of the machines, and for a relay between sockets.
 //!
 //! One direction of one path. Packets and times go in, packets come out; the same seed and the same inputs give the same
 //! outputs. Times are nanoseconds of any clock that does not go back.

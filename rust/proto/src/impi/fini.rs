@@ -1,23 +1,23 @@
 //! The end of a channel between two hosts: a Fini each way (IMPI 14).
 //!
 //! ```text
-//!   finish: all processes here have          Fini comes: no more data
+//!   finish: all processes here have          Fini received: no more data
 //!   finished, their pairs are done           from there
 //!            |                                       |
 //!            v                                       v
-//!       Fini leaves, once                     ProtoAcks may still come
+//!       Fini is sent, once                    ProtoAcks may still follow
 //!            |                                       |
 //!            +-----------> both: close  <------------+
 //! ```
 //!
-//! The draft has no Fini, so there an end of stream may be either end.
+//! The draft has no Fini, so there an end of stream may be an orderly end or a failure.
 
 use thiserror::Error;
 
 use super::packet::{Packet, PacketType};
 use super::{Dialect, Proc};
 
-/// What one host knows of the end of one channel.
+/// The state of the end of one channel at one host.
 #[derive(Clone, Debug)]
 pub struct FiniState {
     dialect: Dialect,
@@ -26,15 +26,15 @@ pub struct FiniState {
     received: bool,
 }
 
-/// What an end of stream means.
+/// The meaning of an end of stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum EndOfStream {
-    /// The peer's host has finished before.
+    /// The peer's host had finished.
     Orderly,
-    /// It has not: it died, and the job with it.
+    /// It had not finished: it died, and the job fails.
     Died,
-    /// The draft does not say: orderly if nothing that is pending, or begun later, needs the peer.
+    /// Unknown in the draft: orderly if no pending or later operation needs the peer.
     Unknown,
 }
 
@@ -52,23 +52,22 @@ impl FiniState {
         Self { dialect, finished: false, sent: false, received: false }
     }
 
-    /// All local processes have finished, and the pairs that use this channel are done: nothing but ProtoAcks leaves
-    /// behind the Fini.
+    /// All local processes have finished, and the pairs that use this channel are done: only ProtoAcks follow the Fini.
     pub const fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// The Fini, once, when it is time. It names no process; we put zeros there (IMPI 7.2).
+    /// The Fini, once, after [`finish`](Self::finish). It names no process; both process ids are zero (IMPI 7.2).
     pub fn poll_transmit(&mut self) -> Option<Packet> {
         let due = self.finished && !self.sent && self.dialect == Dialect::Final;
         self.sent |= due;
         due.then(|| Packet::new(PacketType::Fini, Proc::default(), Proc::default()))
     }
 
-    /// To be asked for every packet of the channel, before its pair is.
+    /// Checks each packet of the channel, before its pair handles it.
     ///
     /// # Errors
-    /// A second Fini, or data behind one. Answers may still be under way then, and are taken.
+    /// A second Fini, or data behind one. Answers may still be in flight then, and are accepted.
     #[inline]
     pub const fn handle_packet(&mut self, kind: PacketType) -> Result<(), AfterFini> {
         let is_fini = matches!(kind, PacketType::Fini);
@@ -79,7 +78,7 @@ impl FiniState {
         Ok(())
     }
 
-    /// The peer has closed the channel, or it is lost.
+    /// The stream has ended: the peer has closed the channel, or it is lost.
     pub const fn handle_end_of_stream(&self) -> EndOfStream {
         match (self.dialect, self.received) {
             (Dialect::Draft, _) if !self.finished => EndOfStream::Unknown,

@@ -1,23 +1,23 @@
-//! Flow control between two processes: how many packets may be under way, each way (IMPI 9).
+//! Flow control between two processes: the packets that may be in flight in each direction (IMPI 9).
 //!
 //! ```text
 //!   s -> d, as s sees it                          d's side of the same
 //!
 //!   sent: counted packets that no                 rcvd: counted packets taken off the channel
 //!         ProtoAck has answered yet                     that no ProtoAck has answered yet
-//!   a counted packet leaves: sent + 1             a counted packet comes: rcvd + 1
-//!   sent = hiwater: none may leave                rcvd = hiwater and one more comes: violation
-//!   ProtoAck comes: sent - ackmark                rcvd >= ackmark: ProtoAck leaves, rcvd - ackmark
+//!   a counted packet is sent: sent + 1            a counted packet arrives: rcvd + 1
+//!   sent = hiwater: no packet may be sent         rcvd = hiwater and one more arrives: violation
+//!   ProtoAck arrives: sent - ackmark              rcvd >= ackmark: ProtoAck is sent, rcvd - ackmark
 //! ```
 //!
-//! Whatever is under way, rcvd at the one end is at most sent at the other: so the receiver can hold its peer to hiwater,
-//! also while it holds ProtoAcks back. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
+//! At any time rcvd at one end is at most sent at the other. So the receiver can enforce hiwater, also while it holds
+//! ProtoAcks back. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
 
 use thiserror::Error;
 
 use super::layout::ACKMARK_MIN;
 
-/// Both counters of one process for one other: what it has sent there, and what has come from there.
+/// The counters of one process for one peer: packets sent to it and received from it.
 #[derive(Clone, Debug)]
 pub struct Flow {
     ackmark: u32,
@@ -68,25 +68,25 @@ impl Flow {
         Ok(Self { ackmark, hiwater, sent: 0, rcvd: 0, held: false })
     }
 
-    /// Whether a counted packet may leave.
+    /// Whether a counted packet may be sent.
     #[inline]
     pub const fn is_open(&self) -> bool {
         self.sent < self.hiwater
     }
 
-    /// Whether a ProtoAck may leave, and should, before anything else.
+    /// Whether a ProtoAck is to be sent before anything else.
     #[inline]
     pub const fn is_ack_due(&self) -> bool {
         self.rcvd >= self.ackmark && !self.held
     }
 
-    /// Counted packets that have left and that no ProtoAck has answered yet; at most hiwater.
+    /// Counted packets that are sent and not answered by a ProtoAck; at most hiwater.
     #[inline]
     pub const fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// Counted packets that have come and that no ProtoAck has answered yet; at most hiwater.
+    /// Counted packets that are received and not answered by a ProtoAck; at most hiwater.
     #[inline]
     pub const fn rcvd(&self) -> u32 {
         self.rcvd
@@ -104,22 +104,22 @@ impl Flow {
         self.held
     }
 
-    /// Holds ProtoAcks back from now on, or no longer; then those that are due are due at once. Meanwhile the peer
-    /// sends at most hiwater packets, so what it can make its receiver keep is bounded (IMPI 18, 8).
+    /// Holds ProtoAcks back, or no longer; then due ones are sent at once. While they are held the peer sends at most hiwater
+    /// packets, which bounds the memory at the receiver (IMPI 18, 8).
     #[inline]
     pub const fn hold_acks(&mut self, hold: bool) {
         self.held = hold;
     }
 
-    /// A counted packet leaves; only while [`is_open`](Self::is_open).
+    /// A counted packet is sent; only while [`is_open`](Self::is_open).
     #[inline]
     pub const fn count_sent(&mut self) {
         debug_assert!(self.is_open());
         self.sent += 1;
     }
 
-    /// A counted packet has been taken off the channel, whether or not anybody waits for it: if this waited for a
-    /// receive, one that waits for a later message would wait for ever (IMPI 9).
+    /// A counted packet was read from the channel, whether or not a receive matches it: if counting waited for a receive, a
+    /// receive of a later message could wait for ever (IMPI 9).
     ///
     /// # Errors
     /// The peer has sent more than it may; nothing changes.
@@ -132,10 +132,10 @@ impl Flow {
         Ok(())
     }
 
-    /// A ProtoAck has come.
+    /// A ProtoAck was received.
     ///
     /// # Errors
-    /// It answers more packets than have left; nothing changes.
+    /// It answers more packets than were sent; nothing changes.
     #[inline]
     pub const fn handle_protoack(&mut self) -> Result<(), FlowError> {
         if self.sent < self.ackmark {
@@ -145,7 +145,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes a ProtoAck that is due; true once for each.
+    /// Whether a ProtoAck is to be sent now; true once for each.
     #[inline]
     pub const fn poll_protoack(&mut self) -> bool {
         let due = self.is_ack_due();

@@ -1,4 +1,4 @@
-//! The messages that come from one process: those that the peer may still name, and long ones on their way (IMPI 8.3, 8.6).
+//! The receive side of messages that the peer may still name, or that are incomplete (IMPI 8.3, 8.6).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -7,20 +7,19 @@ use super::packet::{Packet, PacketType};
 use super::pair::{Control, Event};
 use super::pair_error::{NoSuchArrival, ProtocolError};
 
-/// Names a message that has come, to the driver and, as drqid, to the peer: place and generation, never an address
-/// (IMPI 18, 7). It is looked up and compared, so an id that is stale or made up names nothing. After 2^32 messages a
-/// stale one might name another.
+/// Names a received message to the driver and, as drqid, to the peer: a slot index and a generation, never an address
+/// (IMPI 18, 7). A stale or invented id names nothing. After 2^32 messages a stale id may name another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrivalId(NonZeroU64);
 
-/// Places of a table that is empty and gives its storage back.
+/// An empty table with more slots than this releases its storage.
 const SLOTS_KEPT: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct MessageRx {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Messages here; the others of `slots` are free.
+    /// Messages; the other slots are free.
     len: usize,
     /// Of them, those that no receive has matched.
     buffered: usize,
@@ -28,8 +27,8 @@ pub(super) struct MessageRx {
     wanted: usize,
     /// Generation of the latest message.
     generation: u32,
-    /// By srqid the latest message that came with it, if no receive has matched it. An id is used again only when its
-    /// request has ended, so the earlier ones are not meant any more, whatever happens to the latest (IMPI 8.6, rule 4).
+    /// The latest message with each srqid, if it is unmatched. A sender reuses an id only when its request has ended, so a
+    /// cancel request never means an earlier message (IMPI 8.6, rule 4).
     latest: BTreeMap<u64, ArrivalId>,
 }
 
@@ -43,7 +42,7 @@ struct Slot {
 struct Inbound {
     srqid: u64,
     msglen: u64,
-    /// Octets that have come.
+    /// Octets received.
     received: u64,
     is_synchronous: bool,
     phase: Phase,
@@ -53,9 +52,9 @@ struct Inbound {
 enum Phase {
     /// No receive has matched it.
     Buffered,
-    /// Long and matched, its SyncAck waits for the flow: the peer cannot know its drqid.
+    /// Long and matched. Its SyncAck waits for the flow, so the peer cannot know its drqid.
     Matched { drained: bool },
-    /// Long, its SyncAck has left.
+    /// Long, and its SyncAck is sent.
     Open { drained: bool },
 }
 
@@ -80,7 +79,7 @@ impl ArrivalId {
     }
 }
 
-/// 2^32, the number of places that an id can name.
+/// 2^32, the number of slots that an id can name.
 const PLACES: NonZeroU64 = NonZeroU64::new(1 << 32).unwrap();
 
 impl MessageRx {
@@ -101,17 +100,17 @@ impl MessageRx {
         self.buffered
     }
 
-    /// Long messages whose rest goes nowhere.
+    /// Long messages whose rest is drained.
     pub(super) fn drained_len(&self) -> usize {
         self.len - self.buffered - self.wanted
     }
 
-    /// Whether nothing that is matched is still to come.
+    /// Whether all matched messages are complete.
     pub(super) fn is_idle(&self) -> bool {
         self.len == self.buffered
     }
 
-    /// Keeps a message that has begun.
+    /// Stores a message that has begun.
     pub(super) fn insert(&mut self, packet: &Packet) -> ArrivalId {
         self.generation = self.generation.wrapping_add(1).max(1);
         self.len += 1;
@@ -160,7 +159,7 @@ impl MessageRx {
         self.get(id).is_some_and(|inbound| inbound.phase == Phase::Buffered)
     }
 
-    /// A receive has taken it; the answer, if its sender waits for one.
+    /// A receive has matched it; the answer, if its sender waits for one.
     pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Control>, NoSuchArrival> {
         let inbound = self.get(id).ok_or(NoSuchArrival(id))?;
         if inbound.phase != Phase::Buffered {
@@ -183,7 +182,7 @@ impl MessageRx {
         Ok(is_synchronous.then_some(Control { kind: PacketType::SyncAck, srqid, drqid }))
     }
 
-    /// The rest of a matched long message goes nowhere; false if there is none.
+    /// Drains the rest of a matched long message; false if there is none.
     pub(super) fn drain(&mut self, id: ArrivalId) -> bool {
         match self.get(id).map(|inbound| &mut inbound.phase) {
             Some(Phase::Matched { drained } | Phase::Open { drained }) if !*drained => *drained = true,
@@ -193,7 +192,7 @@ impl MessageRx {
         true
     }
 
-    /// The SyncAck of a long message has left: from now on its rest may come.
+    /// The SyncAck of a long message is sent: its rest may follow.
     pub(super) fn syncack_left(&mut self, drqid: u64) {
         let inbound = NonZeroU64::new(drqid).and_then(|id| self.get(ArrivalId(id)));
         if let Some(inbound) = inbound
@@ -203,8 +202,8 @@ impl MessageRx {
         }
     }
 
-    /// A part of a long message that is not its first; its len is at most maxdatalen. Lengths alone decide: parts that are
-    /// not full are taken (LAM warns of them, IMPI 8.3), since there is nothing that would go wrong with them.
+    /// A later part of a long message; its len is at most maxdatalen. A part that is not full is accepted, since it does no
+    /// harm (LAM warns of them, IMPI 8.3).
     pub(super) fn handle_continuation(&mut self, packet: &Packet) -> Result<Event, ProtocolError> {
         let Packet { drqid, len, .. } = *packet;
         let id = NonZeroU64::new(drqid).map(ArrivalId).ok_or(ProtocolError::Drqid { drqid })?;
@@ -232,7 +231,7 @@ impl MessageRx {
         Ok(Event::Continued { arrival: id, offset: received, len, last })
     }
 
-    /// Takes out the message that a cancel request with this srqid means, if no receive has matched it.
+    /// Removes the message that a cancel request with this srqid means, if it is unmatched.
     pub(super) fn withdraw(&mut self, srqid: u64) -> Option<ArrivalId> {
         let id = self.latest.remove(&srqid)?;
         self.buffered -= 1;
@@ -240,7 +239,7 @@ impl MessageRx {
         Some(id)
     }
 
-    /// Forgets all; gives the matched ones that the driver waits for, and those that no receive has matched, both ascending.
+    /// Removes all; returns the matched messages that the driver waits for, and the unmatched ones, both ascending.
     pub(super) fn take_all(&mut self) -> (Vec<ArrivalId>, Vec<ArrivalId>) {
         let (mut receives, mut unmatched) = (Vec::new(), Vec::new());
         for (place, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {

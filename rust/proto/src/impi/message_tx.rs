@@ -1,4 +1,4 @@
-//! The messages that one process sends to one other: in order, in packets, to their end (IMPI 8.2, 8.3).
+//! The send side of messages between two processes (IMPI 8.2, 8.3).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ pub enum Mode {
     Synchronous,
 }
 
-/// Octets of an announced message in its first packet. Not none: the one packet behind it would look like a short message.
+/// Octets of a rendezvous in its first packet. Not 0: a single packet behind it would look like a short message.
 pub const RTS_DATA_LEN: u32 = 8;
 
 /// A message to be sent.
@@ -32,22 +32,21 @@ pub struct Send {
     pub msglen: u64,
     /// How it completes.
     pub mode: Mode,
-    /// Whether no more than its first [`RTS_DATA_LEN`] octets leave before it is matched, however short it is: as a long message
-    /// with a short first packet. Not in the text (IMPI 8.3 fills the first packet); between ranks of ours, which keep within
-    /// each other's memory so.
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however short it is. On the
+    /// wire it is a long message with a short first packet. IMPI 8.3 fills the first packet, so this is for ranks of this
+    /// project only; it bounds the memory at the receiver.
     pub rendezvous: bool,
-    /// Whether a short standard message can be taken back once it has left. Its token stays in use until
-    /// [`Pair::forget`](super::pair::Pair::forget). Means nothing for other messages, which can be until they are matched.
+    /// Whether a short standard message can be cancelled after it was sent. Its token stays in use until
+    /// [`Pair::forget`](super::pair::Pair::forget). Other messages can be cancelled until they are matched in any case.
     pub cancellable: bool,
-    /// The driver's name for the message and its octets, and the srqid of messages that the peer has to name: not 0,
-    /// and unlike those of all other sends until this one is complete and, if its cancel was asked for, answered. Best is
-    /// a number that never comes again: a peer may not have matched an earlier message of the same srqid yet, and could
-    /// take a cancel request for that one's.
+    /// The driver's name of the message and its octets, and its srqid: not 0, and different from those of all sends that are
+    /// not complete or wait for the answer to a cancel request. A number that never returns is best: a peer may still hold an
+    /// earlier unmatched message with the same srqid, and apply a cancel request to that one.
     pub token: u64,
 }
 
 impl Send {
-    /// Whether its octets leave in more than one packet, most of them when it is matched.
+    /// Whether its octets are sent in several packets, most of them after the match.
     fn is_long(&self, maxdatalen: u32) -> bool {
         self.msglen > u64::from(maxdatalen) || (self.rendezvous && self.msglen > u64::from(RTS_DATA_LEN))
     }
@@ -58,9 +57,9 @@ impl Send {
 pub struct Body {
     /// Of the send.
     pub token: u64,
-    /// Where in the message they begin.
+    /// Their offset in the message.
     pub offset: u64,
-    /// How many there are; 0 in a message of none.
+    /// Their number; 0 in an empty message.
     pub len: u32,
     /// Whether all octets of the message have been handed over with these.
     pub last: bool,
@@ -71,15 +70,15 @@ pub struct Body {
 pub(super) struct MessageTx {
     maxdatalen: u32,
     sends_max: usize,
-    /// Messages whose first packet has not left, in order.
+    /// Messages whose first packet is not sent, in order.
     queue: VecDeque<Send>,
-    /// Messages whose first packet has left and whose token is still in use.
+    /// Messages whose first packet is sent and whose token is in use.
     active: BTreeMap<u64, Active>,
-    /// Those of them that are long and matched, in the order of their SyncAcks.
+    /// Matched long messages with octets to send, in the order of their SyncAcks.
     tails: VecDeque<u64>,
     /// Whether the rest of a long message is next, if both a first packet and such a rest wait.
     is_tails_turn: bool,
-    /// Messages whose first packet has left.
+    /// The number of messages whose first packet is sent.
     seqnum: u64,
 }
 
@@ -93,28 +92,28 @@ pub(super) struct Active {
     pub(super) cancel: Cancel,
 }
 
-/// How far a message has come whose first packet has left.
+/// The state of a message whose first packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Short and standard: all is done, but it can be cancelled.
+    /// Short and standard: sent, and still cancellable.
     Eager,
-    /// A SyncAck must come.
+    /// Waits for the SyncAck.
     Unmatched,
-    /// Long and matched: the rest leaves.
+    /// Long and matched: the rest is being sent.
     Tail { drqid: u64 },
-    /// All is done, but for the answer to a cancel request.
+    /// Complete, except for the answer to a cancel request.
     Done,
 }
 
-/// How far its cancel request has come.
+/// The state of its cancel request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cancel {
     Never,
     /// It waits for the flow.
     Queued,
-    /// It has left.
+    /// It is sent.
     Asked,
-    /// CancelNo has come.
+    /// CancelNo was received.
     Refused,
 }
 
@@ -128,7 +127,7 @@ impl Active {
         self.phase == Phase::Done && !self.is_answer_due()
     }
 
-    /// Whether the driver waits for something of it.
+    /// Whether the driver still gets an event for it.
     fn is_pending(&self) -> bool {
         self.phase != Phase::Eager || self.is_answer_due()
     }
@@ -165,7 +164,7 @@ impl MessageTx {
         Ok(())
     }
 
-    /// Fills in the only packet of a short message that waits for nothing.
+    /// Fills in the only packet of a short message.
     #[inline]
     pub(super) fn fill_now(&mut self, packet: &mut Packet, send: &Send) {
         self.seqnum += 1;
@@ -173,7 +172,7 @@ impl MessageTx {
         packet.len = send.msglen as u32;
     }
 
-    /// Fills in the next packet with data; what follows it.
+    /// Fills in the next packet with data; returns its body.
     pub(super) fn poll(&mut self, packet: &mut Packet) -> Option<Body> {
         let is_tail = !self.tails.is_empty() && (self.queue.is_empty() || self.is_tails_turn);
         self.is_tails_turn = !is_tail;
@@ -248,7 +247,7 @@ impl MessageTx {
         }
     }
 
-    /// Takes a message out whose first packet has not left.
+    /// Removes a message whose first packet is not sent.
     pub(super) fn remove_queued(&mut self, token: u64) -> bool {
         let place = self.queue.iter().position(|send| send.token == token);
         place.is_some_and(|place| self.queue.remove(place).is_some())
@@ -262,7 +261,7 @@ impl MessageTx {
         self.active.remove(&token);
     }
 
-    /// Forgets all, and gives the tokens of those that were pending, ascending.
+    /// Removes all; returns the tokens of pending messages, ascending.
     pub(super) fn take_all(&mut self) -> Vec<u64> {
         self.tails.clear();
         let active = std::mem::take(&mut self.active);
@@ -299,7 +298,7 @@ impl MessageTx {
     }
 }
 
-/// What all packets of a message say alike (IMPI 8.3).
+/// Fills in the fields that are equal in all packets of a message (IMPI 8.3).
 #[inline]
 fn fill(packet: &mut Packet, send: &Send, seqnum: u64) {
     packet.msglen = send.msglen;

@@ -1,14 +1,14 @@
-//! Two processes and their messages: the machine of one end of a conversation (IMPI 8, 9).
+//! One end of the messages between two processes (IMPI 8, 9).
 //!
-//! The driver moves octets; the machine sees headers only. What a driver does:
+//! The driver moves octets; the machine sees headers only. The driver does the following:
 //!
 //! - it reads a header, [`parse`](super::packet::Packet::parse)s it, gives it to the pair of its source and destination,
 //!   and takes the [`data_len`](super::packet::Packet::data_len) octets behind it where the event says, or nowhere;
-//! - it matches what arrives with its receives ([`crate::matching`]), and says so with [`Pair::matched`] in the same step;
+//! - it matches arrivals with its receives ([`crate::matching`]) and calls [`Pair::matched`] in the same step;
 //! - while [`Pair::wants_to_send`], it asks [`Pair::poll_transmit`] and writes the header and, without a packet in between,
 //!   the octets of the message that it names.
 //!
-//! Fini belongs to hosts, not to processes: it is the business of [`super::fini`].
+//! A Fini is sent between hosts, not processes: [`super::fini`] handles it.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use super::packet::{Packet, PacketType};
 use super::pair_error::{NoSuchArrival, ProtocolError, SendError, SettingsError};
 use super::{Dialect, Proc};
 
-/// What two ends have agreed on at start-up, and how much one of them keeps.
+/// The settings that both ends agree on at start-up, and the limits of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which text the job follows.
+    /// The version of the specification that the job follows.
     pub dialect: Dialect,
     /// The local process.
     pub ours: Proc,
@@ -34,9 +34,9 @@ pub struct Settings {
     pub ackmark: u32,
     /// Most packets without a ProtoAck; at least ackmark (IMPI 9).
     pub hiwater: u32,
-    /// Most sends that are kept here: those that wait, and those whose ids the peer may still name. At least 1.
+    /// Most pending sends: queued ones, and those whose ids the peer may still name. At least 1.
     pub sends_max: usize,
-    /// Most unmatched messages with ids that the peer makes us keep; at least 4 hiwater. Twice as many answers to it may wait. See
+    /// Most unmatched messages with ids; at least 4 hiwater. Twice as many answers may wait. See
     /// [`Pair::is_holding_acks`].
     pub arrivals_max: usize,
 }
@@ -60,7 +60,7 @@ pub struct Pair {
     pub(super) message_tx: MessageTx,
     pub(super) message_rx: MessageRx,
     pub(super) controls: VecDeque<Control>,
-    /// Of `controls`, those that the peer has caused and that no entry of `message_rx` stands for.
+    /// Of `controls`, answers to the peer that have no entry in `message_rx`.
     pub(super) answers: usize,
     is_held_by_driver: bool,
     finished: bool,
@@ -75,22 +75,22 @@ pub(super) struct Control {
     pub(super) drqid: u64,
 }
 
-/// What a packet means for the driver. Whatever it is, the packet's [`data_len`](Packet::data_len) octets follow, and
-/// those of events that name no octets are to be skipped.
+/// The meaning of a packet for the driver. The packet's [`data_len`](Packet::data_len) octets follow in any case; those of
+/// events that name no octets are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
     /// A message begins: its first packet.
     Arrived(Arrival),
-    /// A matched long message goes on.
+    /// The next octets of a matched long message.
     Continued {
-        /// Which one.
+        /// The message.
         arrival: ArrivalId,
-        /// Where in the message these octets belong.
+        /// Their offset in the message.
         offset: u64,
         /// How many there are, at least 1.
         len: u32,
-        /// Whether they are the last; the arrival's id is no longer valid then.
+        /// Whether they are the last; the arrival's id is then invalid.
         last: bool,
     },
     /// The peer has matched a synchronous or a long message. A synchronous one is complete, but for its own octets if it
@@ -99,22 +99,22 @@ pub enum Event {
         /// Of the send.
         token: u64,
     },
-    /// The message was taken back: the request is complete, its octets and its token are free.
+    /// The message is cancelled: the request is complete, its octets and its token are free.
     Cancelled {
         /// Of the send.
         token: u64,
     },
-    /// The message could not be taken back; all else about it goes on, or has happened.
+    /// The message could not be cancelled, and is delivered.
     NotCancelled {
         /// Of the send.
         token: u64,
     },
-    /// The peer takes a message back that no receive has matched: the driver forgets it. It is answered already.
+    /// The peer has cancelled a message that no receive has matched: the driver drops it. The answer is queued.
     Withdraw {
         /// Of [`Arrived`](Self::Arrived); no longer valid.
         arrival: ArrivalId,
     },
-    /// The peer's host says nothing more: for [`super::fini`].
+    /// The peer's host sends no more data: for [`super::fini`].
     Fini,
     /// Nothing to do.
     Nothing,
@@ -123,8 +123,8 @@ pub enum Event {
 /// The first packet of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// None: the machine has forgotten the message already, and nothing has to be said of it. Else the driver calls
-    /// [`Pair::matched`] in the same step in which a receive takes it.
+    /// `None`: the message is complete and needs no answer. Else the driver calls [`Pair::matched`] in the same step in which
+    /// a receive matches it.
     pub id: Option<ArrivalId>,
     /// Context id.
     pub cid: u64,
@@ -132,7 +132,7 @@ pub struct Arrival {
     pub lsrank: i32,
     /// Tag.
     pub tag: i32,
-    /// Octets of the whole message, as its sender says: nothing to allocate before they come.
+    /// Octets of the whole message, as its sender states: nothing to allocate before they arrive.
     pub msglen: u64,
     /// Octets of it in this packet, at most msglen and maxdatalen.
     pub len: u32,
@@ -141,7 +141,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Whether more of it comes when it is matched.
+    /// Whether its rest is sent after the match.
     #[inline]
     pub const fn is_long(&self) -> bool {
         (self.len as u64) < self.msglen
@@ -153,19 +153,19 @@ impl Arrival {
 pub struct Transmit {
     /// Its header.
     pub packet: Packet,
-    /// What follows the header; none behind packets that have no data.
+    /// The octets behind the header; `None` for packets without data.
     pub body: Option<Body>,
 }
 
-/// What was pending when a channel was lost: nothing of it will happen any more. What the driver is just reading or
-/// writing it knows itself: to the machine octets have come, or left, with the header in front of them.
+/// The operations that were pending when a channel was lost. For the machine octets are received or sent with their header,
+/// so the driver adds what it was reading or writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned {
-    /// Tokens of sends, ascending: those that had not left, not been matched, not been handed over, or not been answered.
+    /// Tokens of sends, ascending: those not sent, not matched, not handed over completely, or without the answer to a cancel.
     pub sends: Vec<u64>,
     /// Long messages that a receive has matched and that are not complete.
     pub receives: Vec<ArrivalId>,
-    /// Messages that no receive has matched and that have an id: short ones are whole, and may still be received.
+    /// Unmatched messages that have an id. Short ones are complete and may still be received.
     pub unmatched: Vec<ArrivalId>,
 }
 
@@ -188,7 +188,7 @@ impl Pair {
         })
     }
 
-    /// As given.
+    /// The settings.
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -204,15 +204,14 @@ impl Pair {
         self.flow.is_ack_due() || (self.flow.is_open() && self.has_queued())
     }
 
-    /// Whether something is to leave, now or when the peer has acknowledged what is under way.
+    /// Whether a packet waits to be sent, now or after a ProtoAck.
     #[inline]
     pub fn has_queued(&self) -> bool {
         !self.controls.is_empty() || self.message_tx.has_queued()
     }
 
-    /// Sends a short standard message that cannot be cancelled, if nothing is before it and the flow is open: the packet
-    /// leaves with all octets of the message behind it, and the machine keeps nothing. Else None, and nothing has happened:
-    /// [`send`](Self::send) it.
+    /// Sends a short standard message that cannot be cancelled, if no packet is queued and the flow is open. The packet carries
+    /// the whole message, and the machine stores nothing. Otherwise `None`, and nothing changes: [`send`](Self::send) it.
     #[inline]
     #[must_use]
     pub fn try_send_now(&mut self, send: &Send) -> Option<Packet> {
@@ -228,10 +227,10 @@ impl Pair {
         Some(packet)
     }
 
-    /// Takes a message to be sent behind all earlier ones.
+    /// Queues a message behind all earlier ones.
     ///
     /// # Errors
-    /// [`SendError::Full`]: `sends_max` are kept already; try again when one is complete. [`SendError::Finished`].
+    /// [`SendError::Full`]: `sends_max` are pending; try again when one is complete. [`SendError::Finished`].
     pub fn send(&mut self, send: Send) -> Result<(), SendError> {
         if self.finished {
             return Err(SendError::Finished);
@@ -239,11 +238,11 @@ impl Pair {
         self.message_tx.push(send)
     }
 
-    /// A receive has taken this message, whether or not it has room for all of it: what is too much is drained all the
-    /// same (IMPI 17). Its sender is told if it waits for that. The id of a short message is no longer valid.
+    /// A receive has matched this message, whether or not it has room for all of it: the rest is drained in any case
+    /// (IMPI 17). A sender that waits for the match gets a SyncAck. The id of a short message becomes invalid.
     ///
     /// # Errors
-    /// There is no such message that waits to be matched: a mistake of the driver; nothing changes.
+    /// No message with this id waits to be matched: a mistake of the driver; nothing changes.
     pub fn matched(&mut self, arrival: ArrivalId) -> Result<(), NoSuchArrival> {
         let answer = self.message_rx.matched(arrival)?;
         if let Some(control) = answer {
@@ -253,8 +252,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Nobody wants the octets of this message, whether or not it is matched. Its sender cannot tell that from a match.
-    /// [`Event::Nothing`] is all that comes of its further packets. The id is no longer valid.
+    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its further packets
+    /// give [`Event::Nothing`]. The id becomes invalid.
     ///
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
@@ -268,30 +267,29 @@ impl Pair {
         if was_buffered || is_drained { Ok(()) } else { Err(NoSuchArrival(arrival)) }
     }
 
-    /// Holds ProtoAcks back from now on, or no longer: for a driver whose memory for unexpected messages is full.
+    /// Holds ProtoAcks back, or no longer: for a driver whose memory for unexpected messages is full.
     pub fn hold_acks(&mut self, hold: bool) {
         self.is_held_by_driver = hold;
         self.settle();
     }
 
-    /// Whether ProtoAcks are held back: because the driver says so, or because the peer makes us keep so much that hiwater
-    /// more might be above `arrivals_max`. The peer may come to a stop; matching its messages lets it go on.
+    /// Whether ProtoAcks are held back: by the driver, or because hiwater more messages could exceed `arrivals_max`. The peer
+    /// may have to stop; matching its messages lets it continue.
     pub const fn is_holding_acks(&self) -> bool {
         self.flow.is_holding_acks()
     }
 
-    /// Takes no more sends. Those that are there go on.
+    /// Refuses further sends. Queued ones continue.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// Whether nothing is left to do for the sake of this process: it has finished, all its sends are complete, and all
-    /// answers have left. ProtoAcks may still come and go.
+    /// Whether this process has finished, all its sends are complete, and all answers are sent. ProtoAcks may still follow.
     pub fn is_done(&self) -> bool {
         self.finished && !self.has_queued() && self.message_tx.is_empty() && self.message_rx.is_idle()
     }
 
-    /// The channel is lost: gives all that was pending, and forgets it. The pair is of no use after that.
+    /// The channel is lost: returns and drops all that was pending. The pair is unusable afterwards.
     pub fn abandon(&mut self) -> Abandoned {
         self.finished = true;
         self.controls.clear();
@@ -301,7 +299,7 @@ impl Pair {
         Abandoned { sends: self.message_tx.take_all(), receives, unmatched }
     }
 
-    /// A packet has come: its header, in front of its data.
+    /// A packet was received: its header, before its data.
     ///
     /// # Errors
     /// The peer breaks the protocol, or the flow control: its channel must be closed.
@@ -366,7 +364,7 @@ impl Pair {
         Ok(Event::Arrived(Arrival::of(packet, Some(id))))
     }
 
-    /// The next packet, if one may leave. Its body's octets follow it at once.
+    /// The next packet, if one may be sent. The octets of its body follow directly.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         if self.flow.poll_protoack() {
             return Some(Transmit { packet: self.packet(PacketType::ProtoAck), body: None });
@@ -402,28 +400,28 @@ impl Pair {
         Packet::new(kind, self.settings.ours, self.settings.theirs)
     }
 
-    /// Queues an answer to the peer. One with a drqid is counted by its arrival.
+    /// Queues an answer to the peer. An answer with a drqid is counted by its arrival.
     pub(super) fn answer(&mut self, control: Control) {
         self.answers += usize::from(control.drqid == 0);
         self.controls.push_back(control);
     }
 
-    /// Holds ProtoAcks as long as hiwater more packets might be too many. Long messages that are matched do not count, they are
-    /// bounded by the receives that took them, and end only if the peer may go on. The peer has at most hiwater under way
-    /// whose ProtoAcks are held; a peer that sends more violates the flow.
+    /// Holds ProtoAcks while hiwater more packets could exceed a limit. Matched long messages do not count: their receives
+    /// bound them, and they complete only if the peer may send. While ProtoAcks are held, at most hiwater packets are in
+    /// flight; a peer that sends more violates the flow.
     ///
-    /// Answers have a bound of their own. Those to all that was unmatched may be queued at once, at both ends, and neither may
-    /// hold ProtoAcks then: what waits for the flow would wait for ever.
+    /// Answers have a bound of their own. Both ends may queue the answers to all unmatched messages at the same time, and
+    /// neither may hold ProtoAcks then, else both would wait for ever.
     fn settle(&mut self) {
         let Settings { arrivals_max, hiwater, .. } = self.settings;
         let more = hiwater as usize;
-        // What is drained belongs to no receive any more, so it counts here.
+        // A drained message belongs to no receive, so it counts here.
         let unmatched = self.message_rx.buffered_len() + self.message_rx.drained_len();
         let is_full = unmatched + more > arrivals_max || self.answers + more > answers_max(arrivals_max);
         self.flow.hold_acks(self.is_held_by_driver || is_full);
     }
 
-    /// Panics when something is not what it must be after every step.
+    /// Panics when an invariant does not hold. For tests, after every step.
     pub fn check_invariants(&self) {
         self.flow.check_invariants();
         self.message_tx.check_invariants();
@@ -477,13 +475,13 @@ impl Settings {
     }
 }
 
-/// How many times hiwater the peer must be able to make us keep at least: more than hiwater that are under way, behind hiwater
-/// before holding ProtoAcks begins.
+/// Least `arrivals_max` as a multiple of hiwater: hiwater messages before ProtoAcks are held, and more than hiwater in flight
+/// then.
 const ARRIVALS_PER_HIWATER: usize = 4;
 
-/// Most answers that wait, for so many unmatched messages. An end has more of them than those to all unmatched messages and
-/// what is under way only if the other end sends messages meanwhile, for which that must have no answers waiting: so never
-/// both have, and ProtoAcks are not held at both ends because of answers alone.
+/// Most answers that wait, for a limit of unmatched messages. One end exceeds this only while the other end sends messages,
+/// and an end sends messages only when no answers wait there. So ProtoAcks are never held at both ends because of answers
+/// alone.
 const fn answers_max(arrivals_max: usize) -> usize {
     arrivals_max.saturating_mul(2)
 }

@@ -1,4 +1,4 @@
-//! Numbers that look random and follow from a seed.
+//! Pseudorandom numbers from a seed.
 
 use super::Chance;
 
