@@ -1,14 +1,14 @@
 //! Collective operations of a communicator as machines that ask for sends and receives.
 //!
-//! A machine runs on every rank of the communicator, and needs nothing but small point-to-point messages on its
-//! collective context ([`crate::context::collective`]). It does no I/O: the driver carries out its [`Action`]s and hands
-//! in what was received. [`Barrier`] and [`Creation`] (dup, create, split) are such machines. The C MPI has its own and
-//! needs none of them.
+//! A machine runs on every rank of the communicator, and needs nothing but small point-to-point messages on
+//! its collective context ([`crate::context::collective`]). It does no I/O: the driver carries out its
+//! [`Action`]s and hands in what was received. [`Barrier`] and [`Creation`] (dup, create, split) are such
+//! machines. The C MPI has its own and needs none of them.
 //!
-//! Tags differ between machines and between the rounds of one machine. That is enough to keep consecutive operations on
-//! one communicator apart: each rank begins them in the same order (MPI 4.1, 6.1), and of the messages that one source
-//! sends another under one tag, the first belongs to the earlier operation, since messages of one source in one context
-//! do not overtake each other.
+//! Tags differ between machines and between the rounds of one machine. That is enough to keep consecutive
+//! operations on one communicator apart: each rank begins them in the same order (MPI 4.1, 6.1), and of the
+//! messages that one source sends another under one tag, the first belongs to the earlier operation, since
+//! messages of one source in one context do not overtake each other.
 
 mod barrier;
 mod creation;
@@ -24,13 +24,14 @@ use crate::context::ContextError;
 
 /// A collective operation in progress on one rank.
 ///
-/// The calling order: [`poll_action`](Self::poll_action) until it gives `None`, carrying out each action; then
-/// [`result`](Self::result); while that is `None`, wait for one of the receives asked for, hand it in with
-/// [`handle_received`](Self::handle_received), and begin again. A result does not cancel actions: those that are left
-/// when it appears are for the other ranks, so they are always drained first.
+/// The calling order: [`poll_action`](Self::poll_action) until it gives `None`, carrying out each action;
+/// then [`result`](Self::result); while that is `None`, wait for one of the receives asked for, hand it in
+/// with [`handle_received`](Self::handle_received), and begin again. A result does not cancel actions: those
+/// that are left when it appears are for the other ranks, so they are always drained first.
 ///
-/// When a rank of the communicator fails, or an input gives an error, the driver drops the machine and withdraws the
-/// receives that it has posted for it; collective operations on that communicator cannot be relied on any more.
+/// When a rank of the communicator fails, or an input gives an error, the driver drops the machine and
+/// withdraws the receives that it has posted for it; collective operations on that communicator cannot be
+/// relied on any more.
 pub trait Collective {
     /// What the operation gives on this rank.
     type Outcome;
@@ -38,17 +39,19 @@ pub trait Collective {
     /// Gives the next thing to do, `None` when there is nothing to do before the next input.
     fn poll_action(&mut self) -> Option<Action>;
 
-    /// Takes in the message of a receive that [`Action::Receive`] asked for; receives may complete in any order.
+    /// Takes in the message of a receive that [`Action::Receive`] asked for; receives may complete in any
+    /// order.
     ///
     /// The octets may be anything: nothing in them is used before it is checked.
     ///
     /// # Errors
-    /// A [`ProtocolError`] that names the sender and the numbers. The sender broke the protocol: its channel is to be
-    /// closed. Actions that tell the other ranks may follow.
+    /// A [`ProtocolError`] that names the sender and the numbers. The sender broke the protocol: its channel
+    /// is to be closed. Actions that tell the other ranks may follow.
     fn handle_received(&mut self, source: u32, tag: i32, octets: &[u8]) -> Result<(), ProtocolError>;
 
-    /// Takes in that a receive which was asked for never completes, because its source has finished; false when this rank
-    /// can only give up. Else actions that tell the other ranks follow, none of which must be left to wait for this one.
+    /// Takes in that a receive which was asked for never completes, because its source has finished; false
+    /// when this rank can only give up. Else actions that tell the other ranks follow, none of which must be
+    /// left to wait for this one.
     fn handle_gone(&mut self, source: u32, tag: i32) -> bool;
 
     /// Takes in the answer to [`Action::Allocate`]: as many context ids as asked for, or why there are none.
@@ -71,7 +74,8 @@ pub enum Action {
         dest: u32,
         /// The tag.
         tag: i32,
-        /// The whole payload, at most [`payload_len_max`] octets; a barrier's is empty, unless a rank is gone.
+        /// The whole payload, at most [`payload_len_max`] octets; a barrier's is empty, unless a rank is
+        /// gone.
         octets: Vec<u8>,
     },
     /// Receive one message from exactly this source with exactly this tag.
@@ -125,8 +129,8 @@ pub enum ProtocolError {
     },
 }
 
-/// Tags of the collective context, one home for all. Those of the C MPI and of IMPI are at least as wide (`MPI_TAG_UB`
-/// is at least 32767).
+/// Tags of the collective context, one home for all. Those of the C MPI and of IMPI are at least as wide
+/// (`MPI_TAG_UB` is at least 32767).
 mod tag {
     /// Barrier, round 0; round k has the tag k, and there are at most 32.
     pub(super) const BARRIER: i32 = 0;
@@ -146,9 +150,10 @@ mod tag {
     pub(super) const SETTLEMENT: i32 = 70;
 }
 
-/// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It has no payload,
-/// and no machine asks for it: the driver polls for it while a machine waits.
+/// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It
+/// has no payload, and no machine asks for it: the driver polls for it while a machine waits.
 pub const ABANDONED_TAG: i32 = 71;
 
-/// The tag of the markers by which members of a communicator over a C MPI tell each other that they have freed it.
+/// The tag of the markers by which members of a communicator over a C MPI tell each other that they have
+/// freed it.
 pub const RETIRED_TAG: i32 = 72;

@@ -8,9 +8,9 @@
 //!   1 bit   1 bit       30 bits            31 bits           1 bit
 //! ```
 //!
-//! A choice of ours. The communicator's own context is even; its collective context is the next, odd one. The rank that
-//! allocates an id writes its own world rank into it, so two ranks allocating at the same time cannot collide. The C MPI
-//! has contexts of its own and uses none of this.
+//! A choice of ours. The communicator's own context is even; its collective context is the next, odd one. The
+//! rank that allocates an id writes its own world rank into it, so two ranks allocating at the same time
+//! cannot collide. The C MPI has contexts of its own and uses none of this.
 
 use thiserror::Error;
 
@@ -70,7 +70,8 @@ pub const fn is_shadow(context: u64) -> bool {
     context & SHADOW_BIT != 0
 }
 
-/// Whether this is a context of collective operations or of the device's own traffic, and not of a program's messages.
+/// Whether this is a context of collective operations or of the device's own traffic, and not of a program's
+/// messages.
 #[inline]
 #[must_use]
 pub const fn is_internal(context: u64) -> bool {
@@ -84,7 +85,8 @@ pub const fn is_communicator(context: u64) -> bool {
     context & (COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT) == 0
 }
 
-/// Tells whether messages in this context are the device's own: of collective operations, or its control traffic.
+/// Tells whether messages in this context are the device's own: of collective operations, or its control
+/// traffic.
 #[inline]
 #[must_use]
 pub const fn is_collective(context: u64) -> bool {
@@ -93,8 +95,8 @@ pub const fn is_collective(context: u64) -> bool {
 
 /// Hands out context ids that no other rank of the job hands out.
 ///
-/// Ids are `world rank << 32 | counter`, the counter even, beginning at 2 and never reused: a rank allocates 2^31 - 1 of
-/// them in its life, and then no more. [`WORLD`] is never among them.
+/// Ids are `world rank << 32 | counter`, the counter even, beginning at 2 and never reused: a rank allocates
+/// 2^31 - 1 of them in its life, and then no more. [`WORLD`] is never among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextAllocator {
     world_rank: u32,

@@ -1,9 +1,10 @@
-//! Reliable messages over datagrams that may be lost: the protocol of "MPI on U-Net" (1997), carried over UDP.
+//! Reliable messages over datagrams that may be lost: the protocol of "MPI on U-Net" (1997), carried over
+//! UDP.
 //!
-//! There are two protocols with the same header of 16 octets. [`unet`] is the protocol as published: a reference for
-//! study and comparison, which no transport uses. [`reliable`] is the protocol of the UDP transport; its packets have an
-//! extension behind the header. Both ends agree on the protocol before the first packet. A number in brackets is a section
-//! of `docs/spec/unet.md`.
+//! There are two protocols with the same header of 16 octets. [`unet`] is the protocol as published: a
+//! reference for study and comparison, which no transport uses. [`reliable`] is the protocol of the UDP
+//! transport; its packets have an extension behind the header. Both ends agree on the protocol before the
+//! first packet. A number in brackets is a section of `docs/spec/unet.md`.
 
 pub mod error;
 pub mod extension;

@@ -6,13 +6,14 @@ use crate::context::{communicator, is_communicator};
 
 /// The contexts of the communicators that one rank has freed.
 ///
-/// A rank may receive messages in a context that it does not know yet, since another member may complete the creation of a
-/// communicator first. So an unknown context is not a freed one, and freed ones are recorded. Context ids are never reused.
+/// A rank may receive messages in a context that it does not know yet, since another member may complete the
+/// creation of a communicator first. So an unknown context is not a freed one, and freed ones are recorded.
+/// Context ids are never reused.
 ///
-/// Consecutive ids of one allocating rank form one range, so a program that makes and frees communicators of all ranks needs
-/// one range. Where other ranks' communicators lie between, each needs its own. Past [`RANGES_MAX`] the range that has not
-/// changed for the longest time is dropped, and its contexts count as unknown: packets in flight there have most likely
-/// arrived.
+/// Consecutive ids of one allocating rank form one range, so a program that makes and frees communicators of
+/// all ranks needs one range. Where other ranks' communicators lie between, each needs its own. Past
+/// [`RANGES_MAX`] the range that has not changed for the longest time is dropped, and its contexts count as
+/// unknown: packets in flight there have most likely arrived.
 #[derive(Debug, Clone, Default)]
 pub struct FreedContexts {
     /// By the first communicator's context of each range.

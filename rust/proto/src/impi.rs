@@ -1,7 +1,8 @@
 //! IMPI 0.0: what sites say to the startup server and to each other.
 //!
-//! All integers are big-endian on the wire. *IMPI n* is section n of `docs/spec/impi.md`, which says what comes from the
-//! draft of March 1999, what from the later text, and what was seen in the octets of living implementations.
+//! All integers are big-endian on the wire. *IMPI n* is section n of `docs/spec/impi.md`, which says what
+//! comes from the draft of March 1999, what from the later text, and what was seen in the octets of living
+//! implementations.
 
 pub mod barrier;
 pub mod cancel;
@@ -22,15 +23,16 @@ pub enum Dialect {
     /// The later text, which every living implementation speaks (IMPI 15).
     #[default]
     Final,
-    /// The draft of 22 March 1999: an 8-octet tag and no lsrank in the packet header, seven packet types, process ids of
-    /// 4 octets, a plain key in front (IMPI 15).
+    /// The draft of 22 March 1999: an 8-octet tag and no lsrank in the packet header, seven packet types,
+    /// process ids of 4 octets, a plain key in front (IMPI 15).
     Draft,
 }
 
 /// A process as the whole job knows it (IMPI 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Proc {
-    /// Host id exactly as it was announced: normally an address in the form of IPv6; compared octet for octet.
+    /// Host id exactly as it was announced: normally an address in the form of IPv6; compared octet for
+    /// octet.
     pub host_id: [u8; 16],
     /// Number that no other process of the same host id has.
     pub pid: i64,

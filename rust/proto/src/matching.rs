@@ -1,7 +1,7 @@
 //! Matching: posted receives against arriving messages.
 //!
-//! Every transport that only moves packets shares this component. A C MPI matches by itself; what is taken over from it before a
-//! receive has asked for it is found here.
+//! Every transport that only moves packets shares this component. A C MPI matches by itself; what is taken
+//! over from it before a receive has asked for it is found here.
 
 mod queue;
 
@@ -10,27 +10,28 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 
 /// The posted-receive queue and the unexpected-message queue of one rank.
 ///
-/// `R` is what a posted receive carries (a request), `M` is an unexpected message (its octets, or where they lie).
+/// `R` is what a posted receive carries (a request), `M` is an unexpected message (its octets, or where they
+/// lie).
 ///
 /// A receiver calls [`post`](Self::post). For a message that arrives the engine calls
-/// [`match_arrival`](Self::match_arrival), and on `None` [`add_unexpected`](Self::add_unexpected) with the same envelope,
-/// so it builds an `M` for unexpected messages only. No message that fits a posted receive is left unexpected as long as
-/// nothing is posted between the two calls.
+/// [`match_arrival`](Self::match_arrival), and on `None` [`add_unexpected`](Self::add_unexpected) with the
+/// same envelope, so it builds an `M` for unexpected messages only. No message that fits a posted receive is
+/// left unexpected as long as nothing is posted between the two calls.
 ///
 /// Order is MPI's (MPI 4.1, 3.5 Semantics of Point-to-Point Communication):
 ///
 /// - a message goes to the earliest posted receive that it fits, wildcards included;
-/// - a receive takes the earliest arrived message that fits it, so messages from one source in one context never
-///   overtake each other, and `ANY_SOURCE` takes the earliest arrival of all.
+/// - a receive takes the earliest arrived message that fits it, so messages from one source in one context
+///   never overtake each other, and `ANY_SOURCE` takes the earliest arrival of all.
 ///
-/// Cost: a queue with at most 16 entries is searched in order. Beyond that post, match, probe, take and withdraw take
-/// constant time, with and without wildcards. [`remove_unexpected`](Self::remove_unexpected) goes through the whole
-/// queue, [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of one context. Storage is reused, so in a
-/// steady state nothing is allocated; a queue that was long gives its storage back when it is empty, and a context or tag
-/// without entries has none.
+/// Cost: a queue with at most 16 entries is searched in order. Beyond that post, match, probe, take and
+/// withdraw take constant time, with and without wildcards. [`remove_unexpected`](Self::remove_unexpected)
+/// goes through the whole queue, [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of
+/// one context. Storage is reused, so in a steady state nothing is allocated; a queue that was long gives its
+/// storage back when it is empty, and a context or tag without entries has none.
 ///
-/// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages, and posted
-/// receives are as many as the program has requests for.
+/// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages,
+/// and posted receives are as many as the program has requests for.
 #[derive(Debug)]
 pub struct Matcher<R, M> {
     posted: Queue<Selector, R, RECEIVE_LISTS>,
@@ -123,7 +124,8 @@ impl<R, M> Matcher<R, M> {
         self.unexpected.extract(picks)
     }
 
-    /// Takes the unexpected messages of a context that `picks` picks, in arrival order; for communicators that are freed.
+    /// Takes the unexpected messages of a context that `picks` picks, in arrival order; for communicators
+    /// that are freed.
     pub fn remove_unexpected_in(
         &mut self,
         context: u64,
@@ -210,7 +212,8 @@ mod tests {
         matcher
     }
 
-    /// The earliest posted wins, a wildcard before an exact one and the other way round, in short and in long queues.
+    /// The earliest posted wins, a wildcard before an exact one and the other way round, in short and in long
+    /// queues.
     #[test]
     fn earliest_posted_wins_wildcards_included() {
         let asked = [
@@ -231,7 +234,8 @@ mod tests {
         }
     }
 
-    /// Messages of one source come out in the order they came in, whether each is asked for exactly or by wildcards.
+    /// Messages of one source come out in the order they came in, whether each is asked for exactly or by
+    /// wildcards.
     #[test]
     fn messages_of_one_source_do_not_overtake() {
         for mut matcher in [Numbers::new(), lengthened()] {
@@ -320,7 +324,8 @@ mod tests {
         assert!(matcher.unexpected().map(|(_, n)| *n).eq((0..40).filter(|n| n % 3 == 1)));
     }
 
-    /// The messages of one context come out in order, in short and in long queues; the others stay, and stay in order.
+    /// The messages of one context come out in order, in short and in long queues; the others stay, and stay
+    /// in order.
     #[test]
     fn messages_of_one_context_are_found_and_removed_in_order() {
         for count in [10, 100u32] {
@@ -368,7 +373,8 @@ mod tests {
         }
     }
 
-    /// A million distinct tags and contexts leave nothing behind: not in a short queue, not in a queue that stays long.
+    /// A million distinct tags and contexts leave nothing behind: not in a short queue, not in a queue that
+    /// stays long.
     #[test]
     fn a_million_tags_leave_no_storage_behind() {
         for mut matcher in [Numbers::new(), lengthened()] {

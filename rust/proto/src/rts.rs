@@ -7,14 +7,15 @@
 //! +--------+-----------+------------+
 //! ```
 //!
-//! The highest bit of `first_len` is set for a synchronous message: its sender waits for a match ack with the number of the
-//! RTS.
+//! The highest bit of `first_len` is set for a synchronous message: its sender waits for a match ack with the
+//! number of the RTS.
 //!
-//! A choice of ours. With a C MPI a receive learns nothing of a message that is longer than its memory: neither its length
-//! nor, on some fabrics, any octet. So the library matches only messages that fit every receive: messages of up to
-//! [`EAGER_MAX`] octets as they are, and an RTS for all others and for split ones. An RTS is shorter than any message, which
-//! tells the two apart, also for a probe. The physical messages follow on communicators of their own from the same rank,
-//! with the number modulo `TAG_UB` + 1 as tag, so halves never mix.
+//! A choice of ours. With a C MPI a receive learns nothing of a message that is longer than its memory:
+//! neither its length nor, on some fabrics, any octet. So the library matches only messages that fit every
+//! receive: messages of up to [`EAGER_MAX`] octets as they are, and an RTS for all others and for split ones.
+//! An RTS is shorter than any message, which tells the two apart, also for a probe. The physical messages
+//! follow on communicators of their own from the same rank, with the number modulo `TAG_UB` + 1 as tag, so
+//! halves never mix.
 
 use thiserror::Error;
 
@@ -76,7 +77,8 @@ impl Rts {
     /// The RTS with these octets.
     ///
     /// # Errors
-    /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can be.
+    /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can
+    /// be.
     pub fn parse(octets: &[u8; RTS_LEN]) -> Result<Rts, RtsError> {
         let field =
             |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
@@ -108,7 +110,8 @@ mod tests {
         assert_eq!(Rts::parse(&octets), Ok(synchronous));
     }
 
-    /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no number, is not.
+    /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no
+    /// number, is not.
     #[test]
     fn knows_what_no_sender_says() {
         let parse = |number, first_len, second_len| {

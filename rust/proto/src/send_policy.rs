@@ -1,7 +1,8 @@
 //! The receiver's judgement of a first physical message, and the pairing numbers of split messages.
 //!
-//! A sender decides between one and two physical messages with [`mpjdev_buffer::layout::is_appended`]. All lengths are
-//! octets. `p` is the length of the primary payload, `s` that of the secondary payload (mpjdev 3.1, 4.1).
+//! A sender decides between one and two physical messages with [`mpjdev_buffer::layout::is_appended`]. All
+//! lengths are octets. `p` is the length of the primary payload, `s` that of the secondary payload (mpjdev
+//! 3.1, 4.1).
 
 mod pairs;
 
@@ -20,7 +21,8 @@ pub struct Headers {
     pub primary_len: usize,
     /// s, from octets 4 to 7 of the secondary header.
     pub secondary_len: usize,
-    /// The pairing number, from octets 0 to 3 of the secondary header, in the message's encoding; 0 from a foreign sender.
+    /// The pairing number, from octets 0 to 3 of the secondary header, in the message's encoding; 0 from a
+    /// foreign sender.
     pub pair_number: u32,
 }
 
@@ -44,9 +46,11 @@ pub enum Arrival {
 /// How the second message of a split one is found; always from the first one's actual source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair {
-    /// On the shadow context ([`crate::context::shadow`]), with the tag [`Pairs::tag`] gives for this number (>= 1).
+    /// On the shadow context ([`crate::context::shadow`]), with the tag [`Pairs::tag`] gives for this number
+    /// (>= 1).
     Numbered(u32),
-    /// From a sender that knows no pairing: on the same context, with the first one's actual tag (mpjdev 4.4).
+    /// From a sender that knows no pairing: on the same context, with the first one's actual tag (mpjdev
+    /// 4.4).
     Foreign,
 }
 
@@ -115,8 +119,8 @@ pub enum LengthError {
 
 /// Checks the length of a first message before its headers are read.
 ///
-/// Truncation is decided first, from lengths alone, and so alike on every transport: the message is too large when it has
-/// more than `capacity` + 16 octets, whatever its headers say.
+/// Truncation is decided first, from lengths alone, and so alike on every transport: the message is too large
+/// when it has more than `capacity` + 16 octets, whatever its headers say.
 ///
 /// # Errors
 /// [`LengthError::Truncated`], [`LengthError::NoHeaders`]. The receive fails, and the message is consumed.
@@ -144,12 +148,13 @@ pub fn check_second(expected: usize, actual: usize) -> Result<(), LengthError> {
 impl Arrival {
     /// Judges a first message by its physical length, its headers and the receive buffer's declared capacity.
     ///
-    /// Accepts either form for any s: a receiver knows nothing of the sender's capacity (mpjdev 4.2, D49). Begins with
-    /// [`check_first`], which a caller has to call before it can read headers at all.
+    /// Accepts either form for any s: a receiver knows nothing of the sender's capacity (mpjdev 4.2, D49).
+    /// Begins with [`check_first`], which a caller has to call before it can read headers at all.
     ///
     /// # Errors
-    /// Any [`LengthError`] but [`LengthError::SecondLength`]. The receive fails; the message is consumed, and where
-    /// [`NeedsSecond`](Self::NeedsSecond) would have been the answer but for truncation, its second message too.
+    /// Any [`LengthError`] but [`LengthError::SecondLength`]. The receive fails; the message is consumed, and
+    /// where [`NeedsSecond`](Self::NeedsSecond) would have been the answer but for truncation, its second
+    /// message too.
     #[inline]
     pub fn judge(first_len: usize, headers: Headers, capacity: usize) -> Result<Self, LengthError> {
         check_first(first_len, capacity)?;
@@ -171,11 +176,11 @@ impl Arrival {
         })
     }
 
-    /// Finds the second message that a message too large for its receiver still has in flight, so that it can be
-    /// consumed.
+    /// Finds the second message that a message too large for its receiver still has in flight, so that it can
+    /// be consumed.
     ///
-    /// For a first message that [`check_first`] calls truncated. `None` when there is none, or when the headers
-    /// contradict the length and nothing can be said.
+    /// For a first message that [`check_first`] calls truncated. `None` when there is none, or when the
+    /// headers contradict the length and nothing can be said.
     #[must_use]
     pub fn second_of_truncated(first_len: usize, headers: Headers) -> Option<(usize, Pair)> {
         match Self::judge(first_len, headers, usize::MAX) {
@@ -222,7 +227,8 @@ mod tests {
         }
     }
 
-    /// Truncation is decided before anything else, at exactly one octet above capacity + 16, whatever the headers say.
+    /// Truncation is decided before anything else, at exactly one octet above capacity + 16, whatever the
+    /// headers say.
     #[test]
     fn truncation_comes_first() {
         let absurd = Headers { primary_len: usize::MAX, secondary_len: usize::MAX, pair_number: 0 };
@@ -238,7 +244,8 @@ mod tests {
         assert_eq!(check_first(17, 0), Err(LengthError::Truncated { needed: 1, capacity: 0 }));
     }
 
-    /// A sender without pairing leaves zero there, and its second message is looked for where the original sends it.
+    /// A sender without pairing leaves zero there, and its second message is looked for where the original
+    /// sends it.
     #[test]
     fn pair_number_zero_is_a_foreign_sender() {
         let foreign = Headers { pair_number: 0, ..EXAMPLE };
@@ -283,7 +290,8 @@ mod tests {
     }
 
     proptest! {
-        /// What a sender splits, any receiver with the sender's capacity accepts and understands as it was meant.
+        /// What a sender splits, any receiver with the sender's capacity accepts and understands as it was
+        /// meant.
         #[test]
         fn receiver_agrees_with_sender(
             units in 0..1000usize,
@@ -306,8 +314,8 @@ mod tests {
             }
         }
 
-        /// No lengths whatever make the arithmetic overflow or panic, and a message judged complete or first of two
-        /// has exactly the length its headers say.
+        /// No lengths whatever make the arithmetic overflow or panic, and a message judged complete or first
+        /// of two has exactly the length its headers say.
         #[test]
         fn any_numbers_are_judged_exactly(
             first_len in prop_oneof![0..200usize, any::<usize>()],

@@ -1,4 +1,5 @@
-//! Collective machines on 1 to 17 ranks over a simulated network. A failure names its seed, and the seed repeats it.
+//! Collective machines on 1 to 17 ranks over a simulated network. A failure names its seed, and the seed
+//! repeats it.
 
 mod random;
 mod simulation;
@@ -43,8 +44,8 @@ fn created(outcome: &Outcome) -> Option<&Communicator> {
     }
 }
 
-/// No rank leaves a barrier before all have entered it (asserted by the simulation at each leaving), all leave all of
-/// them, and barriers that follow each other do not mix.
+/// No rank leaves a barrier before all have entered it (asserted by the simulation at each leaving), all
+/// leave all of them, and barriers that follow each other do not mix.
 #[test]
 fn nobody_leaves_a_barrier_before_all_have_entered() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -53,8 +54,8 @@ fn nobody_leaves_a_barrier_before_all_have_entered() {
     });
 }
 
-/// All ranks of a dup get one context, the parent's members in the parent's order, and each its own rank; the next dup
-/// has another context.
+/// All ranks of a dup get one context, the parent's members in the parent's order, and each its own rank; the
+/// next dup has another context.
 #[test]
 fn dup_gives_all_ranks_one_new_context() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -96,8 +97,9 @@ fn create_keeps_the_order_of_the_ids() {
     });
 }
 
-/// Groups are by color, ordered by key and then by rank in the parent, each with a context of its own; a negative color
-/// gives nothing. Few colors and keys, so that equal keys occur; the extremes of both are among them.
+/// Groups are by color, ordered by key and then by rank in the parent, each with a context of its own; a
+/// negative color gives nothing. Few colors and keys, so that equal keys occur; the extremes of both are
+/// among them.
 #[test]
 fn split_orders_by_key_then_rank() {
     const COLORS: [i32; 5] = [0, 1, i32::MAX, -1, i32::MIN];
@@ -131,8 +133,8 @@ fn split_orders_by_key_then_rank() {
     });
 }
 
-/// Operations of all kinds one after the other, ranks running ahead of each other as they like: none takes another's
-/// message.
+/// Operations of all kinds one after the other, ranks running ahead of each other as they like: none takes
+/// another's message.
 #[test]
 fn consecutive_operations_do_not_mix() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -275,7 +277,8 @@ fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     assert_eq!((other.result(), other.confirmed()), (refused, None));
 }
 
-/// A request that cannot be understood is an error at rank 0 that names its sender, and an outcome everywhere.
+/// A request that cannot be understood is an error at rank 0 that names its sender, and an outcome
+/// everywhere.
 #[test]
 fn damaged_request_does_not_leave_others_waiting() {
     let calls = |call: &Call| vec![vec![call.clone()]; 4];
@@ -352,7 +355,8 @@ fn verdicts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands in a verdict: no panic; an error leaves the machine waiting; what is accepted makes sense.
+    /// Whatever stands in a verdict: no panic; an error leaves the machine waiting; what is accepted makes
+    /// sense.
     #[test]
     fn hostile_verdicts_are_errors_or_make_sense(
         (mut machine, tag) in waiting(),
@@ -381,7 +385,8 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a request: no panic, the machine goes on, and every rank is told something it understands.
+    /// Whatever stands in a request: no panic, the machine goes on, and every rank is told something it
+    /// understands.
     #[test]
     fn hostile_requests_end_in_an_outcome(
         splits in any::<bool>(),

@@ -51,7 +51,8 @@ fn selectors() -> impl Strategy<Value = Selector> {
     })
 }
 
-/// Posts and arrivals in a proportion that drifts, so that each queue is short in some runs and long in others.
+/// Posts and arrivals in a proportion that drifts, so that each queue is short in some runs and long in
+/// others.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     (1..20u32, 1..20u32).prop_flat_map(|(posts, arrivals)| {
         let step = prop_oneof![

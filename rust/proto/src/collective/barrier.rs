@@ -7,12 +7,13 @@ use crate::context::ContextError;
 
 /// Nobody leaves before everybody has entered.
 ///
-/// Dissemination (Hensgen, Finkel, Manber 1988): in round k = 0, 1, ... while 2^k < size, each rank sends an empty
-/// message to the rank 2^k above it and waits for the one from the rank 2^k below it, modulo size. After round k a rank
-/// knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no root that all would wait for.
+/// Dissemination (Hensgen, Finkel, Manber 1988): in round k = 0, 1, ... while 2^k < size, each rank sends an
+/// empty message to the rank 2^k above it and waits for the one from the rank 2^k below it, modulo size.
+/// After round k a rank knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no
+/// root that all would wait for.
 ///
-/// A rank whose source has finished without entering goes on all the same, and names it in the messages that follow: as all
-/// ranks hear of each entering, all hear of that.
+/// A rank whose source has finished without entering goes on all the same, and names it in the messages that
+/// follow: as all ranks hear of each entering, all hear of that.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     /// The first of the ranks that take part, how many do, and this one's place among them.
@@ -57,7 +58,8 @@ impl Barrier {
         Self { first: members.start, count, place: rank - members.start, size, round: 0, step, gone: None }
     }
 
-    /// This rank knows of one of the communicator's that is gone: it takes part all the same, so that all hear of that.
+    /// This rank knows of one of the communicator's that is gone: it takes part all the same, so that all
+    /// hear of that.
     pub fn note_gone(&mut self, rank: u32) {
         self.gone = self.gone.or(Some(rank));
     }
@@ -211,7 +213,8 @@ mod tests {
         assert_eq!(barrier.result(), Some(()));
     }
 
-    /// Wrong sender, wrong round, octets that should not be there, a message after the end: errors, and no step is taken.
+    /// Wrong sender, wrong round, octets that should not be there, a message after the end: errors, and no
+    /// step is taken.
     #[test]
     fn refuses_what_it_did_not_ask_for() {
         let mut barrier = Barrier::new(0, 2);

@@ -10,18 +10,19 @@ use crate::context::ContextError;
 
 /// Makes new communicators out of one: `MPI_Comm_dup`, `MPI_Comm_create`, `MPI_Comm_split`.
 ///
-/// Every rank of the parent takes part. In create and split each tells rank 0 what it was called with; rank 0 decides,
-/// allocates a context id for each new communicator, and tells every rank its verdict. In dup there is nothing to ask,
-/// so rank 0 begins with its verdicts. Where there are new communicators, all ranks confirm their verdicts, and rank 0 settles:
-/// before that nobody has a new communicator, and a rank that gives up after its confirmation knows which one
-/// ([`confirmed`](Self::confirmed)). All to one and one to all is linear in the size at rank 0; a tree would be faster
-/// for many ranks, but creation is rare, and so each request is judged where its sender is known, by one page of code.
+/// Every rank of the parent takes part. In create and split each tells rank 0 what it was called with; rank 0
+/// decides, allocates a context id for each new communicator, and tells every rank its verdict. In dup there
+/// is nothing to ask, so rank 0 begins with its verdicts. Where there are new communicators, all ranks
+/// confirm their verdicts, and rank 0 settles: before that nobody has a new communicator, and a rank that
+/// gives up after its confirmation knows which one ([`confirmed`](Self::confirmed)). All to one and one to
+/// all is linear in the size at rank 0; a tree would be faster for many ranks, but creation is rare, and so
+/// each request is judged where its sender is known, by one page of code.
 ///
-/// A rank can get its settlement, and send in the new communicator, before another has got its own: such a message waits as
-/// unexpected in a context that its receiver does not use yet.
+/// A rank can get its settlement, and send in the new communicator, before another has got its own: such a
+/// message waits as unexpected in a context that its receiver does not use yet.
 ///
-/// What goes wrong for all ranks alike (different ids, bad ids, no context ids left, a damaged request) is an outcome,
-/// the same [`Refusal`] on every rank, and the parent can be used on.
+/// What goes wrong for all ranks alike (different ids, bad ids, no context ids left, a damaged request) is an
+/// outcome, the same [`Refusal`] on every rank, and the parent can be used on.
 #[derive(Debug, Clone)]
 pub struct Creation {
     rank: u32,
@@ -140,8 +141,8 @@ impl Creation {
 
     /// A communicator of the parent's ranks `ids`, in this order; ranks that are not among them get `None`.
     ///
-    /// All ranks of the parent must pass the same ids; whether they do, and whether the ids are different ranks of the
-    /// parent, is found out together, so that no rank waits for one that has given up.
+    /// All ranks of the parent must pass the same ids; whether they do, and whether the ids are different
+    /// ranks of the parent, is found out together, so that no rank waits for one that has given up.
     ///
     /// # Panics
     /// When `rank` is not below `size`.
@@ -161,8 +162,8 @@ impl Creation {
         Self::begin(rank, size, Kind::Split(SplitRequest { color, key }))
     }
 
-    /// The new communicator of a rank that has confirmed its verdict, while the settlement is missing: other ranks may have
-    /// this communicator already.
+    /// The new communicator of a rank that has confirmed its verdict, while the settlement is missing: other
+    /// ranks may have this communicator already.
     #[must_use]
     pub fn confirmed(&self) -> Option<&Communicator> {
         match &self.stage {

@@ -1,4 +1,5 @@
-//! The payloads of communicator creation: emit, and parse with every octet checked. Big-endian; a choice of ours.
+//! The payloads of communicator creation: emit, and parse with every octet checked. Big-endian; a choice of
+//! ours.
 
 use super::ProtocolError;
 use crate::context::{WORLD, is_communicator};
@@ -113,8 +114,9 @@ impl Verdict {
 
     /// Parses a verdict in a communicator of `size` ranks.
     ///
-    /// Nothing is allocated before the count has been compared with the size and with the octets that are there. Ranks
-    /// come out below the size and different from each other, a context id as one a communicator can have.
+    /// Nothing is allocated before the count has been compared with the size and with the octets that are
+    /// there. Ranks come out below the size and different from each other, a context id as one a communicator
+    /// can have.
     pub(super) fn parse(from: From, octets: &[u8], size: u32) -> Result<Self, ProtocolError> {
         let Some((header, ranks)) = octets.split_first_chunk::<VERDICT_HEADER_LEN>() else {
             return Err(from.length(octets.len(), VERDICT_HEADER_LEN));

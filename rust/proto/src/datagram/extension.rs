@@ -26,8 +26,8 @@
 //!    +---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+
 //! ```
 //!
-//! Numbers without a length have 4 octets; all are unsigned, in network byte order. Reserved bits are 0; a packet in
-//! which they are not is refused. A choice of ours, from what section 5.2 asks for.
+//! Numbers without a length have 4 octets; all are unsigned, in network byte order. Reserved bits are 0; a
+//! packet in which they are not is refused. A choice of ours, from what section 5.2 asks for.
 
 use std::fmt;
 
@@ -79,7 +79,8 @@ impl Sack {
     /// Packets that one with so many words tells of.
     pub const REACH_MAX: u64 = SACK_WORDS_MAX as u64 * u64::BITS as u64;
 
-    /// A bitmap with these words, of which there may be [`SACK_WORDS_MAX`], and with a word of zeros if there are none.
+    /// A bitmap with these words, of which there may be [`SACK_WORDS_MAX`], and with a word of zeros if there
+    /// are none.
     #[must_use]
     pub fn new(words: &[u64]) -> Self {
         let count = words.len().clamp(1, SACK_WORDS_MAX);
@@ -88,7 +89,8 @@ impl Sack {
         sack
     }
 
-    /// Its words. Bit k of word w, bit 0 the least, is the packet 64 w + k + 1 behind the acknowledgment number.
+    /// Its words. Bit k of word w, bit 0 the least, is the packet 64 w + k + 1 behind the acknowledgment
+    /// number.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words[..usize::from(self.count)]
@@ -114,8 +116,8 @@ impl fmt::Debug for Sack {
 /// The extension of a reliable packet. What begins from [`Extension::new`] has neither flags nor blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// The connection, by the number that the receiver of the packet gave it at setup: packets with another one are not
-    /// of this connection (5.1).
+    /// The connection, by the number that the receiver of the packet gave it at setup: packets with another
+    /// one are not of this connection (5.1).
     pub connection: u64,
     /// The upper 16 bits of the sequence number; 0 if there is none.
     pub seq_high: u16,
@@ -131,15 +133,18 @@ pub struct Extension {
     pub fin: bool,
     /// RST: the sender of this packet knows no such connection (5.8).
     pub rst: bool,
-    /// ECN_ECHO: reserved for the echo of congestion marks (5.7). Always clear when sent, ignored when received.
+    /// ECN_ECHO: reserved for the echo of congestion marks (5.7). Always clear when sent, ignored when
+    /// received.
     pub ecn_echo: bool,
     /// DUPLICATE: a packet came that had come before, since the last acknowledgment (5.5).
     pub duplicate: bool,
     /// SYNC: the sender of this message waits for its match, and is told by a grant for its message id.
     pub sync: bool,
-    /// SACK: which packets have come out of order. The one that the acknowledgment number names is missing (5.5).
+    /// SACK: which packets have come out of order. The one that the acknowledgment number names is missing
+    /// (5.5).
     pub sack: Option<Sack>,
-    /// CONTEXT: the context that the context id of the header stands for, in this direction, from this packet on.
+    /// CONTEXT: the context that the context id of the header stands for, in this direction, from this packet
+    /// on.
     pub context: Option<u64>,
     /// REQUEST: the message that this packet begins, or asks a grant for (5.9).
     pub request: Option<Request>,
@@ -147,8 +152,8 @@ pub struct Extension {
     pub grant: Option<Grant>,
     /// FRAGMENT: what the user data are (5.9).
     pub fragment: Option<Fragment>,
-    /// DELAY: how long the latest packet that is acknowledged has waited for that, in microseconds; 65535 is that or more
-    /// (5.3).
+    /// DELAY: how long the latest packet that is acknowledged has waited for that, in microseconds; 65535 is
+    /// that or more (5.3).
     pub delay_us: Option<u16>,
     /// CHECKED: a CRC32C of the packet follows the user data (5.1).
     pub checked: bool,

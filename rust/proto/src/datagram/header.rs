@@ -94,13 +94,14 @@ impl Mode {
 
 /// The first word: what makes messages reliable.
 ///
-/// A packet has at least one of the two. With a sequence number it carries a message, or the end of messages; without one
-/// it is a pure acknowledgment (2).
+/// A packet has at least one of the two. With a sequence number it carries a message, or the end of messages;
+/// without one it is a pure acknowledgment (2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The sequence number, if SEQ is set.
     pub seq: Option<Sequence>,
-    /// The next sequence number that is expected from the other end, if ACK is set: all before it have come (2).
+    /// The next sequence number that is expected from the other end, if ACK is set: all before it have come
+    /// (2).
     pub ack: Option<Sequence>,
 }
 
@@ -177,7 +178,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Writes it; every octet is written. Only one that [`check`](Self::check)s means to its reader what it means here.
+    /// Writes it; every octet is written. Only one that [`check`](Self::check)s means to its reader what it
+    /// means here.
     #[inline]
     pub fn emit(&self, octets: &mut [u8; HEADER_LEN]) {
         let mode = u32::from(self.mode.code()) << MODE_SHIFT;

@@ -44,7 +44,8 @@ pub const SEQ_SHIFT: u32 = 16;
 pub const ACK_BIT: u32 = 1 << 15;
 /// Bits of a sequence number in the header (2).
 pub const SEQUENCE_BITS: u32 = 15;
-/// Bits of a sequence number of a reliable packet: those of the header, and 16 of the extension above them (5.2).
+/// Bits of a sequence number of a reliable packet: those of the header, and 16 of the extension above them
+/// (5.2).
 pub const FULL_SEQUENCE_BITS: u32 = SEQUENCE_BITS + 16;
 /// Where the mode begins in the second word: 5 bits (2.2).
 pub const MODE_SHIFT: u32 = 27;
@@ -91,7 +92,8 @@ pub const FLAGS_RESERVED: u16 = 1 << 7 | 1 << 15;
 pub const SACK_LEN: usize = 4;
 /// Octets of a word of the bitmap, which names 64 packets.
 pub const SACK_WORD_LEN: usize = 8;
-/// Most words of the bitmap: with a loss unrepaired for a round trip, two round trips of a link of 1 Gbit/s and 10 ms.
+/// Most words of the bitmap: with a loss unrepaired for a round trip, two round trips of a link of 1 Gbit/s
+/// and 10 ms.
 pub const SACK_WORDS_MAX: usize = 32;
 /// Most octets of the block.
 pub const SACK_LEN_MAX: usize = SACK_LEN + SACK_WORDS_MAX * SACK_WORD_LEN;

@@ -1,7 +1,7 @@
 //! A simulated network with impairments: for tests of the machines, and for a relay between sockets.
 //!
-//! One direction of one path. Packets and times go in, packets come out; the same seed and the same inputs give the same
-//! outputs. Times are nanoseconds of any clock that does not go back.
+//! One direction of one path. Packets and times go in, packets come out; the same seed and the same inputs
+//! give the same outputs. Times are nanoseconds of any clock that does not go back.
 //!
 //! ```text
 //!   send --> partition, filter --> queue --> rate --> burst, loss --> duplication --> delay, jitter --> poll_deliver
@@ -28,8 +28,8 @@ pub type Filter<P> = Box<dyn FnMut(u64, &P) -> bool + Send>;
 
 /// One direction of a path.
 ///
-/// Inputs: [`send`](Self::send), [`partition`](Self::partition). Outputs: [`poll_deliver`](Self::poll_deliver) until it gives
-/// `None`, then [`next_time_ns`](Self::next_time_ns).
+/// Inputs: [`send`](Self::send), [`partition`](Self::partition). Outputs:
+/// [`poll_deliver`](Self::poll_deliver) until it gives `None`, then [`next_time_ns`](Self::next_time_ns).
 pub struct Network<P> {
     impairment: Impairment,
     random: Random,
@@ -190,8 +190,8 @@ impl<P: Clone> Network<P> {
         Some(self.free_ns)
     }
 
-    /// Whether the packet dies in the wire: by itself, or in a burst (Gilbert and Elliott: two states, and in the bad one
-    /// everything dies).
+    /// Whether the packet dies in the wire: by itself, or in a burst (Gilbert and Elliott: two states, and in
+    /// the bad one everything dies).
     fn dies(&mut self) -> bool {
         if let Some(Burst { enter, leave }) = self.impairment.burst {
             let changes = self.random.happens(if self.in_burst { leave } else { enter });
@@ -220,7 +220,8 @@ impl<P: Clone> Network<P> {
         self.overtake(time_ns);
     }
 
-    /// A packet that arrives then overtakes all that are held, and so does each that goes on those that were held before it.
+    /// A packet that arrives then overtakes all that are held, and so does each that goes on those that were
+    /// held before it.
     fn overtake(&mut self, time_ns: u64) {
         let mut earlier = self.held.len();
         loop {

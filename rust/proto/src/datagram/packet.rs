@@ -5,8 +5,8 @@
 //!   reliable  header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
 //! ```
 //!
-//! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by the same
-//! rules by which nothing else is written, [`Packet::check`].
+//! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by
+//! the same rules by which nothing else is written, [`Packet::check`].
 
 use super::error::PacketError;
 use super::extension::{Extension, Fragment};
@@ -50,11 +50,12 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Reads a reliable packet, and its user data. Whether connection, numbers and ids are known is for the machines to say.
+    /// Reads a reliable packet, and its user data. Whether connection, numbers and ids are known is for the
+    /// machines to say.
     ///
     /// # Errors
-    /// It is cut; something reserved is not 0; len is not what is there; the CRC32C is wrong; it says what no packet may,
-    /// see [`check`](Self::check).
+    /// It is cut; something reserved is not 0; len is not what is there; the CRC32C is wrong; it says what no
+    /// packet may, see [`check`](Self::check).
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let (header, rest) = split_header(octets)?;
         let (extension, mut data) = Extension::parse(rest)?;
@@ -112,8 +113,9 @@ impl Packet {
         if self.extension.checked { TRAILER_LEN } else { 0 }
     }
 
-    /// Writes what goes in front of the user data to the front of these octets, and gives how many octets that is. For
-    /// those who send the user data from where they are; behind them belongs [`checksum`] if the packet is checked.
+    /// Writes what goes in front of the user data to the front of these octets, and gives how many octets
+    /// that is. For those who send the user data from where they are; behind them belongs [`checksum`] if the
+    /// packet is checked.
     ///
     /// # Errors
     /// See [`check`](Self::check); there is no room. Then nothing is written.
@@ -146,8 +148,8 @@ impl Packet {
     /// Whether it may be a packet, apart from the length of its user data.
     ///
     /// # Errors
-    /// The header is none; what needs SEQ or ACK is there without it; FIN or RST is together with a message; a block is
-    /// missing that mode or SYNC needs; the user data would end behind the end of their message.
+    /// The header is none; what needs SEQ or ACK is there without it; FIN or RST is together with a message;
+    /// a block is missing that mode or SYNC needs; the user data would end behind the end of their message.
     pub const fn check(&self) -> Result<(), PacketError> {
         if let Err(error) = self.header.check() {
             return Err(error);
@@ -249,7 +251,8 @@ const fn split(number: Option<FullSequence>) -> (Option<Sequence>, u16) {
     }
 }
 
-/// The CRC32C of these octets, one part behind the other: what a checked packet ends with, in network byte order.
+/// The CRC32C of these octets, one part behind the other: what a checked packet ends with, in network byte
+/// order.
 #[must_use]
 pub fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     parts.into_iter().fold(0, crc32c::crc32c_append)

@@ -1,6 +1,7 @@
 //! The reliable mode: selective repeat, windows of both kinds, lazy acknowledgments, an orderly end (5).
 //!
-//! A [`connection::Connection`] is one end of one pair of ranks. Time comes in as a number, octets stay with the driver.
+//! A [`connection::Connection`] is one end of one pair of ranks. Time comes in as a number, octets stay with
+//! the driver.
 //!
 //! ```text
 //!   send, matched, cancel, flush, close               handle_datagram, handle_drained, handle_timeout

@@ -1,7 +1,7 @@
 //! Sequence numbers: 64 bits inside, the low 15 or 31 of them on the wire (2, 5.2).
 //!
-//! U-Net packets have 15 bits, in their header. Reliable packets have 16 more, in their extension: a copy that the
-//! network delivers late is recognised for what it is until 2^30 later packets have come.
+//! U-Net packets have 15 bits, in their header. Reliable packets have 16 more, in their extension: a copy
+//! that the network delivers late is recognised for what it is until 2^30 later packets have come.
 //!
 //! ```text
 //!                     reference
@@ -69,8 +69,9 @@ impl<const BITS: u32> Truncated<BITS> {
         later.0.wrapping_sub(self.0) & Self::MASK
     }
 
-    /// The number of 64 bits with these low bits that is nearest to `reference`: at most half above it, less than half
-    /// below it (5.2). Where that would be below 0 or above `u64::MAX` it is the nearest that is not.
+    /// The number of 64 bits with these low bits that is nearest to `reference`: at most half above it, less
+    /// than half below it (5.2). Where that would be below 0 or above `u64::MAX` it is the nearest that is
+    /// not.
     #[inline]
     #[must_use]
     pub const fn expand(self, reference: u64) -> u64 {

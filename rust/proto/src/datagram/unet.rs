@@ -11,12 +11,13 @@
 //!   rcv_nxt: the only number that is accepted; all others are answered with it, and dropped
 //! ```
 //!
-//! It is kept as it was, with what is weak in it, for study and for comparison (3.2): a stream in one direction is acknowledged
-//! by time-outs alone; what is lost takes the packets behind it along, and they come back one for each time-out; the last
-//! acknowledgment may be lost, so the end is a judgement. PROTOCOL.md has the table.
+//! It is kept as it was, with what is weak in it, for study and for comparison (3.2): a stream in one
+//! direction is acknowledged by time-outs alone; what is lost takes the packets behind it along, and they
+//! come back one for each time-out; the last acknowledgment may be lost, so the end is a judgement.
+//! PROTOCOL.md has the table.
 //!
-//! The machine sees the numbers of packets only. Octets are the driver's: it keeps each message under a token until the
-//! machine gives that back.
+//! The machine sees the numbers of packets only. Octets are the driver's: it keeps each message under a token
+//! until the machine gives that back.
 
 use std::collections::VecDeque;
 
@@ -122,7 +123,8 @@ pub enum Transmit<T> {
 pub enum Outcome {
     /// The peer has all messages.
     Complete,
-    /// The limit was reached first: a warning, since the peer may have all and only its last acknowledgment be lost.
+    /// The limit was reached first: a warning, since the peer may have all and only its last acknowledgment
+    /// be lost.
     Warning {
         /// Messages that were never acknowledged, at least 1.
         unacknowledged: u16,
@@ -134,9 +136,10 @@ pub enum Outcome {
 /// One end of a conversation, both directions.
 ///
 /// Commands: [`send`](Self::send), [`finish`](Self::finish). Inputs: [`handle_packet`](Self::handle_packet),
-/// [`handle_timeout`](Self::handle_timeout) when [`next_timeout_ns`](Self::next_timeout_ns) has come, or later: it is for the
-/// driver to say when it looks, as it was for the program of 1997. Outputs, to be asked until they give `None` after each
-/// of those: [`poll_transmit`](Self::poll_transmit), [`poll_released`](Self::poll_released).
+/// [`handle_timeout`](Self::handle_timeout) when [`next_timeout_ns`](Self::next_timeout_ns) has come, or
+/// later: it is for the driver to say when it looks, as it was for the program of 1997. Outputs, to be asked
+/// until they give `None` after each of those: [`poll_transmit`](Self::poll_transmit),
+/// [`poll_released`](Self::poll_released).
 ///
 /// Times are nanoseconds of any clock that does not go back.
 #[derive(Clone, Debug)]
@@ -146,7 +149,8 @@ pub struct UnetConnection<T> {
     snd_una: u64,
     /// Next number to use.
     snd_nxt: u64,
-    /// Tokens of messages before `snd_nxt`: those that are acknowledged and not taken yet, then those that are not.
+    /// Tokens of messages before `snd_nxt`: those that are acknowledged and not taken yet, then those that
+    /// are not.
     tokens: VecDeque<T>,
     /// When the left edge is sent again; there is one while something is not acknowledged.
     timer_ns: Option<u64>,
@@ -206,13 +210,14 @@ impl<T: Clone> UnetConnection<T> {
         self.limit_ns.is_none() && self.tokens.len() < usize::from(self.settings.window)
     }
 
-    /// How it has ended, if it has; that does not change any more. An end that stays still answers what comes.
+    /// How it has ended, if it has; that does not change any more. An end that stays still answers what
+    /// comes.
     pub const fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// A message leaves now, with these numbers. It may be lost: its octets are kept until [`poll_released`](Self::poll_released)
-    /// gives the token back.
+    /// A message leaves now, with these numbers. It may be lost: its octets are kept until
+    /// [`poll_released`](Self::poll_released) gives the token back.
     ///
     /// # Errors
     /// The window is full, or the conversation finished; nothing changes.
@@ -232,8 +237,8 @@ impl<T: Clone> UnetConnection<T> {
         Ok(numbers)
     }
 
-    /// Sends no more messages, but the left edge again and again, and every acknowledgment at once; gives up at the limit.
-    /// [`outcome`](Self::outcome) says when it is over.
+    /// Sends no more messages, but the left edge again and again, and every acknowledgment at once; gives up
+    /// at the limit. [`outcome`](Self::outcome) says when it is over.
     pub fn finish(&mut self, now_ns: u64, limit_ns: u64) {
         self.limit_ns = Some(limit_ns);
         self.ack_now |= self.ack_due;

@@ -1,15 +1,16 @@
 //! The barrier of a communicator whose members run under several clients (IMPI 13).
 //!
-//! Each client's members have a barrier among themselves, in whatever way; then the clients' *masters* have one by the
-//! messages that the text prescribes; then each client's members have one again. [`Masters`] says who they are,
-//! [`Barrier`] is the part in the middle.
+//! Each client's members have a barrier among themselves, in whatever way; then the clients' *masters* have
+//! one by the messages that the text prescribes; then each client's members have one again. [`Masters`] says
+//! who they are, [`Barrier`] is the part in the middle.
 
 use thiserror::Error;
 
 use super::layout::TAG_BARRIER;
 use super::startup::Tables;
 
-/// The member with the lowest rank of each client (IMPI 1): numbered from 0 by rank. Rank 0 is one, and has the number 0.
+/// The member with the lowest rank of each client (IMPI 1): numbered from 0 by rank. Rank 0 is one, and has
+/// the number 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masters {
     all: Vec<Master>,
@@ -55,11 +56,11 @@ pub enum Action {
 
 /// The masters' part of a barrier, on one process of the communicator.
 ///
-/// The calling order: the barrier of the process's own client, then [`handle_local_done`](Self::handle_local_done); then
-/// [`poll_action`](Self::poll_action) until it gives `None`, carrying out each; while it is not [`is_over`](Self::is_over),
-/// wait for the receive asked for, hand it in, and begin again. When it is over, the second barrier of the own client
-/// begins. A process that is no master has nothing to do in between: its second local barrier holds it until its master
-/// enters that.
+/// The calling order: the barrier of the process's own client, then
+/// [`handle_local_done`](Self::handle_local_done); then [`poll_action`](Self::poll_action) until it gives
+/// `None`, carrying out each; while it is not [`is_over`](Self::is_over), wait for the receive asked for,
+/// hand it in, and begin again. When it is over, the second barrier of the own client begins. A process that
+/// is no master has nothing to do in between: its second local barrier holds it until its master enters that.
 ///
 /// ```text
 ///   linear, m <= maxlinear       tree, m > maxlinear; here m = 6
@@ -72,8 +73,8 @@ pub enum Action {
 ///   then sends to 1, 2, ...                          here 0 receives from 4, 2, 1 and sends to 1, 2, 4
 /// ```
 ///
-/// When a receive cannot complete, because its source has failed or finished, the barrier cannot either: the text has no
-/// message that would tell the others. The driver drops the machine, and the job fails.
+/// When a receive cannot complete, because its source has failed or finished, the barrier cannot either: the
+/// text has no message that would tell the others. The driver drops the machine, and the job fails.
 #[derive(Clone, Debug)]
 pub struct Barrier {
     /// What is left to do, the next last; empty where this process is no master.
@@ -169,8 +170,8 @@ impl Barrier {
     /// The tag of all its messages (IMPI 3.6).
     pub const TAG: i32 = TAG_BARRIER;
 
-    /// Enters the barrier of a communicator with these masters, as the process with this world rank; `maxlinear` is that
-    /// of the job's [`Tables`].
+    /// Enters the barrier of a communicator with these masters, as the process with this world rank;
+    /// `maxlinear` is that of the job's [`Tables`].
     #[must_use]
     pub fn new(masters: &Masters, world_rank: u32, maxlinear: u32) -> Self {
         let (m, at) = (masters.all.len(), |number: usize| masters.all[number].world_rank);
@@ -234,8 +235,8 @@ fn linear(number: usize, m: usize, at: impl Fn(usize) -> u32) -> Vec<Action> {
     receives.chain(sends).collect()
 }
 
-/// Up the tree, and down again (IMPI 13). The children of v are v + 2^i for every i above the highest bit of v, as far as
-/// there are such.
+/// Up the tree, and down again (IMPI 13). The children of v are v + 2^i for every i above the highest bit of
+/// v, as far as there are such.
 fn tree(number: usize, m: usize, at: impl Fn(usize) -> u32) -> Vec<Action> {
     let bits_above = number.checked_ilog2().map_or(0, |highest| highest + 1);
     let children: Vec<u32> = (bits_above..usize::BITS)

@@ -36,16 +36,16 @@ impl Pair {
         Cancelled::Asked
     }
 
-    /// The request of a cancellable short standard message is complete: its token is free, after a cancel request with the
-    /// answer to it. Has no effect on other messages.
+    /// The request of a cancellable short standard message is complete: its token is free, after a cancel
+    /// request with the answer to it. Has no effect on other messages.
     pub fn forget(&mut self, token: u64) {
         if self.message_tx.active(token).is_some_and(|a| a.phase == Phase::Eager && !a.is_answer_due()) {
             self.message_tx.remove(token);
         }
     }
 
-    /// The peer requests a cancel. It always gets exactly one answer, also for a matched or unknown message (rules 2 and 3).
-    /// The first packet of the message came before, on the same channel (rule 1).
+    /// The peer requests a cancel. It always gets exactly one answer, also for a matched or unknown message
+    /// (rules 2 and 3). The first packet of the message came before, on the same channel (rule 1).
     pub(super) fn handle_cancel(&mut self, srqid: u64) -> Event {
         let withdrawn = self.message_rx.withdraw(srqid);
         let kind = if withdrawn.is_some() { PacketType::CancelYes } else { PacketType::CancelNo };
@@ -75,7 +75,8 @@ impl MessageTx {
         Ok(Event::Cancelled { token: srqid })
     }
 
-    /// The message was matched, or the peer is LAM, which always refuses. A SyncAck came before or follows (rule 5).
+    /// The message was matched, or the peer is LAM, which always refuses. A SyncAck came before or follows
+    /// (rule 5).
     pub(super) fn handle_cancelno(&mut self, srqid: u64) -> Result<Event, ProtocolError> {
         let Some(active) = self.active(srqid).filter(|active| active.cancel == Cancel::Asked) else {
             return Err(ProtocolError::Answer { kind: PacketType::CancelNo, srqid });

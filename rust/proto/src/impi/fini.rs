@@ -52,12 +52,14 @@ impl FiniState {
         Self { dialect, finished: false, sent: false, received: false }
     }
 
-    /// All local processes have finished, and the pairs that use this channel are done: only ProtoAcks follow the Fini.
+    /// All local processes have finished, and the pairs that use this channel are done: only ProtoAcks follow
+    /// the Fini.
     pub const fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// The Fini, once, after [`finish`](Self::finish). It names no process; both process ids are zero (IMPI 7.2).
+    /// The Fini, once, after [`finish`](Self::finish). It names no process; both process ids are zero (IMPI
+    /// 7.2).
     pub fn poll_transmit(&mut self) -> Option<Packet> {
         let due = self.finished && !self.sent && self.dialect == Dialect::Final;
         self.sent |= due;

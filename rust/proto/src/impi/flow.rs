@@ -10,8 +10,8 @@
 //!   ProtoAck arrives: sent - ackmark              rcvd >= ackmark: ProtoAck is sent, rcvd - ackmark
 //! ```
 //!
-//! At any time rcvd at one end is at most sent at the other. So the receiver can enforce hiwater, also while it holds
-//! ProtoAcks back. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
+//! At any time rcvd at one end is at most sent at the other. So the receiver can enforce hiwater, also while
+//! it holds ProtoAcks back. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
 
 use thiserror::Error;
 
@@ -104,8 +104,8 @@ impl Flow {
         self.held
     }
 
-    /// Holds ProtoAcks back, or no longer; then due ones are sent at once. While they are held the peer sends at most hiwater
-    /// packets, which bounds the memory at the receiver (IMPI 18, 8).
+    /// Holds ProtoAcks back, or no longer; then due ones are sent at once. While they are held the peer sends
+    /// at most hiwater packets, which bounds the memory at the receiver (IMPI 18, 8).
     #[inline]
     pub const fn hold_acks(&mut self, hold: bool) {
         self.held = hold;
@@ -118,8 +118,8 @@ impl Flow {
         self.sent += 1;
     }
 
-    /// A counted packet was read from the channel, whether or not a receive matches it: if counting waited for a receive, a
-    /// receive of a later message could wait for ever (IMPI 9).
+    /// A counted packet was read from the channel, whether or not a receive matches it: if counting waited
+    /// for a receive, a receive of a later message could wait for ever (IMPI 9).
     ///
     /// # Errors
     /// The peer has sent more than it may; nothing changes.

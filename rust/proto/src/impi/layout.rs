@@ -1,7 +1,8 @@
-//! Every constant of the packet header, and of what travels in packets: sizes, fields, packet types, limits, tags of
-//! collective operations.
+//! Every constant of the packet header, and of what travels in packets: sizes, fields, packet types, limits,
+//! tags of collective operations.
 //!
-//! Source: IMPI 7.1 and 3.4, whose offsets are the draft's but for octets 80 to 87. [`super::packet`] draws the same layout.
+//! Source: IMPI 7.1 and 3.4, whose offsets are the draft's but for octets 80 to 87. [`super::packet`] draws
+//! the same layout.
 
 use std::ops::Range;
 
@@ -69,7 +70,8 @@ pub const MAXDATALEN_MIN: u32 = 1;
 /// Least value of ackmark (IMPI 3.5).
 pub const ACKMARK_MIN: u32 = 1;
 
-/// Tag of a barrier's messages. All collective operations travel on the communicator's context id plus one (IMPI 3.6, 11.2).
+/// Tag of a barrier's messages. All collective operations travel on the communicator's context id plus one
+/// (IMPI 3.6, 11.2).
 pub const TAG_BARRIER: i32 = 110;
 /// Tag of bcast (IMPI 3.6).
 pub const TAG_BCAST: i32 = 120;

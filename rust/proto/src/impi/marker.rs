@@ -1,8 +1,9 @@
 //! Markers in process ids, by which the ranks of this project know each other.
 //!
-//! The start-up protocol of IMPI has no place for an extension: existing implementations fail when a client sends a
-//! label that they do not know (IMPI 5.4). A process id is any number that is unique on its host (IMPI 2.2). The id of
-//! a Linux process has at most 22 bits (proc(5), `kernel.pid_max`). The bits above them hold the marker.
+//! The start-up protocol of IMPI has no place for an extension: existing implementations fail when a client
+//! sends a label that they do not know (IMPI 5.4). A process id is any number that is unique on its host
+//! (IMPI 2.2). The id of a Linux process has at most 22 bits (proc(5), `kernel.pid_max`). The bits above them
+//! hold the marker.
 
 use super::Dialect;
 
@@ -12,7 +13,8 @@ const PID_BITS: u32 = 22;
 const FINAL_SHIFT: u32 = 40;
 /// "mpj", and "mpu".
 const FINAL_MARKERS: [i64; 2] = [0x6d_706a, 0x6d_7075];
-/// In the draft's 4 octets there are ten bits above a process id: the upper ten of "mpj", and the next number.
+/// In the draft's 4 octets there are ten bits above a process id: the upper ten of "mpj", and the next
+/// number.
 const DRAFT_MARKERS: [i64; 2] = [0x36b, 0x36c];
 
 /// How processes of ours send each other messages. All of a job do so in one way.
@@ -26,8 +28,8 @@ pub enum Way {
 
 /// The process id that a process of ours announces.
 ///
-/// A process id of more than 22 bits, which Linux does not have, is announced as it is: then it is taken for a foreign one,
-/// with whom everything works as well, but for datagrams.
+/// A process id of more than 22 bits, which Linux does not have, is announced as it is: then it is taken for
+/// a foreign one, with whom everything works as well, but for datagrams.
 #[must_use]
 pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     let plain = i64::from(pid);
@@ -38,8 +40,8 @@ pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     }
 }
 
-/// How a process of ours that has announced this id sends messages; none of another's. It may still be another's, which the proof on
-/// its connection shows.
+/// How a process of ours that has announced this id sends messages; none of another's. It may still be
+/// another's, which the proof on its connection shows.
 #[must_use]
 pub fn way(dialect: Dialect, pid: i64) -> Option<Way> {
     [Way::Packets, Way::Datagrams].into_iter().find(|way| match dialect {

@@ -7,8 +7,9 @@ use super::packet::{Packet, PacketType};
 use super::pair::{Control, Event};
 use super::pair_error::{NoSuchArrival, ProtocolError};
 
-/// Names a received message to the driver and, as drqid, to the peer: a slot index and a generation, never an address
-/// (IMPI 18, 7). A stale or invented id names nothing. After 2^32 messages a stale id may name another message.
+/// Names a received message to the driver and, as drqid, to the peer: a slot index and a generation, never an
+/// address (IMPI 18, 7). A stale or invented id names nothing. After 2^32 messages a stale id may name
+/// another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrivalId(NonZeroU64);
 
@@ -27,8 +28,8 @@ pub(super) struct MessageRx {
     wanted: usize,
     /// Generation of the latest message.
     generation: u32,
-    /// The latest message with each srqid, if it is unmatched. A sender reuses an id only when its request has ended, so a
-    /// cancel request never means an earlier message (IMPI 8.6, rule 4).
+    /// The latest message with each srqid, if it is unmatched. A sender reuses an id only when its request
+    /// has ended, so a cancel request never means an earlier message (IMPI 8.6, rule 4).
     latest: BTreeMap<u64, ArrivalId>,
 }
 
@@ -202,8 +203,8 @@ impl MessageRx {
         }
     }
 
-    /// A later part of a long message; its len is at most maxdatalen. A part that is not full is accepted, since it does no
-    /// harm (LAM warns of them, IMPI 8.3).
+    /// A later part of a long message; its len is at most maxdatalen. A part that is not full is accepted,
+    /// since it does no harm (LAM warns of them, IMPI 8.3).
     pub(super) fn handle_continuation(&mut self, packet: &Packet) -> Result<Event, ProtocolError> {
         let Packet { drqid, len, .. } = *packet;
         let id = NonZeroU64::new(drqid).map(ArrivalId).ok_or(ProtocolError::Drqid { drqid })?;
@@ -239,7 +240,8 @@ impl MessageRx {
         Some(id)
     }
 
-    /// Removes all; returns the matched messages that the driver waits for, and the unmatched ones, both ascending.
+    /// Removes all; returns the matched messages that the driver waits for, and the unmatched ones, both
+    /// ascending.
     pub(super) fn take_all(&mut self) -> (Vec<ArrivalId>, Vec<ArrivalId>) {
         let (mut receives, mut unmatched) = (Vec::new(), Vec::new());
         for (place, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {

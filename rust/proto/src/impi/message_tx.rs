@@ -16,7 +16,8 @@ pub enum Mode {
     Synchronous,
 }
 
-/// Octets of a rendezvous in its first packet. Not 0: a single packet behind it would look like a short message.
+/// Octets of a rendezvous in its first packet. Not 0: a single packet behind it would look like a short
+/// message.
 pub const RTS_DATA_LEN: u32 = 8;
 
 /// A message to be sent.
@@ -32,16 +33,18 @@ pub struct Send {
     pub msglen: u64,
     /// How it completes.
     pub mode: Mode,
-    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however short it is. On the
-    /// wire it is a long message with a short first packet. IMPI 8.3 fills the first packet, so this is for ranks of this
-    /// project only; it bounds the memory at the receiver.
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
+    /// short it is. On the wire it is a long message with a short first packet. IMPI 8.3 fills the first
+    /// packet, so this is for ranks of this project only; it bounds the memory at the receiver.
     pub rendezvous: bool,
     /// Whether a short standard message can be cancelled after it was sent. Its token stays in use until
-    /// [`Pair::forget`](super::pair::Pair::forget). Other messages can be cancelled until they are matched in any case.
+    /// [`Pair::forget`](super::pair::Pair::forget). Other messages can be cancelled until they are matched in
+    /// any case.
     pub cancellable: bool,
-    /// The driver's name of the message and its octets, and its srqid: not 0, and different from those of all sends that are
-    /// not complete or wait for the answer to a cancel request. A number that never returns is best: a peer may still hold an
-    /// earlier unmatched message with the same srqid, and apply a cancel request to that one.
+    /// The driver's name of the message and its octets, and its srqid: not 0, and different from those of all
+    /// sends that are not complete or wait for the answer to a cancel request. A number that never returns is
+    /// best: a peer may still hold an earlier unmatched message with the same srqid, and apply a cancel
+    /// request to that one.
     pub token: u64,
 }
 

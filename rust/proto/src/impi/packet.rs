@@ -21,8 +21,8 @@
 //!    128 +-------------------------------+-------------------------------+
 //! ```
 //!
-//! All integers are big-endian, signed ones in two's complement (IMPI 2). The unused field goes out zero and is ignored
-//! coming in. Only data packets have anything behind the header.
+//! All integers are big-endian, signed ones in two's complement (IMPI 2). The unused field goes out zero and
+//! is ignored coming in. Only data packets have anything behind the header.
 
 use thiserror::Error;
 
@@ -87,8 +87,8 @@ impl PacketType {
     }
 }
 
-/// A packet without its data. Which fields mean something depends on the type (IMPI 7.2); the others are kept as they
-/// came, and are 0 in packets that begin from [`Packet::new`].
+/// A packet without its data. Which fields mean something depends on the type (IMPI 7.2); the others are kept
+/// as they came, and are 0 in packets that begin from [`Packet::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// What it is for.
@@ -105,11 +105,11 @@ pub struct Packet {
     pub drqid: u64,
     /// Octets of the whole message.
     pub msglen: u64,
-    /// Rank of the sender in the communicator. The draft has none: it stays behind when a packet goes out, and is 0 in
-    /// one that has come; the rank there follows from `src`.
+    /// Rank of the sender in the communicator. The draft has none: it stays behind when a packet goes out,
+    /// and is 0 in one that has come; the rank there follows from `src`.
     pub lsrank: i32,
-    /// The tag. In the draft it has 8 octets on the wire, and the values of these 4: the largest tag of a job is
-    /// negotiated as a number of 4 octets in both dialects (IMPI 3.3, C_TAGUB).
+    /// The tag. In the draft it has 8 octets on the wire, and the values of these 4: the largest tag of a job
+    /// is negotiated as a number of 4 octets in both dialects (IMPI 3.3, C_TAGUB).
     pub tag: i32,
     /// Context id.
     pub cid: u64,
@@ -161,11 +161,12 @@ impl Packet {
         }
     }
 
-    /// Reads a header. Whether its lengths and ids make sense is for the machine of the pair to say, which knows the messages.
+    /// Reads a header. Whether its lengths and ids make sense is for the machine of the pair to say, which
+    /// knows the messages.
     ///
     /// # Errors
-    /// An unknown type; a tag of the draft that does not fit 32 bits in a packet with data. Where the field means nothing
-    /// such a tag is read as 0.
+    /// An unknown type; a tag of the draft that does not fit 32 bits in a packet with data. Where the field
+    /// means nothing such a tag is read as 0.
     #[inline]
     pub fn parse(octets: &[u8; HEADER_LEN], dialect: Dialect) -> Result<Self, PacketError> {
         let code = u32::from_be_bytes(field(octets, TYPE_FIELD));
@@ -234,8 +235,8 @@ impl Packet {
         octets[RESERVED_FIELD].fill(0);
     }
 
-    /// Octets of user data behind the header: `len` in data packets, 0 in all others, whatever their `len` is; LAM puts
-    /// 128 there (IMPI 7.2). Compare with maxdatalen before reading as many.
+    /// Octets of user data behind the header: `len` in data packets, 0 in all others, whatever their `len`
+    /// is; LAM puts 128 there (IMPI 7.2). Compare with maxdatalen before reading as many.
     #[inline]
     pub const fn data_len(&self) -> u32 {
         if self.kind.has_data() { self.len } else { 0 }

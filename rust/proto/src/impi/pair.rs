@@ -2,11 +2,13 @@
 //!
 //! The driver moves octets; the machine sees headers only. The driver does the following:
 //!
-//! - it reads a header, [`parse`](super::packet::Packet::parse)s it, gives it to the pair of its source and destination,
-//!   and takes the [`data_len`](super::packet::Packet::data_len) octets behind it where the event says, or nowhere;
-//! - it matches arrivals with its receives ([`crate::matching`]) and calls [`Pair::matched`] in the same step;
-//! - while [`Pair::wants_to_send`], it asks [`Pair::poll_transmit`] and writes the header and, without a packet in between,
-//!   the octets of the message that it names.
+//! - it reads a header, [`parse`](super::packet::Packet::parse)s it, gives it to the pair of its source and
+//!   destination, and takes the [`data_len`](super::packet::Packet::data_len) octets behind it where the
+//!   event says, or nowhere;
+//! - it matches arrivals with its receives ([`crate::matching`]) and calls [`Pair::matched`] in the same
+//!   step;
+//! - while [`Pair::wants_to_send`], it asks [`Pair::poll_transmit`] and writes the header and, without a
+//!   packet in between, the octets of the message that it names.
 //!
 //! A Fini is sent between hosts, not processes: [`super::fini`] handles it.
 
@@ -44,15 +46,17 @@ pub struct Settings {
 /// The state between one local and one remote process.
 ///
 /// Commands: [`send`](Self::send), [`try_send_now`](Self::try_send_now), [`matched`](Self::matched),
-/// [`discard`](Self::discard), [`cancel`](Self::cancel), [`forget`](Self::forget), [`hold_acks`](Self::hold_acks),
-/// [`finish`](Self::finish), [`abandon`](Self::abandon). Input: [`handle_packet`](Self::handle_packet). Output:
-/// [`poll_transmit`](Self::poll_transmit), which may have something new after each of the others.
+/// [`discard`](Self::discard), [`cancel`](Self::cancel), [`forget`](Self::forget),
+/// [`hold_acks`](Self::hold_acks), [`finish`](Self::finish), [`abandon`](Self::abandon). Input:
+/// [`handle_packet`](Self::handle_packet). Output: [`poll_transmit`](Self::poll_transmit), which may have
+/// something new after each of the others.
 ///
 /// After a [`ProtocolError`] the channel must be closed: the two ends no longer agree.
 ///
-/// Order: ProtoAcks leave first, whatever the flow is; then SyncAcks, cancel requests and their answers, in the order in
-/// which they arose; then first packets of messages in the order of [`send`](Self::send), in turn with the rest of the
-/// long messages that are matched. So a long message holds up no other, and none overtakes another's first packet (IMPI 8.4).
+/// Order: ProtoAcks leave first, whatever the flow is; then SyncAcks, cancel requests and their answers, in
+/// the order in which they arose; then first packets of messages in the order of [`send`](Self::send), in
+/// turn with the rest of the long messages that are matched. So a long message holds up no other, and none
+/// overtakes another's first packet (IMPI 8.4).
 #[derive(Debug)]
 pub struct Pair {
     settings: Settings,
@@ -75,8 +79,8 @@ pub(super) struct Control {
     pub(super) drqid: u64,
 }
 
-/// The meaning of a packet for the driver. The packet's [`data_len`](Packet::data_len) octets follow in any case; those of
-/// events that name no octets are skipped.
+/// The meaning of a packet for the driver. The packet's [`data_len`](Packet::data_len) octets follow in any
+/// case; those of events that name no octets are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
@@ -93,8 +97,8 @@ pub enum Event {
         /// Whether they are the last; the arrival's id is then invalid.
         last: bool,
     },
-    /// The peer has matched a synchronous or a long message. A synchronous one is complete, but for its own octets if it
-    /// is a long one: they are handed over with the [`Body`] that says `last`.
+    /// The peer has matched a synchronous or a long message. A synchronous one is complete, but for its own
+    /// octets if it is a long one: they are handed over with the [`Body`] that says `last`.
     Matched {
         /// Of the send.
         token: u64,
@@ -109,7 +113,8 @@ pub enum Event {
         /// Of the send.
         token: u64,
     },
-    /// The peer has cancelled a message that no receive has matched: the driver drops it. The answer is queued.
+    /// The peer has cancelled a message that no receive has matched: the driver drops it. The answer is
+    /// queued.
     Withdraw {
         /// Of [`Arrived`](Self::Arrived); no longer valid.
         arrival: ArrivalId,
@@ -123,12 +128,13 @@ pub enum Event {
 /// The first packet of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// `None`: the message is complete and needs no answer. Else the driver calls [`Pair::matched`] in the same step in which
-    /// a receive matches it.
+    /// `None`: the message is complete and needs no answer. Else the driver calls [`Pair::matched`] in the
+    /// same step in which a receive matches it.
     pub id: Option<ArrivalId>,
     /// Context id.
     pub cid: u64,
-    /// Rank of the sender in the communicator; in the draft always 0, the rank follows from the process there.
+    /// Rank of the sender in the communicator; in the draft always 0, the rank follows from the process
+    /// there.
     pub lsrank: i32,
     /// Tag.
     pub tag: i32,
@@ -157,11 +163,12 @@ pub struct Transmit {
     pub body: Option<Body>,
 }
 
-/// The operations that were pending when a channel was lost. For the machine octets are received or sent with their header,
-/// so the driver adds what it was reading or writing.
+/// The operations that were pending when a channel was lost. For the machine octets are received or sent with
+/// their header, so the driver adds what it was reading or writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned {
-    /// Tokens of sends, ascending: those not sent, not matched, not handed over completely, or without the answer to a cancel.
+    /// Tokens of sends, ascending: those not sent, not matched, not handed over completely, or without the
+    /// answer to a cancel.
     pub sends: Vec<u64>,
     /// Long messages that a receive has matched and that are not complete.
     pub receives: Vec<ArrivalId>,
@@ -210,8 +217,9 @@ impl Pair {
         !self.controls.is_empty() || self.message_tx.has_queued()
     }
 
-    /// Sends a short standard message that cannot be cancelled, if no packet is queued and the flow is open. The packet carries
-    /// the whole message, and the machine stores nothing. Otherwise `None`, and nothing changes: [`send`](Self::send) it.
+    /// Sends a short standard message that cannot be cancelled, if no packet is queued and the flow is open.
+    /// The packet carries the whole message, and the machine stores nothing. Otherwise `None`, and nothing
+    /// changes: [`send`](Self::send) it.
     #[inline]
     #[must_use]
     pub fn try_send_now(&mut self, send: &Send) -> Option<Packet> {
@@ -238,8 +246,9 @@ impl Pair {
         self.message_tx.push(send)
     }
 
-    /// A receive has matched this message, whether or not it has room for all of it: the rest is drained in any case
-    /// (IMPI 17). A sender that waits for the match gets a SyncAck. The id of a short message becomes invalid.
+    /// A receive has matched this message, whether or not it has room for all of it: the rest is drained in
+    /// any case (IMPI 17). A sender that waits for the match gets a SyncAck. The id of a short message
+    /// becomes invalid.
     ///
     /// # Errors
     /// No message with this id waits to be matched: a mistake of the driver; nothing changes.
@@ -252,8 +261,8 @@ impl Pair {
         Ok(())
     }
 
-    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its further packets
-    /// give [`Event::Nothing`]. The id becomes invalid.
+    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its
+    /// further packets give [`Event::Nothing`]. The id becomes invalid.
     ///
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
@@ -273,8 +282,8 @@ impl Pair {
         self.settle();
     }
 
-    /// Whether ProtoAcks are held back: by the driver, or because hiwater more messages could exceed `arrivals_max`. The peer
-    /// may have to stop; matching its messages lets it continue.
+    /// Whether ProtoAcks are held back: by the driver, or because hiwater more messages could exceed
+    /// `arrivals_max`. The peer may have to stop; matching its messages lets it continue.
     pub const fn is_holding_acks(&self) -> bool {
         self.flow.is_holding_acks()
     }
@@ -284,7 +293,8 @@ impl Pair {
         self.finished = true;
     }
 
-    /// Whether this process has finished, all its sends are complete, and all answers are sent. ProtoAcks may still follow.
+    /// Whether this process has finished, all its sends are complete, and all answers are sent. ProtoAcks may
+    /// still follow.
     pub fn is_done(&self) -> bool {
         self.finished && !self.has_queued() && self.message_tx.is_empty() && self.message_rx.is_idle()
     }
@@ -406,12 +416,12 @@ impl Pair {
         self.controls.push_back(control);
     }
 
-    /// Holds ProtoAcks while hiwater more packets could exceed a limit. Matched long messages do not count: their receives
-    /// bound them, and they complete only if the peer may send. While ProtoAcks are held, at most hiwater packets are in
-    /// flight; a peer that sends more violates the flow.
+    /// Holds ProtoAcks while hiwater more packets could exceed a limit. Matched long messages do not count:
+    /// their receives bound them, and they complete only if the peer may send. While ProtoAcks are held, at
+    /// most hiwater packets are in flight; a peer that sends more violates the flow.
     ///
-    /// Answers have a bound of their own. Both ends may queue the answers to all unmatched messages at the same time, and
-    /// neither may hold ProtoAcks then, else both would wait for ever.
+    /// Answers have a bound of their own. Both ends may queue the answers to all unmatched messages at the
+    /// same time, and neither may hold ProtoAcks then, else both would wait for ever.
     fn settle(&mut self) {
         let Settings { arrivals_max, hiwater, .. } = self.settings;
         let more = hiwater as usize;
@@ -475,13 +485,13 @@ impl Settings {
     }
 }
 
-/// Least `arrivals_max` as a multiple of hiwater: hiwater messages before ProtoAcks are held, and more than hiwater in flight
-/// then.
+/// Least `arrivals_max` as a multiple of hiwater: hiwater messages before ProtoAcks are held, and more than
+/// hiwater in flight then.
 const ARRIVALS_PER_HIWATER: usize = 4;
 
-/// Most answers that wait, for a limit of unmatched messages. One end exceeds this only while the other end sends messages,
-/// and an end sends messages only when no answers wait there. So ProtoAcks are never held at both ends because of answers
-/// alone.
+/// Most answers that wait, for a limit of unmatched messages. One end exceeds this only while the other end
+/// sends messages, and an end sends messages only when no answers wait there. So ProtoAcks are never held at
+/// both ends because of answers alone.
 const fn answers_max(arrivals_max: usize) -> usize {
     arrivals_max.saturating_mul(2)
 }

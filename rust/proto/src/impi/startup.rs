@@ -1,12 +1,12 @@
 //! The conversation of clients with the startup server (IMPI 5).
 //!
-//! One server for each job; each client opens one connection to it and keeps that for the life of the job. [`Client`] and
-//! [`Server`] are the two machines. They take in octets in whatever pieces these come, and a time as a number where they
-//! have deadlines; they give out octets, what to close and why, and what has happened. The outcome is the same on every
-//! client: the [`Tables`] of the job.
+//! One server for each job; each client opens one connection to it and keeps that for the life of the job.
+//! [`Client`] and [`Server`] are the two machines. They take in octets in whatever pieces these come, and a
+//! time as a number where they have deadlines; they give out octets, what to close and why, and what has
+//! happened. The outcome is the same on every client: the [`Tables`] of the job.
 //!
-//! Nothing that a peer sends is believed. Lengths are checked when they come, memory is taken as octets come, and all
-//! COLL data of a job together are at most [`COLL_TOTAL_MAX`](layout::COLL_TOTAL_MAX).
+//! Nothing that a peer sends is believed. Lengths are checked when they come, memory is taken as octets come,
+//! and all COLL data of a job together are at most [`COLL_TOTAL_MAX`](layout::COLL_TOTAL_MAX).
 
 mod auth;
 mod client;

@@ -1,17 +1,18 @@
 //! An ordered queue that is searched in order while short and through an index once long.
 //!
-//! Entries sit in slots that are reused; the queue's order is a linked list through them. Once there are more than
-//! [`INDEX_ABOVE`] entries, each is also filed in lists by what can be asked for: a list per (class, key), where the
-//! class says which of source and tag are wildcards. A posted receive is in the one list that bears its selector; an
-//! unexpected message is in four, one per class, so that any selector finds its earliest message at the head of one
-//! list. At [`INDEX_BELOW`] entries the index is dropped again. Both limits are choices of ours: searching 16 entries
-//! costs about as much as the hashing.
+//! Entries sit in slots that are reused; the queue's order is a linked list through them. Once there are more
+//! than [`INDEX_ABOVE`] entries, each is also filed in lists by what can be asked for: a list per (class,
+//! key), where the class says which of source and tag are wildcards. A posted receive is in the one list that
+//! bears its selector; an unexpected message is in four, one per class, so that any selector finds its
+//! earliest message at the head of one list. At [`INDEX_BELOW`] entries the index is dropped again. Both
+//! limits are choices of ours: searching 16 entries costs about as much as the hashing.
 
 use rustc_hash::FxHashMap;
 
 use crate::envelope::{Envelope, Selector};
 
-/// Entries in order, found by what they are filed under. `LISTS` counts the lists an entry is in, the order included.
+/// Entries in order, found by what they are filed under. `LISTS` counts the lists an entry is in, the order
+/// included.
 #[derive(Debug)]
 pub(super) struct Queue<K, T, const LISTS: usize> {
     slots: Vec<Slot<K, T, LISTS>>,
@@ -21,8 +22,8 @@ pub(super) struct Queue<K, T, const LISTS: usize> {
     len: usize,
     next_sequence: u64,
     indexed: bool,
-    /// The hash has no secret key: a peer can choose tags that collide, and then makes the receives of its own messages
-    /// search a list.
+    /// The hash has no secret key: a peer can choose tags that collide, and then makes the receives of its
+    /// own messages search a list.
     index: [FxHashMap<Key, List>; CLASSES],
 }
 
@@ -411,8 +412,8 @@ const ANY_SOURCE: usize = 2;
 /// With more entries than this a queue is indexed.
 pub(super) const INDEX_ABOVE: usize = 16;
 
-/// With this many entries, or fewer, the index is dropped. Well below [`INDEX_ABOVE`], so that a queue that hovers there
-/// is not indexed again and again.
+/// With this many entries, or fewer, the index is dropped. Well below [`INDEX_ABOVE`], so that a queue that
+/// hovers there is not indexed again and again.
 pub(super) const INDEX_BELOW: usize = 4;
 
 /// Slots and index places that an empty queue keeps for reuse; more than these go back to the allocator.

@@ -7,12 +7,14 @@ use thiserror::Error;
 
 /// Allocates a sender's pairing numbers.
 ///
-/// A number is at least 1 and unlike every other open one, also modulo `TAG_UB` + 1, since the second message's tag is
-/// the number modulo that. Numbers go up by one from 1, skip what is open and begin again at 1 after 2^32 - 1. A choice of
-/// ours: neither the dissertation nor the original ties the halves together (mpjdev 4.4).
+/// A number is at least 1 and unlike every other open one, also modulo `TAG_UB` + 1, since the second
+/// message's tag is the number modulo that. Numbers go up by one from 1, skip what is open and begin again at
+/// 1 after 2^32 - 1. A choice of ours: neither the dissertation nor the original ties the halves together
+/// (mpjdev 4.4).
 ///
-/// A number stays open until the second message has been sent *and matched* where the transport can tell, else until its
-/// send has completed: the longer it stays open, the longer no other message can be taken for it.
+/// A number stays open until the second message has been sent *and matched* where the transport can tell,
+/// else until its send has completed: the longer it stays open, the longer no other message can be taken for
+/// it.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     /// `TAG_UB` + 1, 1 to 2^31.
@@ -32,7 +34,8 @@ pub struct NoFreePair {
 }
 
 impl Pairs {
-    /// An allocator for a transport whose largest tag is `tag_ub` (`MPI_TAG_UB`, at least 32767 by MPI 4.1, 9.1.2).
+    /// An allocator for a transport whose largest tag is `tag_ub` (`MPI_TAG_UB`, at least 32767 by MPI 4.1,
+    /// 9.1.2).
     ///
     /// A negative value counts as 0: one pair at a time.
     #[must_use]
@@ -43,10 +46,11 @@ impl Pairs {
     /// Opens a pair and gives its number.
     ///
     /// # Errors
-    /// [`NoFreePair`] when `TAG_UB` + 1 pairs are open; nothing has changed then, and a later try may succeed.
+    /// [`NoFreePair`] when `TAG_UB` + 1 pairs are open; nothing has changed then, and a later try may
+    /// succeed.
     pub fn open(&mut self) -> Result<u32, NoFreePair> {
-        // Neighbouring numbers have different tags, so each step meets another open tag, but for the one time the
-        // numbers begin again at 1: twice the open tags and one step more always reach a free one.
+        // Neighbouring numbers have different tags, so each step meets another open tag, but for the one time
+        // the numbers begin again at 1: twice the open tags and one step more always reach a free one.
         let steps_max = 2 * self.open.len() + 1;
         if self.open.len() < self.modulus as usize {
             for _ in 0..steps_max {
@@ -106,7 +110,8 @@ mod tests {
         assert_eq!(pairs.open_len(), 3);
     }
 
-    /// A number that was never opened, or is closed already, is not confused with the open one that shares its tag.
+    /// A number that was never opened, or is closed already, is not confused with the open one that shares
+    /// its tag.
     #[test]
     fn closing_twice_or_a_stranger_changes_nothing() {
         let mut pairs = Pairs::new(9);
@@ -128,7 +133,8 @@ mod tests {
         assert_eq!(pairs.open(), Ok(2));
     }
 
-    /// The bound on the search holds where it is tightest: the tags just before the wrap and just after it are open.
+    /// The bound on the search holds where it is tightest: the tags just before the wrap and just after it
+    /// are open.
     #[test]
     fn finds_the_last_free_tag_across_the_wrap() {
         for tag_ub in 0..8 {

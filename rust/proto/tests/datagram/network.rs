@@ -75,7 +75,8 @@ fn bursts_are_as_long_as_asked() {
     assert!((1_700..2_300).contains(&gaps.len()), "{}", gaps.len());
 }
 
-/// Proves that a packet is overtaken by at most the distance, that all distances occur, and that nothing is lost by it.
+/// Proves that a packet is overtaken by at most the distance, that all distances occur, and that nothing is
+/// lost by it.
 #[test]
 fn packets_are_overtaken_by_up_to_the_distance() {
     let mut network = Network::new(impairment("reorder=7/10%"), 3);

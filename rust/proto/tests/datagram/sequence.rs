@@ -16,7 +16,8 @@ fn next_goes_round() {
     }
 }
 
-/// Proves that each of the 2^15 numbers expands to the one that is nearest, for references before, at and behind the wrap.
+/// Proves that each of the 2^15 numbers expands to the one that is nearest, for references before, at and
+/// behind the wrap.
 #[test]
 fn each_number_expands_to_the_nearest() {
     let references = [0, 1, 16383, 16384, 16385, 32767, 32768, 3 * COUNT - 1, 3 * COUNT, 1 << 40, u64::MAX];
@@ -35,7 +36,8 @@ fn each_number_expands_to_the_nearest() {
     }
 }
 
-/// Proves that the 31 bits of a reliable packet wrap as the 15 of a header do, and that what is 2^15 away is another number.
+/// Proves that the 31 bits of a reliable packet wrap as the 15 of a header do, and that what is 2^15 away is
+/// another number.
 #[test]
 fn full_numbers_wrap_at_2_to_the_31() {
     const FULL_COUNT: u64 = 1 << 31;

@@ -39,7 +39,8 @@ fn released(machine: &mut UnetConnection<char>) -> String {
     std::iter::from_fn(|| machine.poll_released()).collect()
 }
 
-/// Proves that numbers count up, that one timer begins with the first message, and that sending asks for no other packet.
+/// Proves that numbers count up, that one timer begins with the first message, and that sending asks for no
+/// other packet.
 #[test]
 fn a_send_takes_the_next_number_and_starts_the_timer_once() {
     let mut machine = machine();
@@ -65,8 +66,8 @@ fn a_full_window_refuses_and_changes_nothing() {
     machine.check_invariants();
 }
 
-/// Proves that a message that comes in order provokes no packet, and that its acknowledgment leaves with the next message,
-/// once.
+/// Proves that a message that comes in order provokes no packet, and that its acknowledgment leaves with the
+/// next message, once.
 #[test]
 fn an_acknowledgment_rides_on_the_next_message() {
     let mut machine = machine();
@@ -87,7 +88,8 @@ fn an_acknowledgment_rides_on_a_message_that_leaves_again() {
     assert_eq!(machine.poll_transmit(), None);
 }
 
-/// Proves that a message that came before, or too early, is dropped and answered at once with the number that is expected.
+/// Proves that a message that came before, or too early, is dropped and answered at once with the number that
+/// is expected.
 #[test]
 fn a_message_out_of_order_is_dropped_and_answered_at_once() {
     let mut machine = machine();
@@ -99,7 +101,8 @@ fn a_message_out_of_order_is_dropped_and_answered_at_once() {
     assert_eq!(machine.send(0, 'a'), Ok(numbers(Some(0), None)), "nothing is owed any more");
 }
 
-/// Proves that an acknowledgment by itself provokes nothing, so that two ends never answer each other's for ever.
+/// Proves that an acknowledgment by itself provokes nothing, so that two ends never answer each other's for
+/// ever.
 #[test]
 fn an_acknowledgment_is_not_acknowledged() {
     let mut machine = sent(2);
@@ -131,7 +134,8 @@ fn an_acknowledgment_moves_the_left_edge() {
     machine.check_invariants();
 }
 
-/// Proves that old acknowledgments are ignored, the timer too, and those of what was never sent are refused with their message.
+/// Proves that old acknowledgments are ignored, the timer too, and those of what was never sent are refused
+/// with their message.
 #[test]
 fn only_what_was_sent_can_be_acknowledged() {
     let mut machine = sent(3);
@@ -152,7 +156,8 @@ fn only_what_was_sent_can_be_acknowledged() {
     );
 }
 
-/// Proves that the left edge alone is sent again, at doubled times up to the maximum, each time the timer is due.
+/// Proves that the left edge alone is sent again, at doubled times up to the maximum, each time the timer is
+/// due.
 #[test]
 fn the_left_edge_is_sent_again_at_doubled_times() {
     let mut machine = sent(3);
@@ -188,7 +193,8 @@ fn what_is_acknowledged_meanwhile_is_not_sent_again() {
     machine.check_invariants();
 }
 
-/// Proves that duplicate acknowledgments make the sender do nothing: the protocol has no fast retransmit (3.2).
+/// Proves that duplicate acknowledgments make the sender do nothing: the protocol has no fast retransmit
+/// (3.2).
 #[test]
 fn duplicate_acknowledgments_are_ignored() {
     let mut machine = sent(4);
@@ -237,7 +243,8 @@ fn finishing_with_nothing_sent_is_complete() {
     machine.check_invariants();
 }
 
-/// Proves that the limit ends it with a warning that names what is missing, and that it stays so; who stays still answers.
+/// Proves that the limit ends it with a warning that names what is missing, and that it stays so; who stays
+/// still answers.
 #[test]
 fn the_limit_ends_it_with_a_warning() {
     let mut machine = sent(3);

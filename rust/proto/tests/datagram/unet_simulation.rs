@@ -1,4 +1,5 @@
-//! Many runs of the protocol of 1997 over bad networks: each message once, in order, intact; and what is weak in it.
+//! Many runs of the protocol of 1997 over bad networks: each message once, in order, intact; and what is weak
+//! in it.
 
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::network::{Impairment, Random};
@@ -105,8 +106,9 @@ fn runs() -> u64 {
     if std::env::var_os("MPJDEV_SOAK").is_some() { 10_000 } else { 240 }
 }
 
-/// Proves, over losses, bursts, copies, overtaking, delays, full queues and partitions, with windows from 1 to 1000, and with
-/// ends that compute, that each message arrives once, in order, intact, and that the left edge gets all of them through.
+/// Proves, over losses, bursts, copies, overtaking, delays, full queues and partitions, with windows from 1
+/// to 1000, and with ends that compute, that each message arrives once, in order, intact, and that the left
+/// edge gets all of them through.
 #[test]
 fn each_message_arrives_once_in_order_and_intact() {
     let mut sum = Sum::default();
@@ -124,8 +126,8 @@ fn each_message_arrives_once_in_order_and_intact() {
     assert!(sum.warnings > 0 && sum.complete > sum.warnings, "{sum:?}");
 }
 
-/// Proves that numbers of 15 bits are enough: more than three times all of them each way, under loss, copies and overtaking
-/// (5.12, 3).
+/// Proves that numbers of 15 bits are enough: more than three times all of them each way, under loss, copies
+/// and overtaking (5.12, 3).
 #[test]
 fn sequence_numbers_wrap() {
     let bad = impairment("loss=0.1%,dup=0.1%,reorder=20/0.1%,delay=50us");
@@ -135,7 +137,8 @@ fn sequence_numbers_wrap() {
     assert!(world.ends.iter().all(|end| end.received > 3 << 15 && end.resent > 0), "{world:?}");
 }
 
-/// Proves that a ping-pong needs no pure acknowledgment and no message twice: every one rides on the next message (3.2).
+/// Proves that a ping-pong needs no pure acknowledgment and no message twice: every one rides on the next
+/// message (3.2).
 #[test]
 fn a_ping_pong_has_no_pure_acknowledgment() {
     let program = |sends| Program { messages: 10_000, sends, computes_ns: 0 };
@@ -151,8 +154,8 @@ fn a_ping_pong_has_no_pure_acknowledgment() {
     assert_eq!(world.ends.each_ref().map(|end| end.pure_acks), [1, 0]);
 }
 
-/// Proves the weakness of the producer and its consumer: without loss, each window takes a time-out, a useless message and
-/// the acknowledgment that this provokes (3.2).
+/// Proves the weakness of the producer and its consumer: without loss, each window takes a time-out, a
+/// useless message and the acknowledgment that this provokes (3.2).
 #[test]
 fn a_stream_one_way_needs_a_timeout_for_each_window() {
     let windows = 20;
@@ -170,7 +173,8 @@ fn a_stream_one_way_needs_a_timeout_for_each_window() {
     );
 }
 
-/// Proves that eager acknowledgments, which the report proposes for it, cure that at the price of a packet for each message.
+/// Proves that eager acknowledgments, which the report proposes for it, cure that at the price of a packet
+/// for each message.
 #[test]
 fn eager_acknowledgments_let_a_stream_run() {
     let settings = Settings { eager_acks: true, ..SETTINGS };
@@ -181,8 +185,9 @@ fn eager_acknowledgments_let_a_stream_run() {
     assert!(world.now_ns < SETTINGS.timeout_ns);
 }
 
-/// Proves that a loss takes along what is behind it, and that recovery is stop-and-wait: the lost message and each behind it
-/// come back by a time-out of their own; one way each needs a second one, which provokes the acknowledgment (3.2).
+/// Proves that a loss takes along what is behind it, and that recovery is stop-and-wait: the lost message and
+/// each behind it come back by a time-out of their own; one way each needs a second one, which provokes the
+/// acknowledgment (3.2).
 #[test]
 fn a_loss_costs_a_timeout_for_each_message_behind_it() {
     let behind = 9;
@@ -197,7 +202,8 @@ fn a_loss_costs_a_timeout_for_each_message_behind_it() {
     }
 }
 
-/// Proves that the duplicate acknowledgments that a gap provokes are not acted on: the lost message waits for its timer (3.2).
+/// Proves that the duplicate acknowledgments that a gap provokes are not acted on: the lost message waits for
+/// its timer (3.2).
 #[test]
 fn a_gap_is_not_repaired_before_the_timeout() {
     let mut world = World::new(1, SETTINGS, [streams(10), SILENT], [Impairment::NONE; 2]);
@@ -217,8 +223,8 @@ fn any_later_packet_repairs_a_lost_acknowledgment() {
     assert_eq!((world.ends[0].resent, world.now_ns), (0, 0), "{world:?}");
 }
 
-/// Proves that the last acknowledgment can be lost: its peer is gone, so the end tries until its limit and warns, though
-/// everything has come (3.2).
+/// Proves that the last acknowledgment can be lost: its peer is gone, so the end tries until its limit and
+/// warns, though everything has come (3.2).
 #[test]
 fn a_lost_last_acknowledgment_is_a_warning() {
     let program = |sends| Program { messages: 5, sends, computes_ns: 0 };
@@ -234,7 +240,8 @@ fn a_lost_last_acknowledgment_is_a_warning() {
     assert_eq!(world.ends[1].resent, 9);
 }
 
-/// Proves that without a loss both ends finish, also at the same moment, with windows that are not acknowledged.
+/// Proves that without a loss both ends finish, also at the same moment, with windows that are not
+/// acknowledged.
 #[test]
 fn both_finish_at_once() {
     let mut world = World::new(1, SETTINGS, [streams(40), streams(40)], [impairment("delay=1ms"); 2]);
@@ -242,8 +249,8 @@ fn both_finish_at_once() {
     assert_eq!(world.finish(), [Outcome::Complete; 2]);
 }
 
-/// Proves that a peer that computes provokes one message in vain after the other, at doubled times: a timer is a poor sign
-/// of loss (1.1).
+/// Proves that a peer that computes provokes one message in vain after the other, at doubled times: a timer
+/// is a poor sign of loss (1.1).
 #[test]
 fn a_peer_that_computes_is_sent_the_left_edge_in_vain() {
     let mut world = World::new(1, SETTINGS, [streams(1), SILENT], [Impairment::NONE; 2]);

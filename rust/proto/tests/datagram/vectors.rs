@@ -1,5 +1,5 @@
-//! Reads the golden vectors of datagrams: `datagram-NAME.hex` and `datagram-NAME.txt` as tests/golden/MANIFEST.md describes
-//! them.
+//! Reads the golden vectors of datagrams: `datagram-NAME.hex` and `datagram-NAME.txt` as
+//! tests/golden/MANIFEST.md describes them.
 
 use std::collections::HashMap;
 use std::fs;

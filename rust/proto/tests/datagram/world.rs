@@ -1,5 +1,5 @@
-//! Two ends of the protocol of 1997, a network each way, and a program for each: the driver of the machines is here, with
-//! everything that is random from one seed.
+//! Two ends of the protocol of 1997, a network each way, and a program for each: the driver of the machines
+//! is here, with everything that is random from one seed.
 
 use std::collections::BTreeMap;
 

@@ -73,8 +73,8 @@ fn actions(words: &str) -> Vec<Action> {
     words.split_whitespace().map(action).collect()
 }
 
-/// Proves the text's example: clients with the ranks {0,1,4}, {2,3,5} and {6,7} have the masters 0, 2 and 6. The world
-/// numbers client by client, so this is a communicator of another order.
+/// Proves the text's example: clients with the ranks {0,1,4}, {2,3,5} and {6,7} have the masters 0, 2 and 6.
+/// The world numbers client by client, so this is a communicator of another order.
 #[test]
 fn masters_are_the_lowest_ranks_of_their_clients() {
     let tables = tables(&[3, 3, 2]);
@@ -108,7 +108,8 @@ fn the_example_exchanges_messages_between_its_masters() {
     assert_eq!(script(&masters, 0, 2), actions("r6 r3 s3 s6"), "the tree");
 }
 
-/// Proves every step of 1 to 9 masters, written out from the text: linear up to maxlinear, 4, the tree above it.
+/// Proves every step of 1 to 9 masters, written out from the text: linear up to maxlinear, 4, the tree above
+/// it.
 #[test]
 fn each_number_of_masters_has_the_steps_of_the_text() {
     let written: [&[&str]; 9] = [
@@ -150,7 +151,8 @@ fn each_number_of_masters_has_the_steps_of_the_text() {
     }
 }
 
-/// Proves that maxlinear decides, at its edge: with 1 everything but one master is a tree, with 9 all nine are linear.
+/// Proves that maxlinear decides, at its edge: with 1 everything but one master is a tree, with 9 all nine
+/// are linear.
 #[test]
 fn maxlinear_chooses_between_line_and_tree() {
     let world = |m: usize| Masters::of_world(&tables(&vec![1; m]));
@@ -167,7 +169,8 @@ fn maxlinear_chooses_between_line_and_tree() {
     assert_eq!(script(&world(9), 0, u32::MAX), line);
 }
 
-/// Proves that messages from elsewhere, too early, too late or with data are refused, and that nothing is lost by it.
+/// Proves that messages from elsewhere, too early, too late or with data are refused, and that nothing is
+/// lost by it.
 #[test]
 fn what_was_not_asked_for_is_refused() {
     let masters = Masters::of_world(&tables(&[1, 1, 1]));
@@ -192,7 +195,8 @@ fn what_was_not_asked_for_is_refused() {
     assert_eq!(barrier.handle_received(1, 0), not_asked_for(1));
 }
 
-/// Proves that LAM's masters send what ours would, to whom and in which order, in each barrier of two captures.
+/// Proves that LAM's masters send what ours would, to whom and in which order, in each barrier of two
+/// captures.
 #[test]
 fn captured_barriers_have_our_messages() {
     for (name, barriers) in [("impi-hello", 1), ("impi-collective", 2)] {
@@ -302,8 +306,9 @@ impl Job {
     }
 }
 
-/// Proves, whatever the order of events, that no master is through before every process of the job has entered, that all
-/// are in the end, and that no message is left: with 1 to 32 clients, one process each or several, line and tree.
+/// Proves, whatever the order of events, that no master is through before every process of the job has
+/// entered, that all are in the end, and that no message is left: with 1 to 32 clients, one process each or
+/// several, line and tree.
 #[test]
 fn no_master_is_through_before_all_have_entered() {
     for seed in 1..=300 {

@@ -29,7 +29,8 @@ fn refused(pair: &mut Pair, kind: PacketType, srqid: u64) {
 
 // The sender.
 
-/// Proves that what has not left is taken out here, that nothing of it is sent, and that the order of the others stays.
+/// Proves that what has not left is taken out here, that nothing of it is sent, and that the order of the
+/// others stays.
 #[test]
 fn a_message_that_has_not_left_is_cancelled_here() {
     let mut pair = pair();
@@ -43,7 +44,8 @@ fn a_message_that_has_not_left_is_cancelled_here() {
     assert_eq!(sent(&mut pair), ["Data 0 0 1/1 1@0 last", "Data 0 0 1/1 5@0 last"]);
 }
 
-/// Proves that there is nothing to ask for a message that is complete: short and standard, matched, handed over, unknown.
+/// Proves that there is nothing to ask for a message that is complete: short and standard, matched, handed
+/// over, unknown.
 #[test]
 fn a_message_that_is_matched_or_complete_is_not_cancelled() {
     let mut pair = pair();
@@ -110,8 +112,8 @@ fn a_syncack_that_crosses_the_cancel_counts() {
     assert!(one.is_done());
 }
 
-/// Proves that a peer who refuses what nobody has matched, as LAM does, changes nothing: the message goes on to be waited
-/// for, and is not asked for again.
+/// Proves that a peer who refuses what nobody has matched, as LAM does, changes nothing: the message goes on
+/// to be waited for, and is not asked for again.
 #[test]
 fn a_refusal_before_the_match_changes_nothing() {
     for (send, parts) in [(synchronous(7, 3), 0), (standard(7, 25), 2)] {
@@ -150,7 +152,8 @@ fn one_request_leaves_for_a_message() {
     assert_eq!(sent(&mut pair), [""; 0]);
 }
 
-/// Proves that a request that waits for the flow is counted and answered like any other, also when the SyncAck comes first.
+/// Proves that a request that waits for the flow is counted and answered like any other, also when the
+/// SyncAck comes first.
 #[test]
 fn a_request_that_waits_for_the_flow_leaves_all_the_same() {
     let mut pair = pair_with(1, 1);
@@ -205,8 +208,8 @@ fn a_message_is_not_forgotten_before_its_answer() {
 
 // The receiver.
 
-/// Proves that what waits here is given back, whatever it is, without a SyncAck, and that its id names nothing any more
-/// (rule 3).
+/// Proves that what waits here is given back, whatever it is, without a SyncAck, and that its id names
+/// nothing any more (rule 3).
 #[test]
 fn a_message_that_waits_is_given_back() {
     for packet in [data(7, 3, 3), datasync(7, 3, 3), datasync(7, 10, 25), datasync(0, 0, 0)] {
@@ -222,7 +225,8 @@ fn a_message_that_waits_is_given_back() {
     }
 }
 
-/// Proves that what is matched stays, also a long message in every state, whose transfer goes on (rules 2 and 3).
+/// Proves that what is matched stays, also a long message in every state, whose transfer goes on (rules 2 and
+/// 3).
 #[test]
 fn a_message_that_is_matched_stays() {
     let cancel = reply(PacketType::Cancel, 7);
@@ -259,8 +263,8 @@ fn every_request_gets_one_answer() {
     assert_eq!(sent(&mut pair), [no(0), no(1), no(u64::MAX), no(1)]);
 }
 
-/// Proves that of several messages that wait under one id the latest is meant, and no other after it (rule 4): an id is
-/// used again when its request has ended, and the request of an ended one cannot be cancelled.
+/// Proves that of several messages that wait under one id the latest is meant, and no other after it (rule
+/// 4): an id is used again when its request has ended, and the request of an ended one cannot be cancelled.
 #[test]
 fn the_latest_of_several_messages_with_one_id_is_meant() {
     let mut pair = pair();
@@ -274,7 +278,8 @@ fn the_latest_of_several_messages_with_one_id_is_meant() {
     }
 }
 
-/// Proves that the latest is meant also when it is matched: then an earlier one with its id, which waits, stays where it is.
+/// Proves that the latest is meant also when it is matched: then an earlier one with its id, which waits,
+/// stays where it is.
 #[test]
 fn an_earlier_message_is_not_given_back_for_a_later_one() {
     for later in [data(7, 1, 1), datasync(7, 1, 1), datasync(7, 10, 25)] {

@@ -34,8 +34,9 @@ impl Conversation {
         Pair::new(Settings { dialect, ours, theirs, maxdatalen, ackmark, hiwater, ..SETTINGS }).unwrap()
     }
 
-    /// Lets our machine be this host and send, after each packet of the other one, all that it can. Receives are there
-    /// before their messages. `exact`: nothing leaves earlier than in the capture. Gives what leaves beyond it.
+    /// Lets our machine be this host and send, after each packet of the other one, all that it can. Receives
+    /// are there before their messages. `exact`: nothing leaves earlier than in the capture. Gives what
+    /// leaves beyond it.
     fn replay(&self, host: u32, exact: bool) -> Vec<PacketType> {
         let mut pair = self.machine(host);
         let mut out: VecDeque<Packet> = VecDeque::new();
@@ -111,8 +112,8 @@ fn poll(pair: &mut Pair, out: &mut VecDeque<Packet>) {
     }
 }
 
-/// What a peer may rely on. Numbers for tracing are the sender's own business; so is the drqid of a SyncAck, which the
-/// rest of the message echoes, and all that means nothing in packets without data.
+/// What a peer may rely on. Numbers for tracing are the sender's own business; so is the drqid of a SyncAck,
+/// which the rest of the message echoes, and all that means nothing in packets without data.
 fn essence(packet: &Packet) -> Packet {
     let Packet { kind, src, dest, srqid, .. } = *packet;
     let plain = Packet { srqid, ..Packet::new(kind, src, dest) };
@@ -159,8 +160,8 @@ fn collective_operations() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves that we stop where LAM stops when ProtoAcks do not come, and go on as far as it does for each. The other host
-/// delays its ProtoAcks by hand: ours are the same, earlier.
+/// Proves that we stop where LAM stops when ProtoAcks do not come, and go on as far as it does for each. The
+/// other host delays its ProtoAcks by hand: ours are the same, earlier.
 #[test]
 fn flow_control() {
     let vector = vectors::read("impi-flow");

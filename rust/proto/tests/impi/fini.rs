@@ -34,7 +34,8 @@ fn only_answers_come_behind_a_fini() {
     }
 }
 
-/// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have finished.
+/// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have
+/// finished.
 #[test]
 fn an_end_of_stream_without_a_fini_is_a_death() {
     let mut fini = FiniState::new(Dialect::Final);

@@ -22,7 +22,8 @@ fn acks(flow: &mut Flow) -> u32 {
     std::iter::from_fn(|| flow.poll_protoack().then_some(())).count() as u32
 }
 
-/// Proves that marks with which nothing flows, or of which no ProtoAck ever comes, are refused before the job runs.
+/// Proves that marks with which nothing flows, or of which no ProtoAck ever comes, are refused before the job
+/// runs.
 #[test]
 fn marks_are_refused_unless_one_to_ackmark_to_hiwater() {
     for (ackmark, hiwater) in [(0, 0), (0, 1), (2, 1), (u32::MAX, u32::MAX - 1)] {
@@ -85,8 +86,8 @@ fn a_protoack_for_packets_that_did_not_leave_is_an_error() {
     assert_eq!(flow.sent(), 0);
 }
 
-/// Proves that ProtoAcks that are held back stop the peer at hiwater, are all released together, and that a peer who does
-/// not stop is found.
+/// Proves that ProtoAcks that are held back stop the peer at hiwater, are all released together, and that a
+/// peer who does not stop is found.
 #[test]
 fn held_protoacks_bound_what_comes_and_are_released_at_once() {
     let mut flow = flow(2, 7);
@@ -115,8 +116,8 @@ fn a_protoack_that_is_due_but_has_not_left_allows_nothing() {
 }
 
 proptest! {
-    /// Proves that two ends which keep to the marks never find fault with each other and never stand still, whatever is
-    /// under way and whenever ProtoAcks are held back.
+    /// Proves that two ends which keep to the marks never find fault with each other and never stand still,
+    /// whatever is under way and whenever ProtoAcks are held back.
     #[test]
     fn two_honest_ends_never_violate_and_never_stop(
         ackmark in 1u32..6, more in 0u32..6, steps in proptest::collection::vec(0u8..5, 0..400),

@@ -20,7 +20,8 @@ fn every_packet_parses_as_described() {
     assert!(count >= 120, "only {count} packets found");
 }
 
-/// Proves that a packet holds all that LAM fills in, and that every octet goes out, whatever was there before.
+/// Proves that a packet holds all that LAM fills in, and that every octet goes out, whatever was there
+/// before.
 #[test]
 fn every_canonical_packet_is_what_is_emitted() {
     let mut count = 0;
@@ -67,8 +68,8 @@ fn only_data_packets_have_data() {
     assert!(ignored > 0, "no capture has a length to ignore");
 }
 
-/// Proves that the same octets mean the same non-negative tag in both dialects, as IMPI 7.1 says, and that the draft's tag
-/// has a sign.
+/// Proves that the same octets mean the same non-negative tag in both dialects, as IMPI 7.1 says, and that
+/// the draft's tag has a sign.
 #[test]
 fn a_draft_tag_is_a_tag_behind_lsrank_zero_until_it_is_negative() {
     let proc = Proc::default();
@@ -83,7 +84,8 @@ fn a_draft_tag_is_a_tag_behind_lsrank_zero_until_it_is_negative() {
     }
 }
 
-/// Proves that src and dest are those of the packet, also where it answers one of the other direction (IMPI 7.2).
+/// Proves that src and dest are those of the packet, also where it answers one of the other direction (IMPI
+/// 7.2).
 #[test]
 fn src_is_who_sends_the_packet_and_dest_who_gets_it() {
     for vector in vectors::all() {

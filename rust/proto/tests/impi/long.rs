@@ -76,7 +76,8 @@ fn the_rest_of_a_matched_long_message_is_appended() {
     assert!(pair.is_done());
 }
 
-/// Proves that parts which are not full are taken, as long as the sum is right: a choice of ours, LAM warns (IMPI 8.3).
+/// Proves that parts which are not full are taken, as long as the sum is right: a choice of ours, LAM warns
+/// (IMPI 8.3).
 #[test]
 fn parts_that_are_not_full_are_taken() {
     let mut pair = pair();
@@ -131,8 +132,8 @@ fn long_messages_that_alternate_are_told_apart() {
     assert_eq!(give(&mut pair, rest(b.drqid(), 10, 30)), part(b, 20, true));
 }
 
-/// Proves the order of packets: short messages pass the rest of a long one, in turn with it, and no first packet passes
-/// another (IMPI 8.4).
+/// Proves the order of packets: short messages pass the rest of a long one, in turn with it, and no first
+/// packet passes another (IMPI 8.4).
 #[test]
 fn the_rest_of_a_long_message_holds_up_no_other() {
     let mut pair = pair();
@@ -156,7 +157,8 @@ fn the_rest_of_a_long_message_holds_up_no_other() {
     );
 }
 
-/// Proves that ProtoAcks pass everything, a closed flow too, and that answers pass messages but wait for the flow (IMPI 9).
+/// Proves that ProtoAcks pass everything, a closed flow too, and that answers pass messages but wait for the
+/// flow (IMPI 9).
 #[test]
 fn protoacks_leave_first_and_answers_before_messages() {
     let mut pair = pair_with(1, 1);
@@ -186,7 +188,8 @@ fn a_long_message_passes_marks_of_one() {
     assert_eq!(sent(&mut pair), ["Data 1 3 5/25 1@20 last"]);
 }
 
-/// Proves that a driver whose memory is full stops its peer, and lets it go on with all ProtoAcks that are due.
+/// Proves that a driver whose memory is full stops its peer, and lets it go on with all ProtoAcks that are
+/// due.
 #[test]
 fn protoacks_that_the_driver_holds_are_released_together() {
     let mut pair = pair_with(2, 6);
@@ -199,8 +202,8 @@ fn protoacks_that_the_driver_holds_are_released_together() {
     assert_eq!(sent(&mut pair), ["ProtoAck"; 3]);
 }
 
-/// Proves that messages which wait here are bounded by themselves: the peer is stopped before there are too many, and goes
-/// on when some are matched.
+/// Proves that messages which wait here are bounded by themselves: the peer is stopped before there are too
+/// many, and goes on when some are matched.
 #[test]
 fn too_many_messages_that_wait_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 2, arrivals_max: 8, ..SETTINGS };
@@ -222,7 +225,8 @@ fn too_many_messages_that_wait_stop_the_peer() {
     assert_eq!(sent(&mut pair), ["ProtoAck", "ProtoAck", "SyncAck 0 0", "SyncAck 1 0"]);
 }
 
-/// Proves that answers are bounded too, when the peer does not let them leave: at twice as many as unmatched messages.
+/// Proves that answers are bounded too, when the peer does not let them leave: at twice as many as unmatched
+/// messages.
 #[test]
 fn too_many_answers_that_wait_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 1, arrivals_max: 4, ..SETTINGS };
@@ -244,7 +248,8 @@ fn too_many_answers_that_wait_stop_the_peer() {
     assert!(!pair.is_holding_acks());
 }
 
-/// Proves that two ends that have matched all that they may keep unmatched at once answer each other, and go on.
+/// Proves that two ends that have matched all that they may keep unmatched at once answer each other, and go
+/// on.
 #[test]
 fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
     const COUNT: u64 = 100;
@@ -275,8 +280,8 @@ fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
     }
 }
 
-/// Proves that long messages count as long as no receive stands for them: those that a receive has taken do not stop the
-/// peer, who must go on to end them, those that nobody wants do.
+/// Proves that long messages count as long as no receive stands for them: those that a receive has taken do
+/// not stop the peer, who must go on to end them, those that nobody wants do.
 #[test]
 fn long_messages_that_nobody_wants_stop_the_peer() {
     for is_wanted in [true, false] {
@@ -314,8 +319,8 @@ fn a_process_is_done_when_its_answers_have_left() {
     assert!(pair.is_done());
 }
 
-/// Proves that after the loss of a channel everything that was pending is known, and nothing else: a message that has left
-/// and is waited for by nobody is complete.
+/// Proves that after the loss of a channel everything that was pending is known, and nothing else: a message
+/// that has left and is waited for by nobody is complete.
 #[test]
 fn all_that_is_pending_is_known_when_the_channel_is_lost() {
     let mut pair = pair_with(4, 8);

@@ -90,8 +90,8 @@ pub(crate) fn arrive(pair: &mut Pair, packet: Packet) -> ArrivalId {
     }
 }
 
-/// All that the machine wants to send now, in order, one line each; for packets with data, `token@offset` and whether these
-/// octets are the last. What means nothing must be zero.
+/// All that the machine wants to send now, in order, one line each; for packets with data, `token@offset` and
+/// whether these octets are the last. What means nothing must be zero.
 pub(crate) fn sent(pair: &mut Pair) -> Vec<String> {
     let mut lines = Vec::new();
     while pair.wants_to_send() {

@@ -102,7 +102,8 @@ fn a_short_message_without_an_id_arrives_and_is_forgotten() {
     assert_eq!(sent(&mut pair), [""; 0]);
 }
 
-/// Proves that the SyncAck leaves when the message is matched, once, with its srqid, and not before (IMPI 8.2).
+/// Proves that the SyncAck leaves when the message is matched, once, with its srqid, and not before (IMPI
+/// 8.2).
 #[test]
 fn a_syncack_leaves_when_the_message_is_matched() {
     let mut pair = pair();
@@ -117,7 +118,8 @@ fn a_syncack_leaves_when_the_message_is_matched() {
     assert_eq!(sent(&mut pair), [""; 0]);
 }
 
-/// Proves that a message with an id which nobody waits for can be named until it is matched, and draws no packet then.
+/// Proves that a message with an id which nobody waits for can be named until it is matched, and draws no
+/// packet then.
 #[test]
 fn nothing_leaves_when_a_standard_message_with_an_id_is_matched() {
     let mut pair = pair();
@@ -154,8 +156,8 @@ fn the_id_of_a_message_that_is_gone_names_nothing() {
     }
 }
 
-/// Proves that messages are numbered in the order in which they leave, all packets of one message alike; LAM's numbers
-/// differ, nobody uses them (IMPI 7.3).
+/// Proves that messages are numbered in the order in which they leave, all packets of one message alike;
+/// LAM's numbers differ, nobody uses them (IMPI 7.3).
 #[test]
 fn every_message_has_its_number() {
     let mut pair = pair();
@@ -174,7 +176,8 @@ fn every_message_has_its_number() {
     assert_eq!(pair.try_send_now(&standard(4, 0)).unwrap().seqnum, 4);
 }
 
-/// Proves that sends are bounded, those that wait and those that are waited for, and that a complete one makes room.
+/// Proves that sends are bounded, those that wait and those that are waited for, and that a complete one
+/// makes room.
 #[test]
 fn one_send_too_many_is_refused() {
     let mut pair = Pair::new(Settings { sends_max: 2, ..SETTINGS }).unwrap();

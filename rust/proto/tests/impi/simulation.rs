@@ -1,4 +1,5 @@
-//! Many runs of hosts that talk to each other: each message once, in order, intact, and all of them in the end.
+//! Many runs of hosts that talk to each other: each message once, in order, intact, and all of them in the
+//! end.
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::HEADER_LEN;
@@ -228,8 +229,9 @@ fn run_all(seeds: std::ops::Range<u64>, loses: bool) -> Counts {
     sum
 }
 
-/// Proves, over random delays, marks, lengths and cancels, that each message is received once, intact, in order, and only
-/// if it was not cancelled; that synchronous sends complete after their match; and that all complete and all channels close.
+/// Proves, over random delays, marks, lengths and cancels, that each message is received once, intact, in
+/// order, and only if it was not cancelled; that synchronous sends complete after their match; and that all
+/// complete and all channels close.
 #[test]
 fn each_message_is_received_once_and_all_are_in_the_end() {
     let counts = run_all(0..runs(), false);
@@ -238,14 +240,16 @@ fn each_message_is_received_once_and_all_are_in_the_end() {
     assert!(cancelled > 100 && refused > 100 && discarded > 100, "{counts:?}");
 }
 
-/// Proves that when a channel is lost both ends know everything that was pending on it, and that the others go on.
+/// Proves that when a channel is lost both ends know everything that was pending on it, and that the others
+/// go on.
 #[test]
 fn a_lost_channel_is_known_to_both_ends_and_the_others_go_on() {
     let counts = run_all(1_000_000..1_000_000 + runs(), true);
     assert!(counts.lost > 100 && counts.received > 1000, "{counts:?}");
 }
 
-/// Proves that the runs above are about what they are to be about: both dialects, marks of 1 and 1, packets of one octet.
+/// Proves that the runs above are about what they are to be about: both dialects, marks of 1 and 1, packets
+/// of one octet.
 #[test]
 fn the_extremes_are_among_the_runs() {
     let settings: Vec<Settings> = (0..150).map(|seed| World::new(seed).settings()).collect();

@@ -1,4 +1,5 @@
-//! Reads the golden vectors of IMPI: `impi-NAME.hex` and `impi-NAME.txt` as tests/golden/MANIFEST.md describes them.
+//! Reads the golden vectors of IMPI: `impi-NAME.hex` and `impi-NAME.txt` as tests/golden/MANIFEST.md
+//! describes them.
 
 use std::collections::HashMap;
 use std::fs;

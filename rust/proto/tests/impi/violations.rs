@@ -35,7 +35,8 @@ fn packets_between_others_are_refused() {
     }
 }
 
-/// Proves that lengths above what was agreed on, or above the message's own, are refused, in every kind of data packet.
+/// Proves that lengths above what was agreed on, or above the message's own, are refused, in every kind of
+/// data packet.
 #[test]
 fn lengths_that_contradict_are_refused() {
     for packet in
@@ -50,8 +51,8 @@ fn lengths_that_contradict_are_refused() {
     assert_eq!(give(&mut pair(), most), Err(ProtocolError::Len { len: u32::MAX, maxdatalen: M }));
 }
 
-/// Proves that data for a message which nobody asked for name nothing: ids that were never given, of messages that are
-/// short, gone, complete, or whose SyncAck has not left.
+/// Proves that data for a message which nobody asked for name nothing: ids that were never given, of messages
+/// that are short, gone, complete, or whose SyncAck has not left.
 #[test]
 fn data_for_no_message_are_refused() {
     let refused = |pair: &mut Pair, drqid: u64| {
@@ -105,7 +106,8 @@ fn the_largest_msglen_is_counted() {
     assert_eq!(give(&mut pair, rest(id.drqid(), 10, u64::MAX)), Ok(event));
 }
 
-/// Proves that a SyncAck needs a message that waits for it: not a queued, a standard, a matched or a complete one.
+/// Proves that a SyncAck needs a message that waits for it: not a queued, a standard, a matched or a complete
+/// one.
 #[test]
 fn syncacks_that_nothing_waits_for_are_refused() {
     let refused = |pair: &mut Pair, srqid: u64| {

@@ -1,5 +1,5 @@
-//! Hosts of one process each, a wire each way between every two of them, and a program for each: the driver of the
-//! machines is here, with everything that is random from one seed.
+//! Hosts of one process each, a wire each way between every two of them, and a program for each: the driver
+//! of the machines is here, with everything that is random from one seed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -150,8 +150,8 @@ impl World {
         world
     }
 
-    /// One more message, and the receive for it. In each context receives ask for the same, so that there is one for each
-    /// message whatever matches what: 0 exact, 1 any tag, 2 any source and any tag.
+    /// One more message, and the receive for it. In each context receives ask for the same, so that there is
+    /// one for each message whatever matches what: 0 exact, 1 any tag, 2 any source and any tag.
     fn plan(&mut self, m: usize) {
         let random = &mut self.random;
         let from = random.below(self.hosts.len());
@@ -173,7 +173,8 @@ impl World {
         self.hosts[host].links.get_mut(&other).expect("all are linked")
     }
 
-    /// One random step. While `wild`, the driver also cancels and holds ProtoAcks; `loses`: and channels are lost.
+    /// One random step. While `wild`, the driver also cancels and holds ProtoAcks; `loses`: and channels are
+    /// lost.
     pub(crate) fn step(&mut self, wild: bool, loses: bool) {
         let host = self.random.below(self.hosts.len());
         let other = (host + 1 + self.random.below(self.hosts.len() - 1)) % self.hosts.len();

@@ -1,5 +1,5 @@
-//! Ranks that run collective machines over a network that delivers in any order it likes, except that messages between
-//! one pair of ranks stay in order. Everything that is random comes from one seed.
+//! Ranks that run collective machines over a network that delivers in any order it likes, except that
+//! messages between one pair of ranks stay in order. Everything that is random comes from one seed.
 
 use std::collections::VecDeque;
 

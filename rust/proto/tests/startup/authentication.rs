@@ -81,7 +81,8 @@ fn an_auth_of_the_other_dialect_is_named() {
     assert!(text.contains("final"), "{text}");
 }
 
-/// Proves that a server does not get a key that its user has not enabled, and that no other method makes it talk.
+/// Proves that a server does not get a key that its user has not enabled, and that no other method makes it
+/// talk.
 #[test]
 fn a_client_does_only_what_it_offers() {
     let asked = |auth, which: i32, len: i32| {
@@ -110,8 +111,8 @@ fn a_client_does_only_what_it_offers() {
     }
 }
 
-/// Proves that methods nobody here knows, which others may have, change nothing: what a server chooses is known, enabled and
-/// offered, or it refuses.
+/// Proves that methods nobody here knows, which others may have, change nothing: what a server chooses is
+/// known, enabled and offered, or it refuses.
 #[test]
 fn a_server_ignores_methods_that_it_does_not_know() {
     let private = (2..32).map(|bit| 1u32 << bit).chain([0, 0xffff_0000, 0xffff_fffc]);

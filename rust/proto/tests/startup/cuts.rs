@@ -32,8 +32,9 @@ fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
     watched
 }
 
-/// Proves that wherever a client's connection ends the server says so, and that the job is never left waiting: a stranger is
-/// dropped, a client ends the job, a client of a running job is lost and the other may finish.
+/// Proves that wherever a client's connection ends the server says so, and that the job is never left
+/// waiting: a stranger is dropped, a client ends the job, a client of a running job is lost and the other may
+/// finish.
 #[test]
 fn a_client_may_be_cut_off_after_any_octet() {
     for vector in vectors::all() {
@@ -63,7 +64,8 @@ fn a_client_may_be_cut_off_after_any_octet() {
     }
 }
 
-/// Proves that a client finds out wherever the server ends, that it says nothing afterwards, and that it stays so.
+/// Proves that a client finds out wherever the server ends, that it says nothing afterwards, and that it
+/// stays so.
 #[test]
 fn a_server_may_end_after_any_octet() {
     for vector in vectors::all() {

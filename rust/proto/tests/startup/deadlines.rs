@@ -27,7 +27,8 @@ fn over(failure: Failure) -> Option<ServerEvent> {
     Some(ServerEvent::Over(Err(failure)))
 }
 
-/// Proves that each connection has its own time to join, octet by octet or silent, and that whoever has joined may wait.
+/// Proves that each connection has its own time to join, octet by octet or silent, and that whoever has
+/// joined may wait.
 #[test]
 fn a_connection_must_join_in_its_time() {
     let mut watched = started(None);

@@ -87,7 +87,8 @@ fn converse(vector: &Vector, client: usize, piece_len: usize) -> Vec<Event> {
     events
 }
 
-/// Proves that the client says what living clients say, when they say it, whatever pieces the replies come in.
+/// Proves that the client says what living clients say, when they say it, whatever pieces the replies come
+/// in.
 #[test]
 fn clients_say_what_the_captures_say_octet_for_octet() {
     for vector in vectors::all() {
@@ -154,7 +155,8 @@ fn serve(vector: &Vector, piece_len: usize) {
     assert_eq!(watched.server.next_deadline(), None);
 }
 
-/// Proves that the server answers living clients as they were answered, in that order, whatever pieces it gets.
+/// Proves that the server answers living clients as they were answered, in that order, whatever pieces it
+/// gets.
 #[test]
 fn the_server_says_what_the_captures_say_octet_for_octet() {
     for vector in vectors::all() {
@@ -173,7 +175,8 @@ fn tables(name: &'static str) -> Tables {
     }
 }
 
-/// Proves the tables of the smallest job, and of one with numbers of each client's own, as its capture shows the job went on.
+/// Proves the tables of the smallest job, and of one with numbers of each client's own, as its capture shows
+/// the job went on.
 #[test]
 fn captured_jobs_have_the_tables_that_their_numbers_give() {
     let client = |at: u32| JobClient { versions: vec![Version::V0_0], hosts: at..at + 1, procs: at..at + 1 };
@@ -210,7 +213,8 @@ fn captured_jobs_have_the_tables_that_their_numbers_give() {
     assert_eq!(tables("flow"), flow);
 }
 
-/// Proves that hosts, processes and versions are cut from the concatenations where they belong, in both dialects.
+/// Proves that hosts, processes and versions are cut from the concatenations where they belong, in both
+/// dialects.
 #[test]
 fn several_hosts_processes_and_versions_are_told_apart() {
     for (name, pids) in [("key", [101, -1, 1 << 40]), ("draft", [101, 0xffff_ffff, 7])] {

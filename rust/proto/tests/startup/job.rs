@@ -128,7 +128,8 @@ impl Watched {
     }
 }
 
-/// A message of the startup protocol; written out here, so that it is not the machines that say what is right.
+/// A message of the startup protocol; written out here, so that it is not the machines that say what is
+/// right.
 pub(crate) fn message(command: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     [&command[..], &(payload.len() as u32).to_be_bytes(), payload].concat()
 }

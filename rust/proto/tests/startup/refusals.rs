@@ -51,8 +51,8 @@ fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
     ]
 }
 
-/// Proves that each of these closes the stranger's connection with its reason, at whatever octet it comes, and that the
-/// job forms, runs and ends well all the same.
+/// Proves that each of these closes the stranger's connection with its reason, at whatever octet it comes,
+/// and that the job forms, runs and ends well all the same.
 #[test]
 fn a_stranger_is_refused_and_the_others_go_on() {
     for (words, fault) in strangers_words() {
@@ -110,7 +110,8 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     assert_eq!(watched.server.next_deadline(), Some(LIMITS.join_ms));
 }
 
-/// Proves that the oldest silent connection makes room when the driver can take no other, and that no client does.
+/// Proves that the oldest silent connection makes room when the driver can take no other, and that no client
+/// does.
 #[test]
 fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
     let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
@@ -213,7 +214,8 @@ fn a_clients_fault_before_the_job_runs_ends_it_for_all() {
     }
 }
 
-/// Proves that lengths are added up before their octets come: together they may be the limit and not one more.
+/// Proves that lengths are added up before their octets come: together they may be the limit and not one
+/// more.
 #[test]
 fn data_of_all_clients_together_are_limited() {
     let both = vec![(1, joining(1)), (0, joining(0))];
@@ -232,8 +234,8 @@ fn labels_without_data_are_counted() {
     assert_eq!(broken(&both, &labels(1025)).0, Some(Fault::TooManyLabels { max: 1024 }));
 }
 
-/// Proves that labels are passed on when all have said them, and not before, with the clients that have them; whatever the
-/// clients know besides (IMPI 5.4).
+/// Proves that labels are passed on when all have said them, and not before, with the clients that have them;
+/// whatever the clients know besides (IMPI 5.4).
 #[test]
 fn labels_that_only_some_know_are_passed_on_with_their_mask() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));

@@ -149,7 +149,8 @@ fn a_disagreement_names_each_clients_value() {
     }
 }
 
-/// Proves that every label's data must have exactly the length that mask and counts give: no octet more, none less.
+/// Proves that every label's data must have exactly the length that mask and counts give: no octet more, none
+/// less.
 #[test]
 fn data_have_the_length_that_mask_and_counts_give() {
     for (label, mask, data) in sound().replies {

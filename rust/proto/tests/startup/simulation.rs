@@ -1,4 +1,5 @@
-//! Jobs of up to 32 clients over connections that cut the octets anywhere and deliver them in any order of connections.
+//! Jobs of up to 32 clients over connections that cut the octets anywhere and deliver them in any order of
+//! connections.
 
 use std::collections::VecDeque;
 
@@ -157,8 +158,8 @@ fn run(seed: u64, clients: u32) {
     }
 }
 
-/// Proves that every interleaving and every cut of the octets gives all clients the tables that their settings make, and that
-/// every job ends well.
+/// Proves that every interleaving and every cut of the octets gives all clients the tables that their
+/// settings make, and that every job ends well.
 #[test]
 fn every_interleaving_gives_the_same_tables_to_all() {
     for seed in 0..200 {

@@ -2,7 +2,8 @@
 
 use super::Chance;
 
-/// A seeded generator: SplitMix64 (Steele, Lea, Flood 2014). Its state counts up, so every seed is a good one.
+/// A seeded generator: SplitMix64 (Steele, Lea, Flood 2014). Its state counts up, so every seed is a good
+/// one.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -114,6 +114,6 @@ impl Connection {
 
 /// Consecutive PTO expiries after which a loss is persistent congestion (5.3).
 const PERSISTENT_EXPIRIES: u32 = 3;
-/// Round trips of a private link's rate that may be in flight. A lost packet is retransmitted in the second one, and the
-/// packets sent meanwhile may be beyond what an ack can report.
+/// Round trips of a private link's rate that may be in flight. A lost packet is retransmitted in the second
+/// one, and the packets sent meanwhile may be beyond what an ack can report.
 const ROUND_TRIPS: u64 = 2;

@@ -7,8 +7,9 @@
 //! any: nothing received for dead_after, or RST ------------> FAILED                     LINGER: RST ----------> CLOSED
 //! ```
 //!
-//! The last acks of an end that lingered may all be lost. Later packets for it are answered with a RST, as for any unknown
-//! connection, but with DUPLICATE and its last ack number. That RST closes the other end in order (a choice of ours).
+//! The last acks of an end that lingered may all be lost. Later packets for it are answered with a RST, as
+//! for any unknown connection, but with DUPLICATE and its last ack number. That RST closes the other end in
+//! order (a choice of ours).
 
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
@@ -155,7 +156,8 @@ impl Connection {
         let ack = packet.ack().filter(|_| packet.extension.duplicate);
         let next = self.packet_tx.next();
         if matches!(self.close.state, State::Linger { .. }) {
-            // All is acked both ways. The RST may come from another process at the port of a peer that has exited.
+            // All is acked both ways. The RST may come from another process at the port of a peer that has
+            // exited.
             self.finish_close();
         } else if self.close.is_fin_sent() && ack.is_some_and(|ack| ack.expand(next) == next) {
             self.apply_ack(now, &Ack { ack: next, ..Ack::default() });

@@ -5,13 +5,13 @@
 //! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acked | 5.7 |
 //! | any other | CUBIC, or NewReno | RFC 9438; RFC 9002, 7 |
 //!
-//! A private link with a declared rate has a least window, which fills the link. It has no other traffic, and pacing keeps
-//! its queues empty, so a loss is no sign of congestion (a choice of ours).
+//! A private link with a declared rate has a least window, which fills the link. It has no other traffic, and
+//! pacing keeps its queues empty, so a loss is no sign of congestion (a choice of ours).
 //!
 //! The first slow start ends when the round trip grows (`slow_start.rs`).
 //!
-//! The first loss within a round trip cuts the window (RFC 9002, 7.3.2): an epoch lasts until
-//! a packet that was sent after the cut is acked or lost. Marks of congestion (ECN) are not used. A cut that turns out to
+//! The first loss within a round trip cuts the window (RFC 9002, 7.3.2): an epoch lasts until a packet that
+//! was sent after the cut is acked or lost. Marks of congestion (ECN) are not used. A cut that turns out to
 //! have had no reason is undone. A timer that expires cuts nothing.
 
 use super::slow_start::SlowStart;
@@ -202,8 +202,8 @@ impl Congestion {
         window + (target - window) / window * f64::from(acked.count)
     }
 
-    /// A packet is lost. `transmission` is its latest transmission, `next` the next one. Returns whether the window was cut,
-    /// at most once for each epoch.
+    /// A packet is lost. `transmission` is its latest transmission, `next` the next one. Returns whether the
+    /// window was cut, at most once for each epoch.
     pub(super) fn packet_lost(&mut self, transmission: u64, next: u64) -> bool {
         if transmission < self.epoch {
             return false;
@@ -312,8 +312,8 @@ mod tests {
         assert!((74..=76).contains(&private.window()), "{private:?}");
     }
 
-    /// RFC 9438, figure 1: concave up to the old window, which it reaches after K, then convex. The round trip is long, or
-    /// Reno would be faster.
+    /// RFC 9438, figure 1: concave up to the old window, which it reaches after K, then convex. The round
+    /// trip is long, or Reno would be faster.
     #[test]
     fn cubic_returns_to_the_old_window_after_k() {
         let (mut now, smoothed) = (0, 20 * SMOOTHED);
@@ -349,7 +349,8 @@ mod tests {
         assert!(cubic.window() <= threshold + 10, "concave towards the old maximum: {cubic:?}");
     }
 
-    /// With short round trips and frequent losses CUBIC has what Reno has (RFC 9438, 4.3): the mean window at 1 % loss.
+    /// With short round trips and frequent losses CUBIC has what Reno has (RFC 9438, 4.3): the mean window at
+    /// 1 % loss.
     #[test]
     fn cubic_is_friendly_to_reno_at_one_percent_loss() {
         let mut means = Vec::new();
@@ -391,7 +392,8 @@ mod tests {
         assert!(!congestion.undo());
     }
 
-    /// A declared link is filled whatever is lost, until the path is not what it was; then only when as much has come through again.
+    /// A declared link is filled whatever is lost, until the path is not what it was; then only when as much
+    /// has come through again.
     #[test]
     fn a_declared_link_stays_filled() {
         let mut congestion = Congestion::new(Algorithm::Private, 64, 1024);

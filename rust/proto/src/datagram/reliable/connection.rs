@@ -2,14 +2,17 @@
 //!
 //! In each pass a driver does the following, in this order:
 //!
-//! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the user data go.
-//!   Then [`Connection::poll_buffered`] until it returns `None`: buffered packets that are now in order;
+//! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the
+//!   user data go. Then [`Connection::poll_buffered`] until it returns `None`: buffered packets that are now
+//!   in order;
 //! - when the socket is empty, [`Connection::handle_drained`]; at [`Connection::next_timeout`],
 //!   [`Connection::handle_timeout`];
-//! - after any of these, and after commands: [`Connection::poll_event`] and [`Connection::poll_transmit`] until they
-//!   return `None`. Each transmit is one datagram. The next pass reads the socket before it sends more.
+//! - after any of these, and after commands: [`Connection::poll_event`] and [`Connection::poll_transmit`]
+//!   until they return `None`. Each transmit is one datagram. The next pass reads the socket before it sends
+//!   more.
 //!
-//! Both ends must have their connection before either sends: a packet of an unknown connection is answered with a reset.
+//! Both ends must have their connection before either sends: a packet of an unknown connection is answered
+//! with a reset.
 
 use std::collections::VecDeque;
 
@@ -31,16 +34,19 @@ use super::settings::{DATAGRAM_LEN_MIN, Settings, SettingsError};
 use super::time::{Nanos, earlier};
 use super::windows::SendWindow;
 
-/// The state between two ranks. It has no clock. A time before an earlier one delays timers and does no other harm.
+/// The state between two ranks. It has no clock. A time before an earlier one delays timers and does no other
+/// harm.
 ///
-/// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard), [`cancel`](Self::cancel),
-/// [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort).
-/// Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_drained`](Self::handle_drained), [`handle_timeout`](Self::handle_timeout). Outputs:
-/// [`poll_buffered`](Self::poll_buffered), [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
+/// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard),
+/// [`cancel`](Self::cancel), [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten),
+/// [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort). Inputs:
+/// [`handle_datagram`](Self::handle_datagram), [`handle_drained`](Self::handle_drained),
+/// [`handle_timeout`](Self::handle_timeout). Outputs: [`poll_buffered`](Self::poll_buffered),
+/// [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
 /// [`next_timeout`](Self::next_timeout).
 ///
-/// No packet of a peer causes a panic, and all that is stored has a limit. What no honest peer sends is counted and
-/// ignored.
+/// No packet of a peer causes a panic, and all that is stored has a limit. What no honest peer sends is
+/// counted and ignored.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) settings: Settings,
@@ -93,8 +99,8 @@ pub enum Verdict {
 /// An event for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The octets of this message are no longer needed. A standard message is complete, and unless it is cancellable its
-    /// token is free.
+    /// The octets of this message are no longer needed. A standard message is complete, and unless it is
+    /// cancellable its token is free.
     Released {
         /// Of the send.
         token: u64,
@@ -218,16 +224,17 @@ impl Connection {
         self.message_tx.push(send)
     }
 
-    /// Lowers the limit of datagrams, because the path no longer carries longer ones. A limit above the present one changes
-    /// nothing. Packets that were sent before keep their length and number when they are retransmitted.
+    /// Lowers the limit of datagrams, because the path no longer carries longer ones. A limit above the
+    /// present one changes nothing. Packets that were sent before keep their length and number when they are
+    /// retransmitted.
     pub fn shorten(&mut self, datagram_len_max: usize) {
         let len = datagram_len_max.max(DATAGRAM_LEN_MIN).min(self.settings.datagram_len_max);
         self.settings.datagram_len_max = len;
         self.message_tx.set_room(self.settings.room());
     }
 
-    /// A receive has matched this message, whether or not it has room for all of it. A sender that waits for the match gets a
-    /// grant. The id of a complete message becomes invalid.
+    /// A receive has matched this message, whether or not it has room for all of it. A sender that waits for
+    /// the match gets a grant. The id of a complete message becomes invalid.
     ///
     /// # Errors
     /// No message with this id waits to be matched: a mistake of the driver; nothing changes.
@@ -237,8 +244,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its further packets
-    /// are dropped, and the driver does not use its id again.
+    /// The octets of this message are not needed, whether or not it is matched. Its sender sees a match. Its
+    /// further packets are dropped, and the driver does not use its id again.
     ///
     /// # Errors
     /// There is no such message: a mistake of the driver; nothing changes.
@@ -259,8 +266,8 @@ impl Connection {
         self.message_tx.forget(token);
     }
 
-    /// Stops or resumes the advance of the receive window, for a driver whose program does not consume. What the peer was
-    /// permitted to send before still arrives.
+    /// Stops or resumes the advance of the receive window, for a driver whose program does not consume. What
+    /// the peer was permitted to send before still arrives.
     pub fn hold(&mut self, hold: bool) {
         self.is_held_by_driver = hold;
         self.settle();
@@ -285,8 +292,8 @@ impl Connection {
         !self.message_tx.has_queued() && self.packet_tx.is_empty()
     }
 
-    /// Refuses further sends, closes when the queued ones are complete, and fails at `deadline` at the latest.
-    /// [`Event::Closed`] or [`Event::Failed`] follows.
+    /// Refuses further sends, closes when the queued ones are complete, and fails at `deadline` at the
+    /// latest. [`Event::Closed`] or [`Event::Failed`] follows.
     pub fn close(&mut self, deadline: Nanos) {
         self.close.close(deadline);
     }
@@ -304,7 +311,8 @@ impl Connection {
         self.close.is_over()
     }
 
-    /// Tokens of the messages that are not complete, ascending. When the connection has failed, they never will be.
+    /// Tokens of the messages that are not complete, ascending. When the connection has failed, they never
+    /// will be.
     #[must_use]
     pub fn pending(&self) -> Vec<u64> {
         self.message_tx.pending()
@@ -447,7 +455,8 @@ impl Connection {
         self.message_rx.check();
         let (load, answers) = (self.message_rx.unmatched_len(), self.message_tx.answers());
         assert!(load <= self.settings.arrivals_max, "{load} messages are kept");
-        // The window holds back packets that need an answer; all messages that have arrived may still be matched.
+        // The window holds back packets that need an answer; all messages that have arrived may still be
+        // matched.
         let answers_max = self.settings.answers_max() + self.settings.arrivals_max;
         assert!(answers <= answers_max, "{answers} answers are kept");
     }

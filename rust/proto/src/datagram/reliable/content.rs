@@ -1,4 +1,5 @@
-//! The content of a packet with a sequence number, without the acknowledgment that it carries: the same in every transmission.
+//! The content of a packet with a sequence number, without the acknowledgment that it carries: the same in
+//! every transmission.
 
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::{Header, Mode};
@@ -78,7 +79,8 @@ impl Content {
         Self { is_fin: true, ..Self::new(Mode::Short) }
     }
 
-    /// The content of a received packet. `None` if it has several blocks, or a mode that this protocol does not use.
+    /// The content of a received packet. `None` if it has several blocks, or a mode that this protocol does
+    /// not use.
     pub(super) fn of(packet: &Packet) -> Option<Self> {
         let Packet { header, extension } = packet;
         let block = match (extension.request, extension.grant, extension.fragment) {
@@ -155,7 +157,8 @@ impl Content {
         context + self.block.len() + self.len as usize
     }
 
-    /// The fragment, if it is of a message with a grant: its octets can be placed before earlier packets arrive.
+    /// The fragment, if it is of a message with a grant: its octets can be placed before earlier packets
+    /// arrive.
     #[inline]
     pub(super) const fn destination(&self) -> Option<Fragment> {
         match &self.block {

@@ -1,10 +1,12 @@
 //! The 16-bit ids that stand for 64-bit contexts on the wire.
 //!
-//! Each direction of a connection has a table of its own, which its sender fills. The first packet that uses a context has
-//! the CONTEXT block, and so has each retransmission of it. Packets are applied in the order of their numbers, so the
-//! receiver's table changes at the same packet as the sender's, and an id may be reused without an ack (a choice of ours).
+//! Each direction of a connection has a table of its own, which its sender fills. The first packet that uses
+//! a context has the CONTEXT block, and so has each retransmission of it. Packets are applied in the order of
+//! their numbers, so the receiver's table changes at the same packet as the sender's, and an id may be reused
+//! without an ack (a choice of ours).
 //!
-//! Id 0 is [`WORLD`] from the start. When all ids are used, the one that was used least recently gets the new context.
+//! Id 0 is [`WORLD`] from the start. When all ids are used, the one that was used least recently gets the new
+//! context.
 
 use rustc_hash::FxHashMap;
 
@@ -80,8 +82,8 @@ impl RxContextIds {
         Self { entries: vec![Some(WORLD)] }
     }
 
-    /// The context of an id in the present packet, which may define it. `None` if the id is undefined, or if no honest peer
-    /// uses it.
+    /// The context of an id in the present packet, which may define it. `None` if the id is undefined, or if
+    /// no honest peer uses it.
     #[inline]
     pub(super) fn resolve(&mut self, id: u16, definition: Option<u64>) -> Option<u64> {
         if let Some(context) = definition {

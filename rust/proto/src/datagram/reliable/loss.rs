@@ -5,12 +5,14 @@
 //! | a transmission 3 or more behind it is acked | 5.5; RFC 9002, 6.1.1 |
 //! | a later one is acked, and 9/8 max(S, latest) have passed since it was sent | 5.5; RFC 9002, 6.1.2 |
 //!
-//! The peer reports duplicates. If a packet was retransmitted for a loss, long enough ago for that report, the
-//! retransmission was spurious: the threshold rises by 1, up to 16, and the time by 1/16 of max(S, latest) with it (a choice
-//! of ours; 5.5 has the first alone). When all retransmissions since the last cut were spurious, the cut is undone.
+//! The peer reports duplicates. If a packet was retransmitted for a loss, long enough ago for that report,
+//! the retransmission was spurious: the threshold rises by 1, up to 16, and the time by 1/16 of max(S,
+//! latest) with it (a choice of ours; 5.5 has the first alone). When all retransmissions since the last cut
+//! were spurious, the cut is undone.
 //!
-//! The peer does not report which packet was a duplicate, and networks duplicate packets as well. A duplicate without a
-//! retransmission is the network's; for a while after it such reports are not trusted (a choice of ours).
+//! The peer does not report which packet was a duplicate, and networks duplicate packets as well. A duplicate
+//! without a retransmission is the network's; for a while after it such reports are not trusted (a choice of
+//! ours).
 
 use std::collections::VecDeque;
 
@@ -169,8 +171,8 @@ mod tests {
         assert_eq!(times, [RTT * 9 / 8, RTT * 31 / 16]);
     }
 
-    /// What comes twice without having left twice is the network's: then nothing is believed for a while. The same holds
-    /// for answers that come too early or too late to be answers.
+    /// What comes twice without having left twice is the network's: then nothing is believed for a while. The
+    /// same holds for answers that come too early or too late to be answers.
     #[test]
     fn copies_that_the_network_makes_prove_nothing() {
         for (sent_at, heard_at) in [(RTT, RTT + RTT / 2), (0, 10 * RTT)] {

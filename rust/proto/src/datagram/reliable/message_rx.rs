@@ -10,9 +10,9 @@ use super::context_ids::RxContextIds;
 use super::error::NoSuchArrival;
 use super::settings::RTS_DATA_LEN;
 
-/// Names a received message to the driver and, as destination id, to the peer: a slot index and a generation, never an
-/// address. A stale or invented id names nothing. After 1023 messages a stale id may name another message, but the peer
-/// names a message by its own id as well.
+/// Names a received message to the driver and, as destination id, to the peer: a slot index and a generation,
+/// never an address. A stale or invented id names nothing. After 1023 messages a stale id may name another
+/// message, but the peer names a message by its own id as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrivalId(NonZeroU32);
 
@@ -235,8 +235,8 @@ impl MessageRx {
         Some(())
     }
 
-    /// The next octets of an eager message, in the order of the packets. `None` if no honest peer sends that; discarded
-    /// octets give no delivery.
+    /// The next octets of an eager message, in the order of the packets. `None` if no honest peer sends that;
+    /// discarded octets give no delivery.
     pub(super) fn continue_eager(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let (message_id, id) = self.eager?;
         let inbound = self.get(id)?;
@@ -247,13 +247,15 @@ impl MessageRx {
         Some(self.add(id, fragment.offset, len))
     }
 
-    /// Octets of a message with a grant, in any order. `None` if there is no such message, or if they are not part of it.
+    /// Octets of a message with a grant, in any order. `None` if there is no such message, or if they are not
+    /// part of it.
     pub(super) fn accept_fragment(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let id = ArrivalId::of(fragment.destination_id)?;
         let inbound = self.get(id)?;
         let is_open = inbound.kind == Kind::Rendezvous && inbound.is_matched;
         let is_part = inbound.message_id == fragment.message_id && inbound.total == fragment.total;
-        // Only the sum is checked: a peer that sends one fragment twice and another never damages its own message.
+        // Only the sum is checked: a peer that sends one fragment twice and another never damages its own
+        // message.
         if !is_open || !is_part || len == 0 || u64::from(len) > inbound.total - inbound.received {
             return None;
         }

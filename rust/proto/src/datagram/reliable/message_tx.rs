@@ -41,11 +41,12 @@ pub struct Send {
     pub len: u64,
     /// How it completes.
     pub completion: Completion,
-    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however short it is.
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
+    /// short it is.
     pub rendezvous: bool,
     /// Whether a short standard message can be cancelled after it was sent; its token stays in use until
-    /// [`forget`](super::connection::Connection::forget). Synchronous and long messages can be cancelled until they are
-    /// matched in any case.
+    /// [`forget`](super::connection::Connection::forget). Synchronous and long messages can be cancelled
+    /// until they are matched in any case.
     pub cancellable: bool,
     /// The driver's name of the message and its octets: not 0, and different from those of all pending sends.
     pub token: u64,
@@ -199,7 +200,8 @@ impl MessageTx {
         self.controls.push_back(content);
     }
 
-    /// The next packet. Answers first, then messages in the order of the sends, alternating with granted octets.
+    /// The next packet. Answers first, then messages in the order of the sends, alternating with granted
+    /// octets.
     pub(super) fn poll(&mut self) -> Option<Content> {
         if let Some(control) = self.controls.pop_front() {
             self.answers -= usize::from(matches!(control.mode, Mode::OkToSend | Mode::AntiSendOk));
@@ -350,8 +352,8 @@ impl MessageTx {
         Some(Answer::Matched(token))
     }
 
-    /// The peer answers a cancel request. `None` if there was no request, or if a packet of a cancelled message is not acked:
-    /// a peer that answers has received it.
+    /// The peer answers a cancel request. `None` if there was no request, or if a packet of a cancelled
+    /// message is not acked: a peer that answers has received it.
     pub(super) fn handle_anti_send_ok(
         &mut self,
         grant: &Grant,
@@ -390,7 +392,8 @@ impl MessageTx {
         Cancel::Asked
     }
 
-    /// The peer has sent its FIN, so it answers no cancel request: the messages of those requests are not cancelled.
+    /// The peer has sent its FIN, so it answers no cancel request: the messages of those requests are not
+    /// cancelled.
     pub(super) fn peer_finished(&mut self) -> Vec<Answer> {
         self.has_peer_finished = true;
         let asked: Vec<u32> =

@@ -6,7 +6,8 @@
 //! S shorter, or unknown  no time between packets; a burst ends the driver's pass, so that it looks what has come
 //! ```
 //!
-//! In slow start a window that has come lets two of them leave; at 1.25 they would not within a round trip (a choice of ours).
+//! In slow start a window that has come lets two of them leave; at 1.25 they would not within a round trip (a
+//! choice of ours).
 //!
 //! A token bucket: after a pause, and after a timer that fired late, a burst makes up for it.
 
@@ -17,7 +18,8 @@ pub const BURST_MAX: u32 = 10;
 /// Round trips that are shorter are not paced (5.7).
 pub const PACED_FROM: Nanos = 50 * MICROSECOND;
 
-/// Octets in front of a datagram that take their part of a link's rate: those of UDP and of IPv6, which are more than those of IPv4.
+/// Octets in front of a datagram that take their part of a link's rate: those of UDP and of IPv6, which are
+/// more than those of IPv4.
 const HEADERS_LEN: u64 = 48;
 
 /// The token bucket, as the time at which it would be full.

@@ -116,8 +116,8 @@ impl<T> PacketRx<T> {
 
     /// Buffers a packet at the position [`Ahead`](Position::Ahead); returns whether its ack is urgent.
     ///
-    /// It is when the packet opens or fills a gap, or lets the sender count three packets behind one. Of those that follow,
-    /// each eighth is.
+    /// It is when the packet opens or fills a gap, or lets the sender count three packets behind one. Of
+    /// those that follow, each eighth is.
     pub(super) fn buffer(&mut self, now: Nanos, number: u64, content: T) -> bool {
         let place = (number - self.next) as usize;
         let is_behind_latest = self.buffered > 0 && place == self.ring.len();
@@ -186,8 +186,8 @@ impl<T> PacketRx<T> {
         Sack::new(&words[..count])
     }
 
-    /// The ack delay of the largest number in microseconds. `None` if a packet cannot express it, or if the ack, which
-    /// reports on `reach` packets, does not include that number.
+    /// The ack delay of the largest number in microseconds. `None` if a packet cannot express it, or if the
+    /// ack, which reports on `reach` packets, does not include that number.
     #[inline]
     pub(super) fn delay_us(&self, now: Nanos, reach: u64) -> Option<u16> {
         if self.reach() > reach {

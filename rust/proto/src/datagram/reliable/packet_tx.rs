@@ -6,9 +6,9 @@
 //!    acked | in flight, sacked, unreported, or lost  | free
 //! ```
 //!
-//! A packet keeps its sequence number when it is retransmitted. So each transmission has a number as well, which stays
-//! local and orders transmissions in time. An ack of a retransmitted packet counts for the retransmission, unless it
-//! arrives sooner than the shortest round trip.
+//! A packet keeps its sequence number when it is retransmitted. So each transmission has a number as well,
+//! which stays local and orders transmissions in time. An ack of a retransmitted packet counts for the
+//! retransmission, unless it arrives sooner than the shortest round trip.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -213,8 +213,8 @@ impl<T: Copy> PacketTx<T> {
         [first.map(number), last.filter(|_| is_repeated).map(number)]
     }
 
-    /// An ack was received. The packets before the new left edge are given to `release`, in order. `None` if it acks a
-    /// number that was never sent.
+    /// An ack was received. The packets before the new left edge are given to `release`, in order. `None` if
+    /// it acks a number that was never sent.
     pub(super) fn handle(
         &mut self,
         now: Nanos,
@@ -263,7 +263,8 @@ impl<T: Copy> PacketTx<T> {
             release(&packet.content);
             self.una += 1;
         }
-        // The ack reports its own number as missing. Without this an earlier, contradicting ack would prevent its retransmission.
+        // The ack reports its own number as missing. Without this an earlier, contradicting ack would prevent
+        // its retransmission.
         if let Some(edge) = self.packets.front_mut().filter(|edge| edge.state == State::Acked) {
             edge.state = State::InFlight;
             self.sacked_count -= 1;
@@ -300,7 +301,8 @@ impl<T: Copy> PacketTx<T> {
     pub(super) fn detect(&mut self, now: Nanos, packet_threshold: u64, time_threshold: Nanos) -> Option<u64> {
         self.loss_time = None;
         let front = self.packets.front_mut()?;
-        // It was retransmitted and a reply is overdue. The packets behind it may be more than an ack can report.
+        // It was retransmitted and a reply is overdue. The packets behind it may be more than an ack can
+        // report.
         if std::mem::take(&mut self.is_edge_missing)
             && front.is_retransmission
             && front.state == State::InFlight

@@ -10,21 +10,21 @@
 //! | the oldest has waited for max_ack_delay | now | 5.6 |
 //! | a closed window has opened | now | 5.4 |
 //!
-//! On a link slower than one packet in 50 us the socket is drained after each packet of a stream. Its sender requests four
-//! acks in a window, so none is needed in between. A sender that has not requested one for twice the usual interval has
-//! stopped.
+//! On a link slower than one packet in 50 us the socket is drained after each packet of a stream. Its sender
+//! requests four acks in a window, so none is needed in between. A sender that has not requested one for
+//! twice the usual interval has stopped.
 //!
-//! A program may need more than 50 us for a reply. It counts as replying from the first message that carries an ack, or
-//! that follows a pure ack within max_ack_delay, until an ack has waited max_ack_delay without a reply. The peer's timer
-//! allows for that wait.
+//! A program may need more than 50 us for a reply. It counts as replying from the first message that carries
+//! an ack, or that follows a pure ack within max_ack_delay, until an ack has waited max_ack_delay without a
+//! reply. The peer's timer allows for that wait.
 
 use super::time::{MICROSECOND, Nanos};
 
 /// The wait for a reply when the socket is drained (5.6).
 pub(super) const REPLY_WAIT: Nanos = 50 * MICROSECOND;
 
-/// A quarter of a window, but at least 2 packets if it has 2. With 1 a window of 4 would ack each packet at once, also in a
-/// ping-pong, which needs no pure ack.
+/// A quarter of a window, but at least 2 packets if it has 2. With 1 a window of 4 would ack each packet at
+/// once, also in a ping-pong, which needs no pure ack.
 #[inline]
 pub(super) const fn quarter(window: u64) -> u64 {
     match window {
@@ -67,7 +67,8 @@ pub(super) enum Urgency {
 }
 
 impl PendingAcks {
-    /// For a receive window of `window` packets; `every` is 0 unless acks are wanted more often than each quarter of it.
+    /// For a receive window of `window` packets; `every` is 0 unless acks are wanted more often than each
+    /// quarter of it.
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
         let every = if every == 0 || every as u32 > quarter { quarter } else { every as u32 };
@@ -212,7 +213,8 @@ mod tests {
         assert!(spinning.urgency().is_some() && acks.urgency().is_some());
     }
 
-    /// A stream with ACK_REQs gets acks on request; when the requests stop, a drained socket sends the last one.
+    /// A stream with ACK_REQs gets acks on request; when the requests stop, a drained socket sends the last
+    /// one.
     #[test]
     fn a_stream_that_asks_is_told_when_it_asks() {
         let mut acks = PendingAcks::new(100 * MILLISECOND, 1000, 0);

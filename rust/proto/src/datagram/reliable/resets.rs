@@ -12,11 +12,12 @@ use super::transmit::reset;
 
 /// The shortest time between two answers to one source (5.8).
 pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
-/// Sources and closed connections that are remembered. Further sources are not answered until some are forgotten.
+/// Sources and closed connections that are remembered. Further sources are not answered until some are
+/// forgotten.
 const REMEMBERED: usize = 1024;
 
-/// The time of the last answer to each source, and the answers of closed connections. For one socket; a source is whatever
-/// the driver distinguishes senders by.
+/// The time of the last answer to each source, and the answers of closed connections. For one socket; a
+/// source is whatever the driver distinguishes senders by.
 #[derive(Debug)]
 pub struct Resets<S> {
     answered: FxHashMap<S, Nanos>,
@@ -37,9 +38,9 @@ impl<S: Eq + Hash> Resets<S> {
         Self { answered: FxHashMap::default(), closed: VecDeque::new() }
     }
 
-    /// The answer to a packet of `source` for an unknown or closed connection: a RST with the id of that connection. `None` if
-    /// that source was answered within [`RESET_EVERY`], whatever the id, since a sender with a forged source chooses the id.
-    /// A RST is never answered.
+    /// The answer to a packet of `source` for an unknown or closed connection: a RST with the id of that
+    /// connection. `None` if that source was answered within [`RESET_EVERY`], whatever the id, since a sender
+    /// with a forged source chooses the id. A RST is never answered.
     pub fn answer(&mut self, now: Nanos, source: S, packet: &Packet) -> Option<Packet> {
         let connection = packet.extension.connection;
         let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
@@ -60,8 +61,8 @@ impl<S: Eq + Hash> Resets<S> {
         Some(answer)
     }
 
-    /// The driver no longer drives this connection. If it has closed in order, late packets of its peer get an answer that
-    /// acks all.
+    /// The driver no longer drives this connection. If it has closed in order, late packets of its peer get
+    /// an answer that acks all.
     pub fn remember(&mut self, connection: &Connection) {
         if let Some(packet) = connection.farewell() {
             if self.closed.len() == REMEMBERED {

@@ -6,8 +6,8 @@
 //! PTO = S + max(4 V, G) + max_ack_delay, not below the floor and not above the ceiling
 //! ```
 //!
-//! An expiry sends a probe and declares no loss, so it changes no estimate. It doubles the time to the next expiry. An ack
-//! of a new packet ends the backoff.
+//! An expiry sends a probe and declares no loss, so it changes no estimate. It doubles the time to the next
+//! expiry. An ack of a new packet ends the backoff.
 
 use super::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -115,9 +115,9 @@ impl Rtt {
         self.expiries
     }
 
-    /// A packet that was sent once was acked `elapsed` after it was sent; the peer had delayed the ack by `ack_delay`. The delay
-    /// is subtracted, down to the shortest round trip, and at most by the peer's max_ack_delay (RFC 9002, 5.3). Retransmitted
-    /// packets give no samples (Karn).
+    /// A packet that was sent once was acked `elapsed` after it was sent; the peer had delayed the ack by
+    /// `ack_delay`. The delay is subtracted, down to the shortest round trip, and at most by the peer's
+    /// max_ack_delay (RFC 9002, 5.3). Retransmitted packets give no samples (Karn).
     pub fn sample(&mut self, elapsed: Nanos, ack_delay: Nanos) {
         let Some(estimate) = &mut self.estimate else {
             self.estimate = Some(Estimate {
@@ -230,7 +230,8 @@ mod tests {
         rtt.check();
     }
 
-    /// RFC 9002, 5.3: a peer that reports a delay beyond its own maximum does not make the round trip shorter.
+    /// RFC 9002, 5.3: a peer that reports a delay beyond its own maximum does not make the round trip
+    /// shorter.
     #[test]
     fn sample_subtracts_no_more_than_max_ack_delay() {
         let mut rtt = Rtt::new(Timing::UNKNOWN_PATH, 25 * MILLISECOND);

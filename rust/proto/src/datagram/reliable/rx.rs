@@ -138,8 +138,9 @@ impl Connection {
 
     /// Holds the window while another full window could exceed a limit.
     ///
-    /// Unmatched messages hold the window until they are matched. Answers that wait for the peer's window do not, else two
-    /// ends could wait for each other for ever: an honest peer causes no more answers than it keeps sends (a choice of ours).
+    /// Unmatched messages hold the window until they are matched. Answers that wait for the peer's window do
+    /// not, else two ends could wait for each other for ever: an honest peer causes no more answers than it
+    /// keeps sends (a choice of ours).
     pub(super) fn settle(&mut self) {
         let more = usize::from(self.settings.receive_window);
         let is_full = self.message_rx.unmatched_len() + more >= self.settings.arrivals_max

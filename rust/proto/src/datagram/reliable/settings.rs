@@ -51,7 +51,8 @@ impl Path {
 /// The default of the largest congestion window (5.4).
 const WINDOW_LIMIT: u32 = 2048;
 
-/// The settings of one end. The ids and numbers of both ends come from an exchange outside this protocol (5.10).
+/// The settings of one end. The ids and numbers of both ends come from an exchange outside this protocol
+/// (5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The id that this end has given the connection: received packets have it.
@@ -62,9 +63,11 @@ pub struct Settings {
     pub first_ours: FullSequence,
     /// The peer's first sequence number.
     pub first_theirs: FullSequence,
-    /// Octets of a datagram at most, from the header on, as both ends have agreed; at least [`DATAGRAM_LEN_MIN`].
+    /// Octets of a datagram at most, from the header on, as both ends have agreed; at least
+    /// [`DATAGRAM_LEN_MIN`].
     pub datagram_len_max: usize,
-    /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::Shares`]); at least 1.
+    /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::Shares`]); at
+    /// least 1.
     pub receive_window: u16,
     /// Packets that this end may send ahead at first: the peer's `receive_window`.
     pub send_window: u16,
@@ -72,8 +75,8 @@ pub struct Settings {
     pub peer_max_ack_delay: Nanos,
     /// The parameters of the path.
     pub path: Path,
-    /// Whether a RST ends the connection. False where the driver detects the end of the peer by other means, such as a TCP
-    /// connection to it: a RST can be forged by anyone who sees the packets of the connection.
+    /// Whether a RST ends the connection. False where the driver detects the end of the peer by other means,
+    /// such as a TCP connection to it: a RST can be forged by anyone who sees the packets of the connection.
     pub trusts_resets: bool,
     /// A round trip that was measured before (5.10: a UDP echo).
     pub first_rtt: Option<Nanos>,

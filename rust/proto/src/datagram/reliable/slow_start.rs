@@ -1,7 +1,7 @@
 //! The end of slow start: HyStart++ (RFC 9406).
 //!
-//! A window that doubles until a loss loses a whole window, more than acks can report. The round trip grows before that,
-//! since packets wait in the queue of the path. CSS is conservative slow start.
+//! A window that doubles until a loss loses a whole window, more than acks can report. The round trip grows
+//! before that, since packets wait in the queue of the path. CSS is conservative slow start.
 //!
 //! | state | event | action | next |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | CSS | a round trip shorter than at its beginning | | slow start |
 //! | CSS | 5 rounds | slow start ends | |
 //!
-//! RFC 9406 wants 8 samples in a round. Here a round has four acks, so two samples are enough (a choice of ours). A wrong
-//! decision costs some rounds of slower growth.
+//! RFC 9406 wants 8 samples in a round. Here a round has four acks, so two samples are enough (a choice of
+//! ours). A wrong decision costs some rounds of slower growth.
 
 use super::time::{MILLISECOND, Nanos};
 
@@ -96,7 +96,8 @@ mod tests {
 
     const ROUND: u64 = 100;
 
-    /// Rounds with these round trips, in milliseconds; whether slow start is over behind each, and what is left of the growth.
+    /// Rounds with these round trips, in milliseconds; whether slow start is over behind each, and what is
+    /// left of the growth.
     fn run(round_trips: &[u64]) -> Vec<(bool, f64)> {
         let mut slow_start = SlowStart::new();
         let mut told = Vec::new();

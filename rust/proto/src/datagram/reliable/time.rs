@@ -1,6 +1,7 @@
 //! Time as a number: nanoseconds since some start that the driver chooses, and spans of nanoseconds.
 
-/// Nanoseconds: a point in time, counted from a start of the driver's choice, or a span. 2^64 of them are 584 years.
+/// Nanoseconds: a point in time, counted from a start of the driver's choice, or a span. 2^64 of them are 584
+/// years.
 pub type Nanos = u64;
 
 /// A microsecond.

@@ -109,7 +109,8 @@ impl Connection {
         }
     }
 
-    /// The peer's window is closed. An ack of a packet in flight will report it; if none is in flight, a probe must ask.
+    /// The peer's window is closed. An ack of a packet in flight will report it; if none is in flight, a
+    /// probe must ask.
     fn schedule_window_probe(&mut self, now: Nanos) {
         if self.packet_tx.is_empty() {
             self.send_window.schedule_probe(now, self.rtt.base_pto());
@@ -160,8 +161,8 @@ impl Connection {
         Some(self.transmit(now, number, &content, ack_req))
     }
 
-    /// Whether the packet that is sent now requests an ack: a quarter of the window after the last request, when no other
-    /// packet may follow and no request is open, and at a flush (5.6).
+    /// Whether the packet that is sent now requests an ack: a quarter of the window after the last request,
+    /// when no other packet may follow and no request is open, and at a flush (5.6).
     fn requests_ack(&mut self, left: u64) -> bool {
         let una = self.packet_tx.una();
         let since = self.packet_tx.next() + 1 - self.ack_requested.max(una);
@@ -217,8 +218,8 @@ impl Connection {
         packet
     }
 
-    /// Attaches the ack, as far as there is room. A fragment may leave no room for blocks; an urgent report then gets a
-    /// packet of its own.
+    /// Attaches the ack, as far as there is room. A fragment may leave no room for blocks; an urgent report
+    /// then gets a packet of its own.
     fn attach_ack(&mut self, now: Nanos, packet: &mut Packet, room: usize) {
         let extension = &mut packet.extension;
         let mut room = room;
@@ -231,7 +232,8 @@ impl Connection {
             room -= sack.map_or(0, |sack| SACK_LEN + sack.words().len() * SACK_WORD_LEN);
             extension.sack = sack;
         }
-        // Also when all of it was reported before: that ack may be lost, and no round trip is measured without a delay.
+        // Also when all of it was reported before: that ack may be lost, and no round trip is measured
+        // without a delay.
         if room >= DELAY_LEN {
             let reach = extension.sack.map_or(0, |sack| sack.reach());
             extension.delay_us = self.packet_rx.delay_us(now, reach);

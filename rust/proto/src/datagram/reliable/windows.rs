@@ -1,18 +1,20 @@
 //! Send window, receive window, and the shares of peers in one socket (5.4).
 //!
-//! A right edge never moves back, on either side: a receiver that stops consuming lets its window run empty and withdraws
-//! nothing. So acks that overtake each other do no harm (a choice of ours; the header does not state their order).
+//! A right edge never moves back, on either side: a receiver that stops consuming lets its window run empty
+//! and withdraws nothing. So acks that overtake each other do no harm (a choice of ours; the header does not
+//! state their order).
 
 use thiserror::Error;
 
 use super::super::layout::WINDOW_MAX;
 use super::time::{Nanos, SECOND};
 
-/// The largest receive window that is advertised: with all that may be in flight it stays far below the 2^15 numbers (5.2).
+/// The largest receive window that is advertised: with all that may be in flight it stays far below the 2^15
+/// numbers (5.2).
 pub const RECEIVE_WINDOW_MAX: u16 = 8192;
 
-/// The octets of a socket's buffer that the kernel charges for one datagram with `len` octets of payload, as measured on
-/// Linux 6.18 (5.4). They depend on kernel and driver.
+/// The octets of a socket's buffer that the kernel charges for one datagram with `len` octets of payload, as
+/// measured on Linux 6.18 (5.4). They depend on kernel and driver.
 #[must_use]
 pub const fn charge(len: usize) -> usize {
     if len + DATAGRAM_OVERHEAD > LINEAR_MAX {
@@ -22,7 +24,8 @@ pub const fn charge(len: usize) -> usize {
     if linear < CHARGE_MIN { CHARGE_MIN } else { linear }
 }
 
-/// Datagrams that a socket's buffer holds: `granted` octets, as the kernel reports them, at `charge` octets each.
+/// Datagrams that a socket's buffer holds: `granted` octets, as the kernel reports them, at `charge` octets
+/// each.
 #[must_use]
 pub fn capacity(granted: usize, charge: usize) -> usize {
     granted.checked_div(charge).unwrap_or(0)
@@ -39,7 +42,8 @@ const LINEAR_MAX: usize = 32768;
 /// Octets beside a payload in pages: 65507 octets were charged about 66600.
 const PAGED_CHARGE: usize = 1536;
 
-/// The shares of the peers of one socket: all windows together are at most half of what the socket holds (5.4).
+/// The shares of the peers of one socket: all windows together are at most half of what the socket holds
+/// (5.4).
 ///
 /// Each peer has the same share until the end of the job, since a window is never withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +64,8 @@ pub struct SharesError {
 }
 
 impl Shares {
-    /// Shares of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Each has at least one datagram, also
-    /// where half of the capacity is less; retransmissions may then find no room.
+    /// Shares of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Each has at least
+    /// one datagram, also where half of the capacity is less; retransmissions may then find no room.
     ///
     /// # Errors
     /// The socket holds less than a datagram of each peer: use a larger buffer, or several sockets.
@@ -204,7 +208,8 @@ impl SendWindow {
         self.right.saturating_sub(una)
     }
 
-    /// A packet waits and none is in flight: schedules a window probe after a PTO, with backoff up to a second.
+    /// A packet waits and none is in flight: schedules a window probe after a PTO, with backoff up to a
+    /// second.
     pub(super) const fn schedule_probe(&mut self, now: Nanos, pto: Nanos) -> Nanos {
         match self.probe {
             Some((at, _)) => at,
@@ -272,7 +277,8 @@ mod tests {
         }
     }
 
-    /// Whatever the peers, all of them together have half of the socket, as long as that gives each of them one.
+    /// Whatever the peers, all of them together have half of the socket, as long as that gives each of them
+    /// one.
     #[test]
     fn all_peers_together_have_half_of_the_socket() {
         for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {

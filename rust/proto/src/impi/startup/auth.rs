@@ -47,7 +47,8 @@ impl Auth {
         u32::from(self.none) << AUTH_NONE | u32::from(self.key.is_some()) << AUTH_KEY
     }
 
-    /// The number of the strongest method that these and an offered mask have in common; a server's choice (IMPI 5.2).
+    /// The number of the strongest method that these and an offered mask have in common; a server's choice
+    /// (IMPI 5.2).
     #[must_use]
     pub fn strongest(&self, offered_mask: u32) -> Option<i32> {
         [AUTH_KEY, AUTH_NONE].into_iter().find(|method| self.mask() & offered_mask & (1 << method) != 0)

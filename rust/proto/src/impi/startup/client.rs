@@ -15,14 +15,14 @@ use crate::impi::Dialect;
 
 /// A client's side of the connection to the startup server, from its first octet to its last.
 ///
-/// The calling order: [`poll_output`](Self::poll_output) and [`poll_event`](Self::poll_event) until both give `None`,
-/// sending the octets in order; then wait for octets, or for the end of the stream, hand them in with
+/// The calling order: [`poll_output`](Self::poll_output) and [`poll_event`](Self::poll_event) until both give
+/// `None`, sending the octets in order; then wait for octets, or for the end of the stream, hand them in with
 /// [`handle_octets`](Self::handle_octets) or [`handle_eof`](Self::handle_eof), and begin again. After
 /// [`Event::Done`] nothing comes any more; the connection stays open until the job has ended here, and
 /// [`finish`](Self::finish) says so. Deadlines are the driver's.
 ///
-/// An error is the end: the driver closes the connection, and the job has failed for this client. Every later input gives
-/// the same error again.
+/// An error is the end: the driver closes the connection, and the job has failed for this client. Every later
+/// input gives the same error again.
 ///
 /// ```text
 ///   Auth ----> Join ----> Labels ----> Done ----> Running ----> Finished
@@ -251,10 +251,12 @@ impl Client {
         }
     }
 
-    /// Says that all has ended well here: FINI, after which the connection is to be closed (IMPI 5.8). Once is enough.
+    /// Says that all has ended well here: FINI, after which the connection is to be closed (IMPI 5.8). Once
+    /// is enough.
     ///
     /// # Errors
-    /// Start-up was not done, or has failed; then there is nothing to say, and closing the connection says it.
+    /// Start-up was not done, or has failed; then there is nothing to say, and closing the connection says
+    /// it.
     pub fn finish(&mut self) -> Result<(), ClientError> {
         self.alive()?;
         match self.stage {
@@ -319,8 +321,8 @@ impl Client {
         Ok(())
     }
 
-    /// IMPI_Server_auth. There is no reply to what it asks for: silence is success (IMPI 5.2). Its length is ignored: the
-    /// method alone says what follows, and LAM names 8 whatever it asks for.
+    /// IMPI_Server_auth. There is no reply to what it asks for: silence is success (IMPI 5.2). Its length is
+    /// ignored: the method alone says what follows, and LAM names 8 whatever it asks for.
     fn handle_method(&mut self, which: i32) -> Result<(), ClientError> {
         let offered_mask = self.settings.auth.mask();
         let payload = match which {

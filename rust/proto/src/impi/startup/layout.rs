@@ -1,4 +1,5 @@
-//! Every constant of the startup protocol, and its smallest structures (IMPI 3.1 to 3.3, 4). Big-endian throughout.
+//! Every constant of the startup protocol, and its smallest structures (IMPI 3.1 to 3.3, 4). Big-endian
+//! throughout.
 
 use std::fmt;
 

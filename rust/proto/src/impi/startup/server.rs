@@ -47,10 +47,11 @@ pub struct Limits {
 
 /// The startup server of one job, over connections that its driver numbers, each number once.
 ///
-/// The calling order: [`poll_output`](Self::poll_output) until it gives `None`, carrying out each; then wait for a
-/// connection, octets, the end of a stream or [`next_deadline`](Self::next_deadline), hand that in with the `handle_*` of
-/// its name, and begin again. [`ServerEvent::Over`] is the last output, and nobody is to be connected behind it. Times are milliseconds of any clock that does not go
-/// back. Inputs of connections that are closed are ignored.
+/// The calling order: [`poll_output`](Self::poll_output) until it gives `None`, carrying out each; then wait
+/// for a connection, octets, the end of a stream or [`next_deadline`](Self::next_deadline), hand that in with
+/// the `handle_*` of its name, and begin again. [`ServerEvent::Over`] is the last output, and nobody is to be
+/// connected behind it. Times are milliseconds of any clock that does not go back. Inputs of connections that
+/// are closed are ignored.
 ///
 /// ```text
 ///   connection:  AUTH ---> (key) ---> IMPI ---> client of that rank ---> COLL ... DONE ---> FINI
@@ -58,11 +59,13 @@ pub struct Limits {
 ///                           all have joined        DONE to all    FINI or loss of each
 /// ```
 ///
-/// What goes wrong before a connection has said its rank closes that connection; what goes wrong on a client before the
-/// job runs ends the job for all; a client that is lost later is named, and the others may finish (IMPI 5.7).
+/// What goes wrong before a connection has said its rank closes that connection; what goes wrong on a client
+/// before the job runs ends the job for all; a client that is lost later is named, and the others may finish
+/// (IMPI 5.7).
 ///
 /// Bounds: the connections that have not joined are counted; of the octets of all COLL data together at most
-/// [`COLL_TOTAL_MAX`](super::layout::COLL_TOTAL_MAX) are taken; outputs are of the same octets, shared by all clients.
+/// [`COLL_TOTAL_MAX`](super::layout::COLL_TOTAL_MAX) are taken; outputs are of the same octets, shared by all
+/// clients.
 #[derive(Debug)]
 pub struct Server {
     settings: ServerSettings,
@@ -204,8 +207,8 @@ impl Server {
         strangers.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
     }
 
-    /// Takes in a new connection under a number that no other has had, larger than those before it. Connections of equal
-    /// `source` come from the same address.
+    /// Takes in a new connection under a number that no other has had, larger than those before it.
+    /// Connections of equal `source` come from the same address.
     pub fn handle_connected(&mut self, now_ms: u64, conn: u64, source: u128) {
         let Limits { join_ms, strangers_max, .. } = self.settings.limits;
         if self.phase != Phase::Gathering {
@@ -220,7 +223,8 @@ impl Server {
         self.connections.insert(conn, connection);
     }
 
-    /// Closes a connection that has not joined, for a new one that there is no room for; whether there was one.
+    /// Closes a connection that has not joined, for a new one that there is no room for; whether there was
+    /// one.
     pub fn make_room(&mut self) -> bool {
         let Some(evicted) = self.evictable() else { return false };
         let strangers = self.strangers().count();
@@ -228,8 +232,8 @@ impl Server {
         true
     }
 
-    /// The connection to evict for a new one: of the source with the most strangers, the oldest that has sent nothing,
-    /// else the oldest. A source that floods the server evicts its own connections.
+    /// The connection to evict for a new one: of the source with the most strangers, the oldest that has sent
+    /// nothing, else the oldest. A source that floods the server evicts its own connections.
     fn evictable(&self) -> Option<u64> {
         let mut counts = BTreeMap::<u128, usize>::new();
         self.strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);

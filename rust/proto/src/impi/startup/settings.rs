@@ -23,8 +23,9 @@ pub struct Settings {
     pub versions: Vec<Version>,
     /// Its hosts, at least one, with at least one process among them. Their ports already accept connections.
     pub hosts: Vec<HostSettings>,
-    /// Octets of user data that it accepts in a packet, at least 1, without the header. In the draft too: there "a header
-    /// followed by up to IMPI_Pk_maxlen bytes of packed user data" is a packet (IMPI 15, the draft's Message Packets).
+    /// Octets of user data that it accepts in a packet, at least 1, without the header. In the draft too:
+    /// there "a header followed by up to IMPI_Pk_maxlen bytes of packed user data" is a packet (IMPI 15, the
+    /// draft's Message Packets).
     pub datalen: u32,
     /// Its largest tag, 32767 to 2147483647.
     pub tag_ub: u32,

@@ -22,10 +22,11 @@ pub struct Tables {
     pub procs: Vec<JobProc>,
     /// Octets of user data in a packet at most: the least that any client accepts.
     pub maxdatalen: u32,
-    /// Packets after which each host acknowledges: the least of all hosts. So too in the draft, which leaves open how far
-    /// a mark reaches (IMPI 15).
+    /// Packets after which each host acknowledges: the least of all hosts. So too in the draft, which leaves
+    /// open how far a mark reaches (IMPI 15).
     pub ackmark: u32,
-    /// Packets that may be under way without an acknowledgement: the least of all hosts; never less than ackmark.
+    /// Packets that may be under way without an acknowledgement: the least of all hosts; never less than
+    /// ackmark.
     pub hiwater: u32,
     /// The largest tag: the least of all clients.
     pub tag_ub: u32,
@@ -390,8 +391,8 @@ impl Gathering {
         Ok(())
     }
 
-    /// Nothing can stand for a mark: a client that names none sends no ProtoAck (MetaMPICH), and its peers would stop
-    /// after hiwater packets and wait for one without end.
+    /// Nothing can stand for a mark: a client that names none sends no ProtoAck (MetaMPICH), and its peers
+    /// would stop after hiwater packets and wait for one without end.
     fn marks(&self, reply: Reply<'_>) -> Result<Vec<u32>, TableError> {
         reply.needs(&self.nhosts)?;
         let marks = reply.elements::<4>(&self.nhosts)?;

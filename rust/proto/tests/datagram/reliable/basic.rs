@@ -49,7 +49,8 @@ fn loss_in_one_direction_is_repaired() {
     }
 }
 
-/// Proves that lost acknowledgments alone stop nothing, and are no reason to send much again: any later one repairs them.
+/// Proves that lost acknowledgments alone stop nothing, and are no reason to send much again: any later one
+/// repairs them.
 #[test]
 fn lost_acknowledgments_are_repaired_by_later_ones() {
     for_seeds(0..scaled(8, 1000), |seed| {
@@ -125,8 +126,8 @@ fn sequence_numbers_wrap_under_loss() {
     });
 }
 
-/// Proves that messages of all kinds and lengths come once, intact, the first packets in order, that each is matched, taken
-/// back or refused as it must be, and that nothing of them is left.
+/// Proves that messages of all kinds and lengths come once, intact, the first packets in order, that each is
+/// matched, taken back or refused as it must be, and that nothing of them is left.
 #[test]
 fn messages_of_all_kinds_come_once_and_intact() {
     let mut counts = [0; 4];
@@ -154,7 +155,8 @@ fn messages_of_all_kinds_come_once_and_intact() {
     assert!(counts.iter().all(|count| *count > 50), "matched, cancelled, refused, withdrawn: {counts:?}");
 }
 
-/// Proves the same with the smallest of all limits, and that two ends with full windows never wait for each other's answers.
+/// Proves the same with the smallest of all limits, and that two ends with full windows never wait for each
+/// other's answers.
 #[test]
 fn the_smallest_windows_and_datagrams_do() {
     for window in [1, 2, 3, 5] {
@@ -180,8 +182,8 @@ fn the_smallest_windows_and_datagrams_do() {
     }
 }
 
-/// Proves that datagrams may become shorter while messages of all kinds are under way: what was cut before comes as it is, and what is
-/// cut from then on is as short as it must be.
+/// Proves that datagrams may become shorter while messages of all kinds are under way: what was cut before
+/// comes as it is, and what is cut from then on is as short as it must be.
 #[test]
 fn datagrams_become_shorter_under_way() {
     for shorter in [DATAGRAM_LEN_MIN, 300, 1199] {

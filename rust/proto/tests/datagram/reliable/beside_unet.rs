@@ -41,7 +41,8 @@ fn reliable(path: &str) -> Cost {
     }
 }
 
-/// Proves that a stream one way needs neither time-outs nor a message twice, where that of 1997 has one for each window.
+/// Proves that a stream one way needs neither time-outs nor a message twice, where that of 1997 has one for
+/// each window.
 #[test]
 fn a_stream_one_way_needs_no_timer() {
     let (unet, reliable) = (unet("delay=10us"), reliable("delay=10us"));
@@ -53,7 +54,8 @@ fn a_stream_one_way_needs_no_timer() {
     assert!(reliable.time * 20 < unet.time, "{reliable:?}, {unet:?}");
 }
 
-/// Proves that a loss costs one packet and about a round trip, where that of 1997 sends again all that followed, a time-out each.
+/// Proves that a loss costs one packet and about a round trip, where that of 1997 sends again all that
+/// followed, a time-out each.
 #[test]
 fn losses_cost_what_is_lost() {
     for path in ["delay=10us,loss=1%", "delay=1ms,loss=5%", "delay=100us,reorder=3"] {

@@ -24,7 +24,8 @@ fn close_within(world: &mut World, k: usize, limit: Nanos) {
     world.advance(world.now);
 }
 
-/// Proves that both ends close well, one after the other or both at once, with everything delivered, under any loss.
+/// Proves that both ends close well, one after the other or both at once, with everything delivered, under
+/// any loss.
 #[test]
 fn both_ends_close_well() {
     for impairment in ["delay=10us", "delay=10us,loss=10%", "delay=10us,loss=30%,dup=30%,reorder=3"] {
@@ -49,8 +50,8 @@ fn both_ends_close_well() {
     }
 }
 
-/// Proves that an end may close while messages of all kinds are under way, wait for their match or are asked back: FIN waits
-/// for all of them, and for nothing else.
+/// Proves that an end may close while messages of all kinds are under way, wait for their match or are asked
+/// back: FIN waits for all of them, and for nothing else.
 #[test]
 fn an_end_closes_well_in_the_midst_of_its_messages() {
     const COUNT: u64 = 60;
@@ -76,7 +77,8 @@ fn an_end_closes_well_in_the_midst_of_its_messages() {
     }
 }
 
-/// Proves that the acknowledgment of the last FIN may be lost: the other end still answers, or its reset does.
+/// Proves that the acknowledgment of the last FIN may be lost: the other end still answers, or its reset
+/// does.
 #[test]
 fn the_last_acknowledgment_may_be_lost() {
     // For less long than the end that closes first lingers, and for longer.
@@ -98,7 +100,8 @@ fn the_last_acknowledgment_may_be_lost() {
     }
 }
 
-/// Proves that an end whose peer has gone says so at the deadline: how many messages have not come, and from where on.
+/// Proves that an end whose peer has gone says so at the deadline: how many messages have not come, and from
+/// where on.
 #[test]
 fn a_peer_that_is_gone_is_reported_at_the_deadline() {
     let mut world = world(1, settings(), "delay=10us");
@@ -153,8 +156,8 @@ fn a_silent_peer_is_dead_after_30_seconds() {
     assert!((30..=80).contains(&questions), "{questions}");
 }
 
-/// Proves that packets of an earlier run on the same ports are counted and do nothing, and that the peer that sends them
-/// learns that it is alone (5.12, 9).
+/// Proves that packets of an earlier run on the same ports are counted and do nothing, and that the peer that
+/// sends them learns that it is alone (5.12, 9).
 #[test]
 fn stale_packets_are_ignored_and_answered_with_a_reset() {
     let mut old = world(1, settings(), "delay=10us");

@@ -1,5 +1,5 @@
-//! Several connections that share a link, or a socket (5.7; 5.12, 8): how much they carry, how they divide it, and that nothing
-//! overflows that is not the link's queue.
+//! Several connections that share a link, or a socket (5.7; 5.12, 8): how much they carry, how they divide
+//! it, and that nothing overflows that is not the link's queue.
 
 use std::collections::VecDeque;
 
@@ -175,8 +175,8 @@ fn a_link_is_filled() {
     }
 }
 
-/// Proves that slow start ends when the queue of the path grows, and does not lose a whole window there (RFC 9406): that would be more
-/// than acknowledgments can name. The window is doubled each round trip until then.
+/// Proves that slow start ends when the queue of the path grows, and does not lose a whole window there (RFC
+/// 9406): that would be more than acknowledgments can name. The window is doubled each round trip until then.
 #[test]
 fn slow_start_ends_before_the_queue_is_full_for_long() {
     for (impairment, round_trip, dropped_max) in
@@ -193,8 +193,8 @@ fn slow_start_ends_before_the_queue_is_full_for_long() {
     }
 }
 
-/// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided by the root of
-/// the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
+/// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided
+/// by the root of the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
 #[test]
 fn losses_cost_no_more_than_their_cuts() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
@@ -213,8 +213,8 @@ fn losses_cost_no_more_than_their_cuts() {
     }
 }
 
-/// Proves that one loss in a full window is repaired within two round trips and without the timer, also where the window is several times
-/// as long as what acknowledgments can name (5.12, 10).
+/// Proves that one loss in a full window is repaired within two round trips and without the timer, also where
+/// the window is several times as long as what acknowledgments can name (5.12, 10).
 #[test]
 fn a_single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
     for window in [40, 85, 250] {
@@ -239,7 +239,8 @@ fn a_single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
     }
 }
 
-/// Proves that connections that share a link share it fairly, with and without chance losses, also beside the other rule.
+/// Proves that connections that share a link share it fairly, with and without chance losses, also beside the
+/// other rule.
 #[test]
 fn a_shared_link_is_divided_fairly() {
     use Algorithm::{Cubic, NewReno};
@@ -253,7 +254,8 @@ fn a_shared_link_is_divided_fairly() {
     }
 }
 
-/// Proves that a private link of a declared rate is filled at once and never overflows: what leaves is paced at that rate.
+/// Proves that a private link of a declared rate is filled at once and never overflows: what leaves is paced
+/// at that rate.
 #[test]
 fn a_declared_rate_fills_its_link_without_loss() {
     let path = Path { rate: Some(12_000_000), window: 256, ..Path::PRIVATE };
@@ -263,7 +265,8 @@ fn a_declared_rate_fills_its_link_without_loss() {
     assert_eq!((flows.there.counts().dropped, flows.senders[0].counters().retransmitted), (0, 0));
 }
 
-/// Proves that a declared rate is carried though packets die: on a link that nobody else uses that is no congestion.
+/// Proves that a declared rate is carried though packets die: on a link that nobody else uses that is no
+/// congestion.
 #[test]
 fn a_declared_rate_is_carried_under_loss() {
     for (impairment, least) in [
@@ -281,8 +284,9 @@ fn a_declared_rate_is_carried_under_loss() {
     }
 }
 
-/// Proves that a declared link of 1 Gbit/s and 10 ms stays filled under loss: acknowledgments name what has come in all of the
-/// window, so what is lost holds nothing else back. A window of 2048 packets is two round trips and a fifth.
+/// Proves that a declared link of 1 Gbit/s and 10 ms stays filled under loss: acknowledgments name what has
+/// come in all of the window, so what is lost holds nothing else back. A window of 2048 packets is two round
+/// trips and a fifth.
 #[test]
 fn sack_reaches_to_the_end_of_the_window() {
     let rate = 1_000_000_000 / 8;
@@ -303,8 +307,8 @@ fn sack_reaches_to_the_end_of_the_window() {
     }
 }
 
-/// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though its packets come one by one,
-/// and that nothing leaves again (5.12, 5).
+/// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though
+/// its packets come one by one, and that nothing leaves again (5.12, 5).
 #[test]
 fn a_stream_is_acknowledged_four_times_in_a_window() {
     for (path, impairment) in [
@@ -325,8 +329,9 @@ fn a_stream_is_acknowledged_four_times_in_a_window() {
     }
 }
 
-/// Proves that the default socket buffer never overflows, however many send to it at once, while its owner does not look for
-/// nearly as long as the timers wait: all windows together are half of what it holds (5.12, 8).
+/// Proves that the default socket buffer never overflows, however many send to it at once, while its owner
+/// does not look for nearly as long as the timers wait: all windows together are half of what it holds (5.12,
+/// 8).
 #[test]
 fn senders_that_share_a_socket_never_overflow_it() {
     let capacity = capacity(212_992, charge(DATAGRAM_LEN));

@@ -70,8 +70,8 @@ impl End {
 
 const TOTAL: u64 = 100;
 
-/// Proves that parts of a granted message are taken only when it is matched, under its own name, with its own length, and no
-/// more of them than it has octets.
+/// Proves that parts of a granted message are taken only when it is matched, under its own name, with its own
+/// length, and no more of them than it has octets.
 #[test]
 fn granted_parts_must_fit_their_message() {
     let mut end = End::new();
@@ -94,8 +94,8 @@ fn granted_parts_must_fit_their_message() {
     end.refuses(right, 1);
 }
 
-/// Proves that the parts of a message without a grant are taken in their order, and one such message at a time, and that it has
-/// no destination to be named.
+/// Proves that the parts of a message without a grant are taken in their order, and one such message at a
+/// time, and that it has no destination to be named.
 #[test]
 fn parts_without_a_grant_must_follow_each_other() {
     let mut end = End::new();
@@ -116,7 +116,8 @@ fn parts_without_a_grant_must_follow_each_other() {
     end.refuses(right, 80);
 }
 
-/// Proves that an announcement brings no more octets than are announced: what waits for its match takes memory for those alone.
+/// Proves that an announcement brings no more octets than are announced: what waits for its match takes
+/// memory for those alone.
 #[test]
 fn announcements_bring_their_first_octets_alone() {
     let mut end = End::new();
@@ -149,8 +150,8 @@ fn message_ids_name_one_message() {
     end.begin(Mode::Short, 8, fill);
 }
 
-/// Proves that nothing leaves for a grant that was not asked for, that is not for the whole message, or that names no place; and
-/// that a grant counts once.
+/// Proves that nothing leaves for a grant that was not asked for, that is not for the whole message, or that
+/// names no place; and that a grant counts once.
 #[test]
 fn grants_must_be_asked_for() {
     let mut end = End::new();
@@ -184,8 +185,8 @@ fn grants_must_be_asked_for() {
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
 }
 
-/// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are matched, and no more
-/// than it may send.
+/// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are
+/// matched, and no more than it may send.
 #[test]
 fn a_peer_that_lies_about_its_sends_is_answered_within_limits() {
     let settings =
@@ -212,7 +213,8 @@ fn a_peer_that_lies_about_its_sends_is_answered_within_limits() {
         end.connection.matched(id).expect("it waits for that");
         end.connection.check();
     }
-    // What waits for the peer's window now is more than an honest one would be owed: what was permitted meanwhile may come.
+    // What waits for the peer's window now is more than an honest one would be owed: what was permitted
+    // meanwhile may come.
     for most in [4, 0] {
         end.next -= 1;
         let more = send(&mut end);

@@ -168,7 +168,8 @@ fn run(seed: u64) -> (u64, u64) {
     (counters.violations, counters.received)
 }
 
-/// Proves that made-up packets neither panic nor break an invariant, and that what they name stays within the messages.
+/// Proves that made-up packets neither panic nor break an invariant, and that what they name stays within the
+/// messages.
 #[test]
 fn made_up_packets_break_nothing() {
     let sums = std::sync::Mutex::new((0, 0));
@@ -195,8 +196,8 @@ fn acknowledgments_of_what_never_left_are_refused() {
     }
 }
 
-/// Proves that a copy of a packet that the network delivers 2^15 packets late is a duplicate, and is never delivered in place
-/// of the packet whose low 15 bits are the same.
+/// Proves that a copy of a packet that the network delivers 2^15 packets late is a duplicate, and is never
+/// delivered in place of the packet whose low 15 bits are the same.
 #[test]
 fn stale_duplicate() {
     let settings = Settings { receive_window: 1024, arrivals_max: 1 << 14, ..Settings::new(Path::PRIVATE) };
@@ -250,7 +251,8 @@ fn numbers_wrap_at_2_to_the_31() {
     b.check();
 }
 
-/// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it likes.
+/// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it
+/// likes.
 #[test]
 fn messages_behind_the_last_packet_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");

@@ -47,8 +47,8 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     (again[0], now)
 }
 
-/// Proves that an acknowledgment that leaves when a repair was handed over, and what was kept behind it was not, is no last
-/// word: another thread of the driver may send just then.
+/// Proves that an acknowledgment that leaves when a repair was handed over, and what was kept behind it was
+/// not, is no last word: another thread of the driver may send just then.
 #[test]
 fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
     let [mut a, mut b] = pair();
@@ -64,8 +64,8 @@ fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
     assert!(!early.is_empty() && a.is_flushed(), "{early:?}, {late:?}");
 }
 
-/// Proves that what a peer takes back is asked for again: an acknowledgment names a packet as missing that an earlier one had
-/// named as come. No timer is due for ever because nothing is left to ask for.
+/// Proves that what a peer takes back is asked for again: an acknowledgment names a packet as missing that an
+/// earlier one had named as come. No timer is due for ever because nothing is left to ask for.
 #[test]
 fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
     let [mut a, mut b] = pair();
@@ -98,8 +98,8 @@ fn a_lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
     }
 }
 
-/// Proves that an end that has all, and whose peer has all, has closed well when its peer knows nothing of it any more: it
-/// may have gone, and another be at its port.
+/// Proves that an end that has all, and whose peer has all, has closed well when its peer knows nothing of it
+/// any more: it may have gone, and another be at its port.
 #[test]
 fn a_reset_does_no_harm_when_nothing_is_to_come() {
     let [mut a, mut b] = pair();
@@ -119,8 +119,8 @@ fn a_reset_does_no_harm_when_nothing_is_to_come() {
     assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Closed), None));
 }
 
-/// Proves that a message is not taken back, and its token not free, as long as a packet of it may leave again: a peer that
-/// has answered has had that packet.
+/// Proves that a message is not taken back, and its token not free, as long as a packet of it may leave
+/// again: a peer that has answered has had that packet.
 #[test]
 fn nothing_is_taken_back_that_may_leave_again() {
     let [mut a, _] = pair();
@@ -151,8 +151,8 @@ fn nothing_is_taken_back_that_may_leave_again() {
     assert!(a.is_flushed());
 }
 
-/// Proves that a reset that says that all had come is believed of an end that has sent its last packet, and only if it names
-/// that one; else something is missing, and the end says so.
+/// Proves that a reset that says that all had come is believed of an end that has sent its last packet, and
+/// only if it names that one; else something is missing, and the end says so.
 #[test]
 fn a_reset_ends_well_only_who_has_nothing_to_lose() {
     // FIN has the number 1.
@@ -181,7 +181,8 @@ fn a_reset_ends_well_only_who_has_nothing_to_lose() {
     }
 }
 
-/// Proves that a message that is not taken changes nothing: what was sent before and after it comes as if it had not been.
+/// Proves that a message that is not taken changes nothing: what was sent before and after it comes as if it
+/// had not been.
 #[test]
 fn sends_that_are_refused_change_nothing() {
     let settings = Settings { sends_max: 2, ..Settings::new(Path::PRIVATE) };
@@ -205,8 +206,8 @@ fn sends_that_are_refused_change_nothing() {
     assert_eq!(end.pending(), [2, 3]);
 }
 
-/// Proves that a cancel that crosses the peer's last packet is refused, since no answer follows any more, and that it keeps nobody
-/// from closing: it would wait for the deadline, and fail, though all has come.
+/// Proves that a cancel that crosses the peer's last packet is refused, since no answer follows any more, and
+/// that it keeps nobody from closing: it would wait for the deadline, and fail, though all has come.
 #[test]
 fn a_cancel_that_crosses_the_last_packet_is_refused() {
     for is_early in [true, false] {
@@ -238,7 +239,8 @@ fn a_cancel_that_crosses_the_last_packet_is_refused() {
     }
 }
 
-/// Proves that a timer that has expired is not due at once again where nothing can leave: the driver's socket is full.
+/// Proves that a timer that has expired is not due at once again where nothing can leave: the driver's socket
+/// is full.
 #[test]
 fn a_timer_that_has_expired_waits_again_though_nothing_leaves() {
     let [mut a, _] = pair();

@@ -64,7 +64,8 @@ fn a_repair_that_is_lost_is_repaired() {
     assert_eq!((counters.retransmitted, counters.timeouts), (2, 0), "{counters:?}");
 }
 
-/// Proves that the last packets of a stream, which no later packet reports missing, are repaired within two PTOs (5.12, 10).
+/// Proves that the last packets of a stream, which no later packet reports missing, are repaired within two
+/// PTOs (5.12, 10).
 #[test]
 fn a_lost_tail_is_repaired_in_two_ptos() {
     for tail in 1..=3 {
@@ -78,8 +79,8 @@ fn a_lost_tail_is_repaired_in_two_ptos() {
     }
 }
 
-/// Proves that packets that come late are no reason to send less for good: the cut is undone, and the threshold rises until
-/// such packets are not sent again any more.
+/// Proves that packets that come late are no reason to send less for good: the cut is undone, and the
+/// threshold rises until such packets are not sent again any more.
 #[test]
 fn late_packets_are_learned_from() {
     let settings = Settings { receive_window: 256, send_window: 256, ..settings() };
@@ -95,7 +96,8 @@ fn late_packets_are_learned_from() {
     assert!(late * 4 <= early * 5, "{early} of 2000 were sent again first, {late} of 5000 then");
 }
 
-/// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer is none.
+/// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer
+/// is none.
 #[test]
 fn losses_over_several_timeouts_begin_anew() {
     let path = Path { algorithm: Algorithm::Cubic, ..Path::PRIVATE };

@@ -129,7 +129,8 @@ fn a_quarter_of_the_window_waits_for_nothing() {
     assert_eq!(left(&mut end, SECOND + MILLISECOND).len(), 1);
 }
 
-/// Proves that a window that opens again is told at once (5.4), and that FIN that came too early is nothing to keep octets of.
+/// Proves that a window that opens again is told at once (5.4), and that FIN that came too early is nothing
+/// to keep octets of.
 #[test]
 fn a_window_that_opens_again_is_told_at_once() {
     let mut end = end(Settings { receive_window: 4, ..settings() });
@@ -177,8 +178,8 @@ fn windows_are_used_up_and_a_quarter_of_them_asks() {
     }
 }
 
-/// Proves that a packet is lost when one that left three later has come, or an eighth more than a round trip has passed, and not
-/// before; and that it asks when it leaves again (5.5).
+/// Proves that a packet is lost when one that left three later has come, or an eighth more than a round trip
+/// has passed, and not before; and that it asks when it leaves again (5.5).
 #[test]
 fn a_packet_is_lost_behind_three_others_or_behind_a_round_trip() {
     let mut end = end(settings());
@@ -202,8 +203,9 @@ fn a_packet_is_lost_behind_three_others_or_behind_a_round_trip() {
     assert_eq!(later.counters().timeouts, 0);
 }
 
-/// Proves that the answer to a packet that has left twice is no sample (Karn), and says nothing of what left in between when it
-/// comes too soon; that backoff ends with it; and that only the latest packet that is named is a sample (5.3).
+/// Proves that the answer to a packet that has left twice is no sample (Karn), and says nothing of what left
+/// in between when it comes too soon; that backoff ends with it; and that only the latest packet that is
+/// named is a sample (5.3).
 #[test]
 fn answers_to_what_left_twice_prove_nothing() {
     let mut end = end(settings());
@@ -239,7 +241,8 @@ fn only_windows_that_are_used_grow() {
     assert_eq!(end.congestion_window(), window);
 }
 
-/// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so long (5.8).
+/// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so
+/// long (5.8).
 #[test]
 fn a_peer_that_says_something_is_not_dead() {
     let mut end = end(settings());
@@ -254,8 +257,8 @@ fn a_peer_that_says_something_is_not_dead() {
     }
 }
 
-/// Proves that FIN asks, and waits for what is not complete: messages that wait for their match, and those that are matched and
-/// have not come (5.8).
+/// Proves that FIN asks, and waits for what is not complete: messages that wait for their match, and those
+/// that are matched and have not come (5.8).
 #[test]
 fn the_last_packet_waits_for_what_is_not_complete() {
     let has_fin = |packets: &[Packet]| packets.iter().any(|packet| packet.extension.fin);
@@ -280,7 +283,8 @@ fn the_last_packet_waits_for_what_is_not_complete() {
     assert!(has_fin(&left(&mut b, 0)));
 }
 
-/// Proves that a FIN that comes again is answered for longer, up to the deadline, and that nothing is answered behind our own.
+/// Proves that a FIN that comes again is answered for longer, up to the deadline, and that nothing is
+/// answered behind our own.
 #[test]
 fn a_last_packet_that_comes_again_is_answered_for_longer() {
     for (deadline, expected) in [(SECOND, 2), (60 * MILLISECOND, 1)] {
@@ -312,7 +316,8 @@ fn a_last_packet_that_comes_again_is_answered_for_longer() {
     }
 }
 
-/// Proves that no packet counts as lost of which acknowledgments cannot say whether it has come: they name 64 (5.5).
+/// Proves that no packet counts as lost of which acknowledgments cannot say whether it has come: they name 64
+/// (5.5).
 #[test]
 fn packets_that_cannot_be_reported_are_not_lost() {
     let path = Path { window: 200, ..Path::PRIVATE };
@@ -332,8 +337,8 @@ fn packets_that_cannot_be_reported_are_not_lost() {
     assert!(end.is_flushed() && end.counters().retransmitted == 2);
 }
 
-/// Proves that an acknowledgment says what has come out of order, if it takes a packet of its own, and says nothing of how long
-/// what it cannot name has waited (5.3, 5.5).
+/// Proves that an acknowledgment says what has come out of order, if it takes a packet of its own, and says
+/// nothing of how long what it cannot name has waited (5.3, 5.5).
 #[test]
 fn acknowledgments_say_what_they_can() {
     let windows = Settings { receive_window: 4096, ..settings() };

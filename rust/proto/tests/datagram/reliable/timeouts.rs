@@ -1,4 +1,5 @@
-//! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4 to 6).
+//! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4
+//! to 6).
 
 use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
 use mpjdev_proto::datagram::reliable::counters::Counters;
@@ -12,8 +13,8 @@ fn settings() -> Settings {
     Settings { first_rtt: Some(20 * MICROSECOND), ..Settings::new(Path::PRIVATE) }
 }
 
-/// Proves that a receiver that computes for two seconds, with a full window in front of it, costs nothing but the questions
-/// of the timer, each twice as late as the one before (5.12, 4).
+/// Proves that a receiver that computes for two seconds, with a full window in front of it, costs nothing but
+/// the questions of the timer, each twice as late as the one before (5.12, 4).
 #[test]
 fn a_silent_receiver_loses_nothing() {
     let mut world = world(1, settings(), "delay=10us");
@@ -23,7 +24,8 @@ fn a_silent_receiver_loses_nothing() {
     world.run_for(2 * SECOND - MILLISECOND);
     let counters = world.ends[0].connection.counters();
     assert_eq!(world.ends[0].connection.unacknowledged(), 64, "the window is full");
-    // 25 ms, and twice as long each time: 25, 75, 175, 375, 775, 1575 ms; two packets from the second time on.
+    // 25 ms, and twice as long each time: 25, 75, 175, 375, 775, 1575 ms; two packets from the second time
+    // on.
     assert_eq!((counters.timeouts, counters.retransmitted, counters.probes), (6, 11, 11), "{counters:?}");
     world.run_to_completion(SECOND);
     let counters = world.ends[0].connection.counters();
@@ -31,7 +33,8 @@ fn a_silent_receiver_loses_nothing() {
     assert!(world.now < super::world::START + 2100 * MILLISECOND, "it goes on at once");
 }
 
-/// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again (5.12, 5).
+/// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again
+/// (5.12, 5).
 #[test]
 fn a_stream_in_one_direction_needs_four_acknowledgments_a_window() {
     for window in [8, 64, 256] {
@@ -48,7 +51,8 @@ fn a_stream_in_one_direction_needs_four_acknowledgments_a_window() {
     }
 }
 
-/// Proves that a stream that is slower than the window, or ends within it, is acknowledged in time: the timer never asks.
+/// Proves that a stream that is slower than the window, or ends within it, is acknowledged in time: the timer
+/// never asks.
 #[test]
 fn slow_streams_are_acknowledged_before_the_timer_asks() {
     let mut world = world(3, settings(), "delay=10us");
@@ -86,8 +90,8 @@ fn a_ping_pong_has_no_packet_but_its_messages() {
     }
 }
 
-/// A ping-pong in which each end takes so long, in turns, to answer, and looks meanwhile every 20 us whether more has come. What left
-/// before the turns after the first few, and behind them.
+/// A ping-pong in which each end takes so long, in turns, to answer, and looks meanwhile every 20 us whether
+/// more has come. What left before the turns after the first few, and behind them.
 fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
     const TURNS: usize = 400;
     const FIRST: usize = 4;
@@ -122,8 +126,9 @@ fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
     [before.expect("turns"), [0, 1].map(|k| ends[k].counters())]
 }
 
-/// Proves that a ping-pong has no packet but its messages either where its ends take longer than 50 us to answer, always or now and
-/// then, and look meanwhile whether more has come: but for the first turns, as long as they answer within max_ack_delay.
+/// Proves that a ping-pong has no packet but its messages either where its ends take longer than 50 us to
+/// answer, always or now and then, and look meanwhile whether more has come: but for the first turns, as long
+/// as they answer within max_ack_delay.
 #[test]
 fn a_slow_ping_pong_has_no_packet_but_its_messages() {
     for (path, thinks) in [
@@ -139,8 +144,8 @@ fn a_slow_ping_pong_has_no_packet_but_its_messages() {
     }
 }
 
-/// Proves that an end that takes longer than max_ack_delay to answer is waited for no longer than that, and that each
-/// acknowledgment names its cause.
+/// Proves that an end that takes longer than max_ack_delay to answer is waited for no longer than that, and
+/// that each acknowledgment names its cause.
 #[test]
 fn who_answers_too_late_is_not_waited_for() {
     let [_, behind] = slow_ping_pong(Path::PRIVATE, &[2 * MILLISECOND]);
@@ -151,8 +156,8 @@ fn who_answers_too_late_is_not_waited_for() {
     }
 }
 
-/// Proves that a stream whose receiver says something now and then is acknowledged as often as one without, and that its last packets
-/// are acknowledged within max_ack_delay.
+/// Proves that a stream whose receiver says something now and then is acknowledged as often as one without,
+/// and that its last packets are acknowledged within max_ack_delay.
 #[test]
 fn a_stream_that_is_answered_now_and_then_is_acknowledged_as_before() {
     let settings = settings();
@@ -194,8 +199,8 @@ fn a_drained_socket_is_acknowledged_after_50_us() {
     }
 }
 
-/// Proves that a program that does not consume stops its peer, that the peer asks seldom, and that it goes on by itself when
-/// what told it so is lost (5.4).
+/// Proves that a program that does not consume stops its peer, that the peer asks seldom, and that it goes on
+/// by itself when what told it so is lost (5.4).
 #[test]
 fn a_held_window_stops_the_peer_until_it_is_open_again() {
     let mut world = world(6, settings(), "delay=10us");
@@ -215,7 +220,8 @@ fn a_held_window_stops_the_peer_until_it_is_open_again() {
     world.run_to_completion(2 * SECOND);
 }
 
-/// Proves that a peer that holds its window for longer than the dead may be silent is not dead, since it answers.
+/// Proves that a peer that holds its window for longer than the dead may be silent is not dead, since it
+/// answers.
 #[test]
 fn a_held_window_is_no_death() {
     let mut world = world(7, settings(), "delay=10us");
@@ -227,7 +233,8 @@ fn a_held_window_is_no_death() {
     world.run_to_completion(2 * SECOND);
 }
 
-/// Proves that messages that nobody matches hold the window, at a limit, and that matching them lets the peer go on.
+/// Proves that messages that nobody matches hold the window, at a limit, and that matching them lets the peer
+/// go on.
 #[test]
 fn unmatched_messages_hold_the_window() {
     let mut world = world(8, Settings { arrivals_max: 256, ..settings() }, "delay=10us,loss=1%");
@@ -241,7 +248,8 @@ fn unmatched_messages_hold_the_window() {
     world.run_to_completion(END_LIMIT);
 }
 
-/// Proves that two ends that have held each other's windows until all is matched at once do not wait for each other's answers.
+/// Proves that two ends that have held each other's windows until all is matched at once do not wait for each
+/// other's answers.
 #[test]
 fn answers_pass_when_both_windows_were_held() {
     let settings = Settings { receive_window: 4, send_window: 4, arrivals_max: 16, ..settings() };

@@ -10,8 +10,8 @@ const LABELS_MAX: u32 = 1024;
 
 /// What the clients have said and not yet been told.
 ///
-/// Each client has its pending items: labels with data, then DONE, which is larger than every label. When every client has
-/// one, the smallest is complete.
+/// Each client has its pending items: labels with data, then DONE, which is larger than every label. When
+/// every client has one, the smallest is complete.
 #[derive(Debug)]
 pub(super) struct Exchange {
     clients: Vec<Said>,
