@@ -33,7 +33,7 @@ use crate::context::ContextError;
 /// withdraws the receives that it has posted for it; collective operations on that communicator cannot be
 /// relied on any more.
 pub trait Collective {
-    /// What the operation gives on this rank.
+    /// The result of the operation on this rank.
     type Outcome;
 
     /// Gives the next thing to do, `None` when there is nothing to do before the next input.
@@ -64,7 +64,8 @@ pub trait Collective {
     fn result(&self) -> Option<Self::Outcome>;
 }
 
-/// What a machine wants done; ranks are those of the communicator, messages travel in its collective context.
+/// A request of a machine to its driver. Ranks are those of the communicator, messages travel in its
+/// collective context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
@@ -124,7 +125,7 @@ pub enum ProtocolError {
         tag: i32,
         /// The field's name in PROTOCOL.md.
         field: &'static str,
-        /// What it holds.
+        /// The value in the message.
         value: u64,
     },
 }

@@ -13,7 +13,7 @@ pub struct Envelope {
     pub tag: i32,
 }
 
-/// What a receive or a probe asks for: a context and, each exact or any, a source and a tag.
+/// The request of a receive or a probe: a context and, each exact or any, a source and a tag.
 ///
 /// The context has no wildcard (MPI 4.1, 3.2.4 Blocking Receive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

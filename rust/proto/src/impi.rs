@@ -17,7 +17,7 @@ pub mod pair;
 pub mod pair_error;
 pub mod startup;
 
-/// Which text of the specification a job follows; all of its clients must follow the same.
+/// The version of the specification that a job follows, the same for all of its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The later text, which every living implementation speaks (IMPI 15).

@@ -38,7 +38,7 @@ pub struct Matcher<R, M> {
     unexpected: Queue<Envelope, M, MESSAGE_LISTS>,
 }
 
-/// What became of a receive at [`Matcher::post`].
+/// The outcome of [`Matcher::post`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Posted<R, M> {
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(matcher.posted_len(), 3);
     }
 
-    /// What is removed comes out in order, the rest stays in order.
+    /// Removed messages are in order, and the rest stays in order.
     #[test]
     fn removes_in_order() {
         let mut matcher = Numbers::new();

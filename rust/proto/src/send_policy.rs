@@ -14,7 +14,7 @@ use thiserror::Error;
 /// The two headers of a message together: the shortest message (mpjdev 3.1, D49).
 pub const HEADERS_LEN: usize = MESSAGE_OVERHEAD;
 
-/// What the headers of a first message say about lengths and pairing.
+/// The lengths and the pairing number in the headers of a first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
     /// p, from octets 4 to 7 of the primary header.
@@ -26,7 +26,7 @@ pub struct Headers {
     pub pair_number: u32,
 }
 
-/// What a receiver finds in a first physical message.
+/// The receiver's judgement of a first physical message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// The message is complete.
@@ -38,12 +38,12 @@ pub enum Arrival {
     NeedsSecond {
         /// The exact length the second message must have, s.
         len: usize,
-        /// Where the second message comes.
+        /// The envelope of the second message.
         pair: Pair,
     },
 }
 
-/// How the second message of a split one is found; always from the first one's actual source.
+/// The way to find the second message of a split one, always from the first one's actual source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair {
     /// On the shadow context ([`crate::context::shadow`]), with the tag [`Pairs::tag`] gives for this number
@@ -290,8 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a sender splits, any receiver with the sender's capacity accepts and understands as it was
-        /// meant.
+        /// A receiver with the sender's capacity accepts every message that a sender splits.
         #[test]
         fn receiver_agrees_with_sender(
             units in 0..1000usize,

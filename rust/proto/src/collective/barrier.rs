@@ -27,7 +27,7 @@ pub struct Barrier {
     gone: Option<u32>,
 }
 
-/// Where the machine is within its round.
+/// The state of the machine within its round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Send,
@@ -88,7 +88,7 @@ impl Barrier {
         self.rank_at(u64::from(self.place) + u64::from(self.count) - self.distance())
     }
 
-    /// What the next rank is told: nothing, or who is gone.
+    /// The payload for the next rank: empty, or the rank that has left.
     fn news(&self) -> Vec<u8> {
         self.gone.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
     }

@@ -57,7 +57,7 @@ pub enum Refusal {
     IdOutOfRange {
         /// The first such position in the ids, from 0.
         position: usize,
-        /// What stands there.
+        /// The value there.
         id: i32,
         /// The parent's size.
         size: u32,
@@ -67,7 +67,7 @@ pub enum Refusal {
     RepeatedId {
         /// The first position that holds an earlier id again.
         position: usize,
-        /// What stands there.
+        /// The value there.
         id: i32,
     },
     /// Rank 0 has not enough context ids left.
@@ -87,7 +87,7 @@ pub enum Refusal {
     },
 }
 
-/// What is asked for, as this rank was called.
+/// The operation as this rank was called.
 #[derive(Debug, Clone)]
 enum Kind {
     Dup,
@@ -367,7 +367,7 @@ impl Creation {
         Ok(())
     }
 
-    /// What a verdict means to this rank, or the field that contradicts what this rank asked for.
+    /// The outcome of a verdict for this rank, or the field that contradicts its request.
     fn outcome(&self, verdict: &Verdict) -> Result<Result<Option<Communicator>, Refusal>, Misfit> {
         match (verdict, &self.kind) {
             (Verdict::Member { context, members }, kind) => {

@@ -59,7 +59,7 @@ pub(super) fn check_ids(from: From, octets: &[u8], size: u32) -> Result<(), Prot
     }
 }
 
-/// What rank 0 tells a rank.
+/// The message of rank 0 to a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The rank belongs to a new communicator with these members.
@@ -172,7 +172,7 @@ fn parse_ranks(from: From, octets: &[u8], size: u32) -> Result<Vec<u32>, Protoco
 /// A verdict's field that contradicts this rank's request, and its value.
 pub(super) type Misfit = (&'static str, u64);
 
-/// Where a payload comes from, for errors.
+/// The source of a payload, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct From {
     pub(super) source: u32,

@@ -43,7 +43,7 @@ pub enum PacketError {
     /// Bits that must be 0 are not.
     #[error("reserved bits of {field} are {value:#x}, not 0")]
     Reserved {
-        /// Which field.
+        /// The field.
         field: &'static str,
         /// Its reserved bits.
         value: u32,
@@ -51,19 +51,19 @@ pub enum PacketError {
     /// A bitmap of so many words (5.5).
     #[error("SACK of {count} words, it has 1 to {SACK_WORDS_MAX}")]
     SackWords {
-        /// How many it says.
+        /// The count in the packet.
         count: u16,
     },
     /// It has no sequence number, so it can be lost without anybody knowing, and must not have this (2).
     #[error("{field} without SEQ")]
     WithoutSeq {
-        /// What it has.
+        /// The part that it has.
         field: &'static str,
     },
     /// It belongs to an acknowledgment, and there is none.
     #[error("{field} without ACK")]
     WithoutAck {
-        /// What the packet has.
+        /// The part that the packet has.
         field: &'static str,
     },
     /// The two exclude each other.
@@ -77,17 +77,17 @@ pub enum PacketError {
     /// The mode or a flag needs a block that is missing.
     #[error("{what} without {block}")]
     NoBlock {
-        /// What needs it.
+        /// The part that needs it.
         what: &'static str,
-        /// Which block.
+        /// The block.
         block: &'static str,
     },
     /// The user data would end behind the end of their message.
     #[error("{len} octets at offset {offset} of a message of {total}")]
     Beyond {
-        /// Where they begin.
+        /// Their offset.
         offset: u64,
-        /// How many there are.
+        /// Their number.
         len: u32,
         /// Octets of the message.
         total: u64,
@@ -103,9 +103,9 @@ pub enum PacketError {
     /// There is no room for the packet; only in a packet to be written.
     #[error("the packet has {len} octets, but there is room for {capacity}")]
     Capacity {
-        /// What it needs.
+        /// The length that it needs.
         len: usize,
-        /// What there is.
+        /// The room that there is.
         capacity: usize,
     },
 }

@@ -48,26 +48,26 @@ pub struct Request {
 pub struct Grant {
     /// The message, as its sender named it.
     pub message_id: u32,
-    /// Where its octets go; the receiver chooses it, and is told it by each fragment.
+    /// The destination of its octets. The receiver chooses it, and each fragment states it.
     pub destination_id: u32,
     /// Octets of the message that may have left in all, from its beginning.
     pub granted: u64,
 }
 
-/// Which part of a message the user data are (5.9).
+/// The part of a message that the user data are (5.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fragment {
     /// The message, as its sender names it.
     pub message_id: u32,
-    /// Where its octets go, as the grant named it; 0 in a message that needs no grant.
+    /// The destination of its octets, as the grant named it; 0 in a message that needs no grant.
     pub destination_id: u32,
     /// Octets of the whole message.
     pub total: u64,
-    /// Where in the message the user data begin.
+    /// The offset of the user data in the message.
     pub offset: u64,
 }
 
-/// Which packets behind the missing one have come (5.5): a bitmap of 1 to [`SACK_WORDS_MAX`] words.
+/// The packets received behind the missing one (5.5): a bitmap of 1 to [`SACK_WORDS_MAX`] words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sack {
     /// Those behind the last one are 0.

@@ -19,7 +19,7 @@ use super::error::PacketError;
 use super::layout::*;
 use super::sequence::Sequence;
 
-/// What a packet is for: the packet kinds of the MPICH channel device (2.3).
+/// The purpose of a packet: the packet kinds of the MPICH channel device (2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Mode {
@@ -110,7 +110,7 @@ pub struct Numbers {
 pub struct Header {
     /// SEQ and ACK with their numbers.
     pub numbers: Numbers,
-    /// What the packet is for.
+    /// The purpose of the packet.
     pub mode: Mode,
     /// The communicator, as both ends call it.
     pub context_id: u16,
@@ -145,7 +145,7 @@ impl Numbers {
         seq | ack
     }
 
-    /// What a word on the wire means.
+    /// The numbers of a word on the wire.
     #[inline]
     #[must_use]
     pub const fn from_word(word: u32) -> Self {

@@ -38,7 +38,7 @@ pub const ACK_HIGH_FIELD: Range<usize> = 30..32;
 
 /// Bit in the first word: the sequence number is valid, and the packet consumes it (2).
 pub const SEQ_BIT: u32 = 1 << 31;
-/// Where the sequence number begins in the first word (2.2).
+/// The position of the sequence number in the first word (2.2).
 pub const SEQ_SHIFT: u32 = 16;
 /// Bit in the first word: the acknowledgment number is valid (2).
 pub const ACK_BIT: u32 = 1 << 15;
@@ -47,9 +47,9 @@ pub const SEQUENCE_BITS: u32 = 15;
 /// Bits of a sequence number of a reliable packet: those of the header, and 16 of the extension above them
 /// (5.2).
 pub const FULL_SEQUENCE_BITS: u32 = SEQUENCE_BITS + 16;
-/// Where the mode begins in the second word: 5 bits (2.2).
+/// The position of the mode in the second word: 5 bits (2.2).
 pub const MODE_SHIFT: u32 = 27;
-/// Where the context id begins in the second word: 16 bits (2.2).
+/// The position of the context id in the second word: 16 bits (2.2).
 pub const CONTEXT_ID_SHIFT: u32 = 11;
 /// The largest lrank: 11 bits (2.2).
 pub const LRANK_MAX: u16 = (1 << CONTEXT_ID_SHIFT) - 1;

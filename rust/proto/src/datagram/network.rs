@@ -20,7 +20,7 @@ pub use random::Random;
 
 /// Most packets under way; one more is lost. So a network never grows without bound, whatever the delay is.
 pub const UNDER_WAY_MAX: usize = 1 << 16;
-/// How long a packet waits at most for those that are to overtake it: there may be none.
+/// The longest wait of a packet for others that are to overtake it; there may be none.
 pub const HOLD_MAX_NS: u64 = 10_000_000;
 
 /// Says of a packet, by its number from 0 and by itself, whether it dies.
@@ -49,7 +49,7 @@ pub struct Network<P> {
     counts: Counts,
 }
 
-/// What has become of the packets.
+/// Counts of the packets by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// That were sent.
@@ -77,7 +77,7 @@ struct Arrival<P> {
 struct Held<P> {
     /// When it would have arrived.
     time_ns: u64,
-    /// How many more have to overtake it.
+    /// The packets that still have to overtake it.
     missing: u16,
     packet: P,
 }
@@ -116,7 +116,7 @@ impl<P: Clone> Network<P> {
         self.partitioned = cut;
     }
 
-    /// What has become of the packets so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts

@@ -45,7 +45,7 @@ pub fn emit_unet(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usiz
 pub struct Packet {
     /// As in U-Net packets.
     pub header: Header,
-    /// What follows it.
+    /// The extension.
     pub extension: Extension,
 }
 

@@ -27,7 +27,7 @@ const _: () = assert!(SEQUENCE_BITS == 15 && FULL_SEQUENCE_BITS == 31);
 pub struct Truncated<const BITS: u32>(u32);
 
 impl<const BITS: u32> Truncated<BITS> {
-    /// How many there are.
+    /// Their number.
     const COUNT: u32 = 1 << BITS;
     /// Half of them.
     const HALF: u32 = Self::COUNT / 2;
@@ -62,7 +62,7 @@ impl<const BITS: u32> Truncated<BITS> {
         Self(self.0.wrapping_add(1) & Self::MASK)
     }
 
-    /// How many steps of [`next`](Self::next) lead from it to `later`: below 2^`BITS`.
+    /// The steps of [`next`](Self::next) from it to `later`: below 2^`BITS`.
     #[inline]
     #[must_use]
     const fn distance_to(self, later: Self) -> u32 {

@@ -27,14 +27,14 @@ use super::header::Numbers;
 use super::layout::WINDOW_MAX;
 use super::sequence::Sequence;
 
-/// What both ends have agreed on; none of it is known of 1997 (2).
+/// The settings that both ends agree on; the values of 1997 are unknown (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Most messages without an acknowledgment, 1 to [`WINDOW_MAX`].
     pub window: u16,
-    /// How long the left edge waits for its acknowledgment at first, in nanoseconds; at least 1.
+    /// The initial timeout of the left edge in nanoseconds; at least 1.
     pub timeout_ns: u64,
-    /// What the doubled time is clamped to, at least `timeout_ns`.
+    /// The largest timeout after doubling, at least `timeout_ns`.
     pub timeout_max_ns: u64,
     /// Acknowledges each message at once. The report proposes it for programs that send one way only (1.1).
     pub eager_acks: bool,
@@ -90,7 +90,7 @@ pub struct AckError {
     pub snd_nxt: u64,
 }
 
-/// What a packet means for the driver.
+/// The meaning of a packet for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
@@ -117,7 +117,7 @@ pub enum Transmit<T> {
     },
 }
 
-/// How a conversation has ended.
+/// The outcome of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
@@ -154,7 +154,7 @@ pub struct UnetConnection<T> {
     tokens: VecDeque<T>,
     /// When the left edge is sent again; there is one while something is not acknowledged.
     timer_ns: Option<u64>,
-    /// How long it waits now.
+    /// The present timeout.
     backoff_ns: u64,
     /// The left edge is to be sent again.
     resend: bool,
@@ -210,8 +210,7 @@ impl<T: Clone> UnetConnection<T> {
         self.limit_ns.is_none() && self.tokens.len() < usize::from(self.settings.window)
     }
 
-    /// How it has ended, if it has; that does not change any more. An end that stays still answers what
-    /// comes.
+    /// The final outcome, if there is one. An end that stays still answers packets.
     pub const fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }

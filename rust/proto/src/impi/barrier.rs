@@ -37,7 +37,7 @@ pub struct NoSuchProcess {
     pub size: u32,
 }
 
-/// What the machine wants done: empty messages of [`TAG`](Barrier::TAG) on the communicator's
+/// A request of the machine to its driver: empty messages of [`TAG`](Barrier::TAG) on the communicator's
 /// collective context id, which is its own plus one (IMPI 11.2). Ranks are those in MPI_COMM_WORLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -77,7 +77,7 @@ pub enum Action {
 /// text has no message that would tell the others. The driver drops the machine, and the job fails.
 #[derive(Clone, Debug)]
 pub struct Barrier {
-    /// What is left to do, the next last; empty where this process is no master.
+    /// The remaining actions, the next one last; empty where this process is no master.
     left: Vec<Action>,
     step: Step,
 }

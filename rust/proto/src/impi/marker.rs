@@ -9,7 +9,7 @@ use super::Dialect;
 
 /// Bits of a process id of Linux.
 const PID_BITS: u32 = 22;
-/// Where the marker begins in 8 octets.
+/// The position of the marker in 8 octets.
 const FINAL_SHIFT: u32 = 40;
 /// "mpj", and "mpu".
 const FINAL_MARKERS: [i64; 2] = [0x6d_706a, 0x6d_7075];
@@ -17,7 +17,7 @@ const FINAL_MARKERS: [i64; 2] = [0x6d_706a, 0x6d_7075];
 /// number.
 const DRAFT_MARKERS: [i64; 2] = [0x36b, 0x36c];
 
-/// How processes of ours send each other messages. All of a job do so in one way.
+/// The way in which processes of this project send each other messages, the same in the whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// By packets of IMPI, as with all others.
@@ -40,8 +40,8 @@ pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     }
 }
 
-/// How a process of ours that has announced this id sends messages; none of another's. It may still be
-/// another's, which the proof on its connection shows.
+/// The way in which a process of this project with this id sends messages; `None` for a foreign process. A
+/// foreign process can have such an id too; the proof on its connection shows that.
 #[must_use]
 pub fn way(dialect: Dialect, pid: i64) -> Option<Way> {
     [Way::Packets, Way::Datagrams].into_iter().find(|way| match dialect {

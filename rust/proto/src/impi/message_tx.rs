@@ -6,7 +6,7 @@ use super::packet::{Packet, PacketType};
 use super::pair::Event;
 use super::pair_error::{ProtocolError, SendError};
 
-/// How a send completes.
+/// The completion of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// When its octets are handed over: standard, buffered and ready mode (IMPI 8.2).
@@ -31,7 +31,7 @@ pub struct Send {
     pub tag: i32,
     /// Octets of the message.
     pub msglen: u64,
-    /// How it completes.
+    /// Its completion.
     pub mode: Mode,
     /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
     /// short it is. On the wire it is a long message with a short first packet. IMPI 8.3 fills the first

@@ -29,7 +29,7 @@ use thiserror::Error;
 use super::layout::*;
 use super::{Dialect, Proc};
 
-/// What a packet is for (IMPI 3.4).
+/// The purpose of a packet (IMPI 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum PacketType {
@@ -91,7 +91,7 @@ impl PacketType {
 /// as they came, and are 0 in packets that begin from [`Packet::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// Its purpose.
     pub kind: PacketType,
     /// Octets of user data behind the header, in data packets only: see [`data_len`](Self::data_len).
     pub len: u32,

@@ -92,7 +92,7 @@ pub enum Event {
         arrival: ArrivalId,
         /// Their offset in the message.
         offset: u64,
-        /// How many there are, at least 1.
+        /// Their number, at least 1.
         len: u32,
         /// Whether they are the last; the arrival's id is then invalid.
         last: bool,

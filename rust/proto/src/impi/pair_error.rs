@@ -48,13 +48,13 @@ pub enum SendError {
 #[error("no such arrival: {0:?}")]
 pub struct NoSuchArrival(pub ArrivalId);
 
-/// What a peer has done that no peer does; after it the channel is closed (IMPI 17).
+/// A violation of the protocol by the peer; the channel is then closed (IMPI 17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// The packet is from another process.
     #[error("packet src is {}, expected {}", name(.found), name(.expected))]
     Src {
-        /// What the packet says.
+        /// The value in the packet.
         found: Proc,
         /// The remote process of the pair.
         expected: Proc,
@@ -62,7 +62,7 @@ pub enum ProtocolError {
     /// The packet is for another process.
     #[error("packet dest is {}, expected {}", name(.found), name(.expected))]
     Dest {
-        /// What the packet says.
+        /// The value in the packet.
         found: Proc,
         /// The local process of the pair.
         expected: Proc,
@@ -70,7 +70,7 @@ pub enum ProtocolError {
     /// More data in a packet than was agreed on.
     #[error("packet len {len} is above maxdatalen, {maxdatalen}")]
     Len {
-        /// What the packet says.
+        /// The value in the packet.
         len: u32,
         /// The limit.
         maxdatalen: u32,
@@ -78,7 +78,7 @@ pub enum ProtocolError {
     /// More data in a packet than in its message.
     #[error("packet len {len} is above its msglen, {msglen}")]
     LenAboveMsglen {
-        /// What the packet says.
+        /// The value in the packet.
         len: u32,
         /// Of the whole message, says the packet.
         msglen: u64,
@@ -86,15 +86,15 @@ pub enum ProtocolError {
     /// Data of a message that nobody asked for, or that is complete.
     #[error("packet drqid {drqid:#x} names no message that goes on")]
     Drqid {
-        /// What the packet says.
+        /// The value in the packet.
         drqid: u64,
     },
     /// A message whose length changes on the way.
     #[error("packet msglen {found} is not the {expected} that its message began with")]
     Msglen {
-        /// What the packet says.
+        /// The value in the packet.
         found: u64,
-        /// What the first packet said.
+        /// The value in the first packet.
         expected: u64,
     },
     /// A long message goes on with nothing: it would never end.
@@ -108,7 +108,7 @@ pub enum ProtocolError {
     Sum {
         /// Octets that have come before.
         received: u64,
-        /// What the packet says.
+        /// The value in the packet.
         len: u32,
         /// Of the whole message.
         msglen: u64,
@@ -118,7 +118,7 @@ pub enum ProtocolError {
     Answer {
         /// SyncAck, CancelYes or CancelNo.
         kind: PacketType,
-        /// What the packet says.
+        /// The value in the packet.
         srqid: u64,
     },
     /// Too many packets, or too many ProtoAcks.

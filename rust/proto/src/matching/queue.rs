@@ -34,7 +34,7 @@ pub(super) struct Place {
     sequence: u64,
 }
 
-/// What an entry is filed under.
+/// The lists that an entry is in.
 pub(super) trait Filed: Copy {
     /// The class and key of the entry's list number `list`, which is 1 to `LISTS - 1`.
     fn filed_under(&self, list: usize) -> (usize, Key);
@@ -325,7 +325,7 @@ impl Key {
 
 #[derive(Debug)]
 struct Slot<K, T, const LISTS: usize> {
-    /// What the entry was pushed with; kept from the last one while the slot is free.
+    /// The key of the entry; that of the last one while the slot is free.
     key: K,
     /// `None` while the slot is free.
     value: Option<T>,

@@ -171,8 +171,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is opened and closed, open numbers are at least 1 and differ modulo TAG_UB + 1, and the
-        /// allocator refuses exactly when all tags are in use.
+        /// In any order of opens and closes, open numbers are at least 1 and differ modulo TAG_UB + 1, and
+        /// the allocator refuses exactly when all tags are in use.
         #[test]
         fn open_numbers_differ_in_their_tags(
             tag_ub in 0..20i32,

@@ -6,16 +6,16 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// How likely something is, in steps of 10^-9.
+/// A probability in steps of 10^-9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chance(u32);
 
 /// Losses that come together: the model of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// How likely a burst begins with a packet.
+    /// The chance that a burst begins with a packet.
     pub enter: Chance,
-    /// How likely it is over with a packet; so a burst has 1 / leave packets on average.
+    /// The chance that it ends with a packet; so a burst has 1 / leave packets on average.
     pub leave: Chance,
 }
 
@@ -24,7 +24,7 @@ pub struct Burst {
 pub struct Reorder {
     /// By how many later packets at most; each number is as likely.
     pub distance: u16,
-    /// How likely a packet is one of them.
+    /// The chance that a packet is one of them.
     pub chance: Chance,
 }
 
@@ -33,11 +33,11 @@ pub struct Reorder {
 pub struct Partition {
     /// When it begins, in nanoseconds.
     pub begin_ns: u64,
-    /// How long it lasts, in nanoseconds.
+    /// Its length in nanoseconds.
     pub len_ns: u64,
 }
 
-/// How bad one direction of a path is. The default is a path on which nothing happens to packets.
+/// The impairments of one direction of a path. The default has none.
 ///
 /// As text it is a list of parts with commas between them, in any order, each at most once, such as
 /// `loss=1%,dup=1%,reorder=16,delay=5ms,jitter=1ms,rate=100mbit,burst=0.1%/30%`; nothing is no impairment.
@@ -55,17 +55,17 @@ pub struct Partition {
 /// | `partition=T/U` | from T on nothing passes, for U | `1s/500ms` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impairment {
-    /// How likely each packet dies.
+    /// The chance that a packet is lost.
     pub loss: Chance,
     /// Losses that come together.
     pub burst: Option<Burst>,
-    /// How likely a packet arrives twice.
+    /// The chance that a packet is duplicated.
     pub duplication: Chance,
     /// Packets that are overtaken.
     pub reorder: Option<Reorder>,
-    /// How long a packet takes, in nanoseconds.
+    /// The delay of a packet in nanoseconds.
     pub delay_ns: u64,
-    /// How much longer at most, in nanoseconds; each time up to it is as likely.
+    /// The largest additional delay in nanoseconds, evenly distributed.
     pub jitter_ns: u64,
     /// Bits per second; none is no limit.
     pub rate: Option<NonZeroU64>,
@@ -89,7 +89,7 @@ pub enum ImpairmentError {
     Value {
         /// The part as it was given.
         part: String,
-        /// What should stand there.
+        /// The expected text.
         expected: &'static str,
         /// One that would do.
         example: &'static str,
@@ -106,7 +106,7 @@ pub enum ImpairmentError {
 
 /// Names of the parts.
 const NAMES: [&str; 9] = ["loss", "burst", "dup", "reorder", "delay", "jitter", "rate", "queue", "partition"];
-/// How likely a packet is overtaken, if only the distance is said: 10 %.
+/// The chance that a packet is overtaken, if only the distance is given: 10 %.
 const REORDER_CHANCE: Chance = Chance(100_000_000);
 /// Packets that may wait for the rate, if it is not said.
 const QUEUE_DEFAULT: usize = 256;
@@ -118,9 +118,9 @@ const RATES: [(&str, f64); 4] = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("
 impl Chance {
     /// Billionths of what always happens.
     pub const ALWAYS_BILLIONTHS: u32 = 1_000_000_000;
-    /// What never happens.
+    /// Never.
     pub const NEVER: Self = Self(0);
-    /// What always happens.
+    /// Always.
     pub const ALWAYS: Self = Self(Self::ALWAYS_BILLIONTHS);
 
     /// So many billionths, if that is not more than always.
@@ -259,7 +259,7 @@ impl fmt::Display for Impairment {
     }
 }
 
-/// What should stand behind the name, and an example.
+/// The expected value of a name, and an example.
 fn expected(name: &str) -> (&'static str, &'static str) {
     match name {
         "loss" | "dup" => ("a chance up to 100%", "1% or 0.01"),

@@ -379,7 +379,7 @@ mod tests {
         assert!(means[0] > 10.0, "{means:?}");
     }
 
-    /// What was cut in vain comes back; what was not cut does not grow by that.
+    /// A spurious cut is undone; a window without a cut does not grow by that.
     #[test]
     fn an_undone_cut_gives_the_window_back_once() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);

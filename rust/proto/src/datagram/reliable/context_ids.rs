@@ -109,7 +109,7 @@ impl RxContextIds {
 mod tests {
     use super::*;
 
-    /// Whatever is used in whatever order, both ends agree, within the same number of ids.
+    /// Both ends agree for contexts in any order, within the same number of ids.
     #[test]
     fn both_ends_agree_on_every_packet() {
         let (mut tx, mut rx) = (TxContextIds::new(), RxContextIds::new());

@@ -171,8 +171,8 @@ mod tests {
         assert_eq!(times, [RTT * 9 / 8, RTT * 31 / 16]);
     }
 
-    /// What comes twice without having left twice is the network's: then nothing is believed for a while. The
-    /// same holds for answers that come too early or too late to be answers.
+    /// A duplicate without a retransmission is the network's: reports are then not trusted for a while. The
+    /// same holds for reports that arrive too early or too late.
     #[test]
     fn copies_that_the_network_makes_prove_nothing() {
         for (sent_at, heard_at) in [(RTT, RTT + RTT / 2), (0, 10 * RTT)] {
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(undo, [false, false, true, false], "one of two, a question, the other, an earlier cut's");
     }
 
-    /// What is remembered has a limit.
+    /// The number of remembered retransmissions has a limit.
     #[test]
     fn only_the_latest_are_remembered() {
         let mut detection = Detection::new();

@@ -51,7 +51,7 @@ pub enum Delivery {
         arrival: ArrivalId,
         /// Their offset in the message. Octets of messages with a grant arrive in any order.
         offset: u64,
-        /// How many there are.
+        /// Their number.
         len: u32,
         /// Whether the message is complete with these. The id of a matched message is then invalid.
         is_last: bool,

@@ -18,7 +18,7 @@ use super::context_ids::TxContextIds;
 use super::error::SendError;
 use super::settings::{RTS_DATA_LEN, Settings};
 
-/// How a send completes.
+/// The completion of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
     /// When its octets are no longer needed.
@@ -39,7 +39,7 @@ pub struct Send {
     pub tag: i32,
     /// Octets of the message.
     pub len: u64,
-    /// How it completes.
+    /// Its completion.
     pub completion: Completion,
     /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
     /// short it is.

@@ -32,7 +32,7 @@ pub(super) struct Pacing {
     passed: u32,
 }
 
-/// What the pace depends on.
+/// The inputs of the pace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// The congestion window, in packets.

@@ -277,8 +277,7 @@ mod tests {
         }
     }
 
-    /// Whatever the peers, all of them together have half of the socket, as long as that gives each of them
-    /// one.
+    /// All peers together have half of the socket, as long as that gives each of them a datagram.
     #[test]
     fn all_peers_together_have_half_of_the_socket() {
         for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {

@@ -48,7 +48,7 @@ pub struct Client {
     failure: Option<ClientError>,
 }
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// All clients have joined, so many.
@@ -60,7 +60,7 @@ pub enum Event {
     Done(Box<Tables>),
 }
 
-/// Where a client stands.
+/// The stage of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// AUTH is sent.
@@ -78,7 +78,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// What the server may have had to object to when it closes the connection there.
+    /// The likely reason of a server that closes the connection at this stage.
     fn hint(self) -> &'static str {
         match self {
             Stage::Auth => "during authentication; it may have no method in common with this client",
@@ -97,10 +97,10 @@ pub enum ClientError {
     /// The server has closed the connection too early.
     #[error("the startup server has closed the connection {}", .stage.hint())]
     Closed {
-        /// Where this client stood.
+        /// The stage of this client.
         stage: Stage,
     },
-    /// What the server sends is no command.
+    /// The server sent an invalid command.
     #[error("the startup server's command cannot be read: {0}")]
     Cmd(#[from] CmdError),
     /// A method was chosen that this client does not offer.
@@ -110,7 +110,7 @@ pub enum ClientError {
     Method {
         /// The method.
         which: i32,
-        /// What is offered.
+        /// The methods offered.
         offered_mask: u32,
     },
     /// A command that has no place there.
@@ -118,7 +118,7 @@ pub enum ClientError {
     Unexpected {
         /// The command.
         command: Command,
-        /// Where this client stood.
+        /// The stage of this client.
         stage: Stage,
     },
     /// A command with another length than it has.
@@ -132,7 +132,7 @@ pub enum ClientError {
     /// More data than any job needs.
     #[error("the startup server sends {total_len} octets of data, at most {COLL_TOTAL_MAX} are taken")]
     TooMuch {
-        /// How much it has announced.
+        /// The octets announced.
         total_len: usize,
     },
     /// The job has another size than this client's rank needs.
@@ -207,7 +207,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Where it stands.
+    /// Its stage.
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.stage
@@ -218,7 +218,7 @@ impl Client {
         self.outputs.pop_front()
     }
 
-    /// What has happened, in order.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

@@ -38,9 +38,9 @@ pub const AUTH_KEY: i32 = 1;
 pub const TAG_UB_MIN: u32 = 32767;
 /// Largest IMPI_Tag_ub (IMPI 3.5).
 pub const TAG_UB_MAX: u32 = i32::MAX as u32;
-/// What -1 stands for in C_COLL_XSIZE, octets (IMPI 5.5).
+/// The meaning of -1 in C_COLL_XSIZE, in octets (IMPI 5.5).
 pub const XSIZE_DEFAULT: u32 = 1024;
-/// What -1 stands for in C_COLL_MAXLINEAR (IMPI 5.5).
+/// The meaning of -1 in C_COLL_MAXLINEAR (IMPI 5.5).
 pub const MAXLINEAR_DEFAULT: u32 = 4;
 /// C_DATALEN of a client that does not send that label (IMPI 5.4).
 pub const DATALEN_DEFAULT: u32 = 1;
@@ -113,7 +113,7 @@ impl fmt::Display for Command {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cmd {
-    /// What follows.
+    /// The command.
     pub command: Command,
     /// Octets that follow; at most 2^31 - 1, nothing more is checked.
     pub len: u32,
@@ -167,7 +167,7 @@ impl Cmd {
     }
 }
 
-/// What a COLL payload is about (IMPI 3.3); there may be others than those named here.
+/// The label of a COLL payload (IMPI 3.3); there may be others than those named here.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(pub i32);
 

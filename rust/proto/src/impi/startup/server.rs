@@ -17,16 +17,16 @@ use super::{Auth, Key, SettingsError};
 use crate::impi::Dialect;
 use exchange::{Emission, Exchange};
 
-/// What a server is started with.
+/// The settings of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerSettings {
     /// Clients of the job, 1 to 32.
     pub clients: u32,
-    /// What they all speak.
+    /// The dialect of all clients.
     pub dialect: Dialect,
-    /// How they may authenticate themselves; not empty.
+    /// The methods of authentication; not empty.
     pub auth: Auth,
-    /// What nobody waits for any longer.
+    /// Time and memory limits.
     pub limits: Limits,
 }
 
@@ -80,34 +80,34 @@ pub struct Server {
     lost: Vec<(u32, Fault)>,
 }
 
-/// What the driver carries out, in order.
+/// An action for the driver, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Output {
     /// Send these octets.
     Send {
-        /// Where.
+        /// The connection.
         conn: u64,
         /// The octets, shared by all that get the same.
         octets: Arc<[u8]>,
     },
     /// Close the connection at once; what is still to be sent on it is lost.
     Close {
-        /// Which.
+        /// The connection.
         conn: u64,
-        /// What was wrong with it; none when it has finished or the job is over.
+        /// Its fault; `None` when it has finished or the job is over.
         fault: Option<Fault>,
     },
     /// Something that people may want to know.
     Event(ServerEvent),
 }
 
-/// What has happened to the job.
+/// An event of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A connection is a client now.
     Joined {
-        /// Which.
+        /// The connection.
         conn: u64,
         /// Its rank.
         rank: u32,
@@ -125,7 +125,7 @@ pub enum ServerEvent {
     Lost {
         /// Its rank.
         rank: u32,
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
     },
     /// The job is over, well or not. All connections are closed.
@@ -148,18 +148,18 @@ struct Connection {
     begun: Option<Cmd>,
     /// When it must have said its rank.
     deadline_ms: u64,
-    /// Where it comes from, as the driver tells sources apart.
+    /// Its source, as the driver distinguishes sources.
     source: u128,
 }
 
-/// What a connection has to say next.
+/// The next command that a connection must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Auth,
     /// The key, without a command.
     Key,
     Impi,
-    /// What the job's phase says.
+    /// As the phase of the job requires.
     Joined(u32),
 }
 

@@ -10,14 +10,14 @@ use super::layout::{
 };
 use crate::impi::{Dialect, Proc};
 
-/// What a client says of itself.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Its number among the clients of the job, from 0.
     pub rank: u32,
-    /// What all clients of the job speak.
+    /// The dialect of all clients of the job.
     pub dialect: Dialect,
-    /// How it may authenticate itself; not empty.
+    /// The methods of authentication; not empty.
     pub auth: Auth,
     /// Versions of IMPI that it has, ascending; the first is 0.0.
     pub versions: Vec<Version>,
@@ -40,7 +40,7 @@ pub struct Settings {
 /// One host of a client.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// Where it listens: an address in the form of IPv6 (IMPI 2.1).
+    /// The address it listens at, in the form of IPv6 (IMPI 2.1).
     pub address: [u8; 16],
     /// The port there.
     pub port: u16,
@@ -64,9 +64,9 @@ pub enum SettingsError {
     /// A number is not within its limits.
     #[error("{field} is {value}, it must be {min} to {max}")]
     OutOfRange {
-        /// Which number.
+        /// The number's field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
         /// The least it may be.
         min: u64,

@@ -67,7 +67,7 @@ pub struct JobHost {
 /// One process of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProc {
-    /// How packets name it.
+    /// Its name in packets.
     pub proc: Proc,
     /// Global number of its host.
     pub host: u32,
@@ -113,13 +113,13 @@ pub enum TableError {
     Version {
         /// The version.
         version: Version,
-        /// What stands before it, if anything does.
+        /// The version before it, if there is one.
         before: Option<Version>,
     },
     /// There are more lists of versions than clients, or fewer.
     #[error("C_VERSION: {lists} lists of versions for mask {mask:#x}")]
     VersionLists {
-        /// How many begin with 0.0.
+        /// The lists that begin with 0.0.
         lists: usize,
         /// The mask.
         mask: u32,
@@ -137,9 +137,9 @@ pub enum TableError {
     /// The job is larger than we take.
     #[error("{label}: {total} in all, at most {max} are taken")]
     TooMany {
-        /// What was counted.
+        /// The label that was counted.
         label: Label,
-        /// How many there are.
+        /// Their number.
         total: u64,
         /// The limit.
         max: u32,
@@ -500,7 +500,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Whoever has something to say of this must say it.
+    /// Each client with such members must send it.
     fn needs(self, counts: &[u32]) -> Result<(), TableError> {
         let missing = (0..).zip(counts).find(|(client, count)| **count > 0 && self.mask & 1 << client == 0);
         match missing {

@@ -8,7 +8,7 @@ use crate::impi::startup::layout::{COLL_TOTAL_MAX, Cmd, Command, Label};
 /// Labels of a client at most. A choice of ours; the specification has 14.
 const LABELS_MAX: u32 = 1024;
 
-/// What the clients have said and not yet been told.
+/// The payloads of the clients that are not complete.
 ///
 /// Each client has its pending items: labels with data, then DONE, which is larger than every label. When
 /// every client has one, the smallest is complete.
@@ -27,7 +27,7 @@ struct Said {
     is_done: bool,
 }
 
-/// What all clients are sent.
+/// A message to all clients.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Emission {
     /// A whole COLL message.
@@ -81,7 +81,7 @@ impl Exchange {
         silent.map(|(rank, _)| rank).collect()
     }
 
-    /// What is complete next.
+    /// The next complete label.
     pub(super) fn pop(&mut self) -> Option<Emission> {
         if !self.clients.iter().all(|said| said.is_done || !said.items.is_empty()) {
             return None;

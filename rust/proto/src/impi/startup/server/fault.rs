@@ -19,7 +19,7 @@ pub enum Fault {
         /// The time it had.
         after_ms: u64,
     },
-    /// What it sends is no command.
+    /// It sent an invalid command.
     #[error(transparent)]
     Cmd(#[from] CmdError),
     /// A command out of turn.
@@ -27,7 +27,7 @@ pub enum Fault {
     Unexpected {
         /// The command.
         command: Command,
-        /// What might come.
+        /// The commands that are permitted.
         expected: &'static [Command],
     },
     /// A command with another length than it has.
@@ -96,7 +96,7 @@ pub enum Fault {
     /// More data than any job needs.
     #[error("with it the clients send {total_len} octets of data, at most {COLL_TOTAL_MAX} are taken")]
     TooMuch {
-        /// How much has been announced.
+        /// The octets announced.
         total_len: usize,
     },
 }
@@ -109,7 +109,7 @@ pub enum Failure {
     Client {
         /// Its rank.
         rank: u32,
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
     },
     /// Clients have not joined in time.
