@@ -4,8 +4,10 @@
 //! comes from the draft of March 1999, what from the later text, and what was seen in the octets of living
 //! implementations.
 
+mod arrival;
 pub mod barrier;
 pub mod cancel;
+mod event;
 pub mod fini;
 pub mod flow;
 pub mod layout;

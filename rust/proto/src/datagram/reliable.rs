@@ -18,8 +18,10 @@
 //! ```
 
 mod ack_rx;
+mod arrival;
 mod bitmap;
 mod close;
+mod close_state;
 pub mod congestion;
 pub mod connection;
 pub mod content;

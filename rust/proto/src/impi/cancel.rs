@@ -1,8 +1,9 @@
 //! Cancel of a message: the sender's request, the receiver's answer, and packets that cross them (IMPI 8.6).
 
+use super::event::{Control, Event};
 use super::message_tx::{Cancel, MessageTx, Phase};
 use super::packet::PacketType;
-use super::pair::{Control, Event, Pair};
+use super::pair::Pair;
 use super::pair_error::ProtocolError;
 
 /// The outcome of a [`Pair::cancel`].

@@ -1,17 +1,11 @@
 //! The receive side of messages that the peer may still name, or that are incomplete (IMPI 8.3, 8.6).
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 
+pub use super::arrival::ArrivalId;
+use super::event::{Control, Event};
 use super::packet::{Packet, PacketType};
-use super::pair::{Control, Event};
 use super::pair_error::{NoSuchArrival, ProtocolError};
-
-/// Names a received message to the driver and, as drqid, to the peer: a slot index and a generation, never an
-/// address (IMPI 18, 7). A stale or invented id names nothing. After 2^32 messages a stale id may name
-/// another message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ArrivalId(NonZeroU64);
 
 /// An empty table with more slots than this releases its storage.
 const SLOTS_KEPT: usize = 64;
@@ -58,30 +52,6 @@ enum Phase {
     /// Long, and its SyncAck is sent.
     Open { drained: bool },
 }
-
-impl ArrivalId {
-    fn new(place: u32, generation: u32) -> Self {
-        let generation =
-            NonZeroU64::from(std::num::NonZeroU32::new(generation).unwrap_or(std::num::NonZeroU32::MIN));
-        Self((generation.saturating_mul(PLACES)) | u64::from(place))
-    }
-
-    /// The drqid of this message.
-    pub const fn drqid(self) -> u64 {
-        self.0.get()
-    }
-
-    const fn place(self) -> usize {
-        self.0.get() as u32 as usize
-    }
-
-    const fn generation(self) -> u32 {
-        (self.0.get() >> 32) as u32
-    }
-}
-
-/// 2^32, the number of slots that an id can name.
-const PLACES: NonZeroU64 = NonZeroU64::new(1 << 32).unwrap();
 
 impl MessageRx {
     pub(super) fn new() -> Self {
@@ -195,7 +165,7 @@ impl MessageRx {
 
     /// The SyncAck of a long message is sent: its rest may follow.
     pub(super) fn syncack_left(&mut self, drqid: u64) {
-        let inbound = NonZeroU64::new(drqid).and_then(|id| self.get(ArrivalId(id)));
+        let inbound = ArrivalId::of(drqid).and_then(|id| self.get(id));
         if let Some(inbound) = inbound
             && let Phase::Matched { drained } = inbound.phase
         {
@@ -207,7 +177,7 @@ impl MessageRx {
     /// since it does no harm (LAM warns of them, IMPI 8.3).
     pub(super) fn handle_continuation(&mut self, packet: &Packet) -> Result<Event, ProtocolError> {
         let Packet { drqid, len, .. } = *packet;
-        let id = NonZeroU64::new(drqid).map(ArrivalId).ok_or(ProtocolError::Drqid { drqid })?;
+        let id = ArrivalId::of(drqid).ok_or(ProtocolError::Drqid { drqid })?;
         let inbound = self.get(id).ok_or(ProtocolError::Drqid { drqid })?;
         let Phase::Open { drained } = inbound.phase else { return Err(ProtocolError::Drqid { drqid }) };
         let Inbound { msglen, received, .. } = *inbound;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::event::Event;
 use super::packet::{Packet, PacketType};
-use super::pair::Event;
 use super::pair_error::{ProtocolError, SendError};
 
 /// The completion of a send.

@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use super::Proc;
+use super::arrival::ArrivalId;
 use super::flow::{FlowError, MarksError};
-use super::message_rx::ArrivalId;
 use super::packet::PacketType;
 
 /// Settings with which a pair cannot work.

@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use super::super::packet::Packet;
-use super::close::CloseState;
+use super::close_state::CloseState;
 use super::congestion::Congestion;
 use super::content::Content;
 use super::counters::Counters;

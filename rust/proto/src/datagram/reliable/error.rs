@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::message_rx::ArrivalId;
+use super::arrival::ArrivalId;
 
 /// Why a send was refused; nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -1,20 +1,15 @@
 //! The receive side of messages that are incomplete, unmatched, or that the peer may still name (5.9, 2.3).
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
+pub use super::arrival::ArrivalId;
+use super::arrival::{GENERATION_MAX, SLOTS_MAX};
 use super::content::{Block, Content};
 use super::context_ids::RxContextIds;
 use super::error::NoSuchArrival;
 use super::settings::RTS_DATA_LEN;
-
-/// Names a received message to the driver and, as destination id, to the peer: a slot index and a generation,
-/// never an address. A stale or invented id names nothing. After 1023 messages a stale id may name another
-/// message, but the peer names a message by its own id as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ArrivalId(NonZeroU32);
 
 /// The first packet of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,41 +95,6 @@ enum Kind {
     /// Its rest is sent with a grant.
     Rendezvous,
 }
-
-impl ArrivalId {
-    /// From a slot index below [`SLOTS_MAX`] and a generation of 1 to [`GENERATION_MAX`].
-    fn new(slot_index: u32, generation: u32) -> Self {
-        let generation = NonZeroU32::new(generation).unwrap_or(NonZeroU32::MIN);
-        Self(generation.saturating_mul(SLOTS) | slot_index)
-    }
-
-    fn of(destination_id: u32) -> Option<Self> {
-        NonZeroU32::new(destination_id).map(Self)
-    }
-
-    /// The id in packets of the peer.
-    #[must_use]
-    pub const fn destination_id(self) -> u32 {
-        self.0.get()
-    }
-
-    const fn slot_index(self) -> usize {
-        (self.0.get() & (SLOTS.get() - 1)) as usize
-    }
-
-    const fn generation(self) -> u32 {
-        self.0.get() >> SLOT_BITS
-    }
-}
-
-/// Bits of an id that are a slot index; the others are the generation.
-const SLOT_BITS: u32 = 22;
-/// The largest generation.
-const GENERATION_MAX: u32 = u32::MAX >> SLOT_BITS;
-/// The number of slots that an id can name.
-pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
-/// The same.
-const SLOTS: NonZeroU32 = NonZeroU32::new(SLOTS_MAX as u32).unwrap();
 
 impl MessageRx {
     pub(super) fn new() -> Self {

@@ -3,9 +3,10 @@
 use super::super::header::Mode;
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
+use super::arrival::SLOTS_MAX;
 use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
-use super::message_rx::{Arrival, Delivery, SLOTS_MAX};
+use super::message_rx::{Arrival, Delivery};
 use super::message_tx::Answer;
 use super::packet_rx::Position;
 use super::time::Nanos;

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::super::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN, WINDOW_MAX};
 use super::super::sequence::FullSequence;
+use super::arrival::SLOTS_MAX;
 use super::congestion::Algorithm;
-use super::message_rx::SLOTS_MAX;
 use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
 use super::windows::RECEIVE_WINDOW_MAX;
