@@ -1,7 +1,7 @@
 //! Runs the ranks of a job as threads, under a deadline.
 //!
-//! A rank that panics, and a deadline that passes, fail the job: every blocked operation then ends with an error, the
-//! threads end, and the test fails with the first reason instead of hanging.
+//! A rank that panics, and a deadline that passes, fail the job: every blocked operation then ends with an
+//! error, the threads end, and the test fails with the first reason instead of hanging.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};

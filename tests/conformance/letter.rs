@@ -1,4 +1,5 @@
-//! Messages whose content follows from a number, so that a receiver can tell whether it got the right one, whole.
+//! Messages whose content follows from a number, so that a receiver can tell whether it got the right one,
+//! whole.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,8 +15,8 @@ pub(crate) struct Letter {
     pub(crate) primary: usize,
     /// Octets of secondary payload.
     pub(crate) secondary: usize,
-    /// Capacity of the sender's buffer beyond the primary payload, before it is rounded up to a multiple of 8; the secondary
-    /// one is appended when it is shorter.
+    /// Capacity of the sender's buffer beyond the primary payload, before it is rounded up to a multiple of
+    /// 8; the secondary one is appended when it is shorter.
     pub(crate) room: usize,
 }
 
@@ -69,7 +70,8 @@ impl Letter {
             buffer.grow_secondary(octets.len());
         }
         let message = buffer.finish().expect("memory").clone();
-        // The words of a native message, filled without the element by element way of the engine, which has its own tests.
+        // The words of a native message, filled without the element by element way of the engine, which has
+        // its own tests.
         for (i, word) in message.first_words()[BEFORE_DATA / 8..][..self.longs()].iter().enumerate() {
             word.store(self.word(i), Relaxed);
         }

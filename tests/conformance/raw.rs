@@ -1,5 +1,5 @@
-//! A rank against a bare wire: physical messages as foreign, damaged or malicious senders make them, and packets that
-//! arrive at the worst moment.
+//! A rank against a bare wire: physical messages as foreign, damaged or malicious senders make them, and
+//! packets that arrive at the worst moment.
 //!
 //! The wire is the local one, since it can be had without a rank; what is tested is the device above it.
 

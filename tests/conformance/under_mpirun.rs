@@ -1,7 +1,8 @@
-//! The suite with ranks as processes, which the launcher of an MPI starts: each of them is this program, and runs all tests, its
-//! rank of every job. A job has the first so many processes; they join anew for each.
+//! The suite with ranks as processes, which the launcher of an MPI starts: each of them is this program, and
+//! runs all tests, its rank of every job. A job has the first so many processes; they join anew for each.
 //!
-//! A rank that fails ends the job of the launcher, as ranks over an MPI do; the tests behind are not run then.
+//! A rank that fails ends the job of the launcher, as ranks over an MPI do; the tests behind are not run
+//! then.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -180,7 +181,8 @@ struct Launcher {
 
 /// More processes than processors, also as root.
 const FREELY: &[&str] = &["--allow-run-as-root", "--oversubscribe"];
-/// Where a library with the ABI of MPI-5 is, with its launcher, as its package has it: with the folders bin and lib.
+/// Where a library with the ABI of MPI-5 is, with its launcher, as its package has it: with the folders bin
+/// and lib.
 const ABI: &str = "MPJDEV_TEST_MPI_ABI";
 
 /// The launcher of Open MPI, which calls itself Open MPI or OpenRTE.
@@ -222,7 +224,8 @@ fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) 
         return be_a_rank();
     }
     match launcher() {
-        // What races is run more often, and not for longer: so many processes on few processors take their time.
+        // What races is run more often, and not for longer: so many processes on few processors take their
+        // time.
         Ok(launcher) => {
             for _ in 0..harness::amount(1, 5) {
                 let out = launch_one(test, &launcher, ranks, &pick());

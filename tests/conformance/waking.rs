@@ -1,9 +1,10 @@
 //! No wake-up is lost, between ranks and between the threads of a rank.
 //!
-//! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that hardly shows. Here
-//! a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another one's progress: a lost wake-up
-//! is a hang, which the deadline of the harness finds. The same engine runs under loom in `rust/bootstrap/tests`, with two threads
-//! of a rank and a few messages; here are more threads and many rounds.
+//! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that
+//! hardly shows. Here a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another
+//! one's progress: a lost wake-up is a hang, which the deadline of the harness finds. The same engine runs
+//! under loom in `rust/bootstrap/tests`, with two threads of a rank and a few messages; here are more threads
+//! and many rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -234,8 +235,8 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
     }
 }
 
-/// Each message is sent only after the thread before has answered: by then that one has left, and one that was parked must
-/// have taken over.
+/// Each message is sent only after the thread before has answered: by then that one has left, and one that
+/// was parked must have taken over.
 #[test]
 fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
     const THREADS: usize = 4;

@@ -1,5 +1,5 @@
-//! The worlds that the suite runs in: ways to make a job of `n` ranks. A transport joins by one more of them here and one
-//! more line in [`in_every_world`].
+//! The worlds that the suite runs in: ways to make a job of `n` ranks. A transport joins by one more of them
+//! here and one more line in [`in_every_world`].
 
 use std::sync::Arc;
 
@@ -114,7 +114,8 @@ pub(crate) static UDP: World = World {
     lacks: &[COPIED[0], KEPT],
 };
 
-/// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be under way.
+/// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be
+/// under way.
 pub(crate) static UDP_TINY: World = World {
     name: "UDP, tiny limits",
     config: Config::tiny,
@@ -204,7 +205,8 @@ impl World {
         self.lacks.iter().find(|(lacking, _)| *lacking == ability).map(|(_, why)| *why)
     }
 
-    /// Whether a test may be as long as is asked for; says aloud that it is skipped, and why, when it may not.
+    /// Whether a test may be as long as is asked for; says aloud that it is skipped, and why, when it may
+    /// not.
     pub(crate) fn has_time(&self, test: &str) -> bool {
         let lack = self.lack(Ability::Bulk).filter(|_| crate::harness::soaks());
         if let Some(why) = lack {

@@ -1,4 +1,5 @@
-//! Barriers of ranks of ours with foreign ones: the clients' masters meet by the messages that IMPI 13 prescribes.
+//! Barriers of ranks of ours with foreign ones: the clients' masters meet by the messages that IMPI 13
+//! prescribes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -16,7 +17,8 @@ use crate::speaker::{DATASYNC, Head, SYNCACK};
 
 const ONE: Client = Client::Foreign(&[1]);
 
-/// Jobs of two clients and of three, of ours as lower and as higher ones; of as many as are linear, and of more.
+/// Jobs of two clients and of three, of ours as lower and as higher ones; of as many as are linear, and of
+/// more.
 pub(crate) const JOBS: [&[Client]; 10] = [
     &[Client::Ours(1), ONE],
     &[ONE, Client::Ours(1)],
@@ -30,7 +32,8 @@ pub(crate) const JOBS: [&[Client]; 10] = [
     &[ONE, Client::Ours(1), ONE, ONE, Client::Ours(2), ONE, ONE, ONE, Client::Ours(1)],
 ];
 
-/// Runs this on all ranks of ours and on all foreign masters at once, so often: nobody leaves before all have entered.
+/// Runs this on all ranks of ours and on all foreign masters at once, so often: nobody leaves before all have
+/// entered.
 pub(crate) fn meet(
     site: &Site,
     masters: &mut Masters,
@@ -122,7 +125,8 @@ fn all_fail(site: &Site, is_it: impl Fn(u32, &DeviceError) -> bool + Sync) {
     });
 }
 
-/// Lets all ranks of ours enter, does something with the foreign masters, and checks what becomes of the barrier.
+/// Lets all ranks of ours enter, does something with the foreign masters, and checks what becomes of the
+/// barrier.
 #[track_caller]
 fn fails(
     clients: &[Client],
@@ -167,7 +171,8 @@ fn a_barrier_fails_on_all_ranks_of_ours_when_a_foreign_master_dies_in_it() {
     fails(&[Client::Ours(1), ONE, Client::Ours(2)], Vec::clear, has_failed(1));
 }
 
-/// Master 0 waits for master 1, which lives and waits itself: the death of another one is the end of the barrier all the same.
+/// Master 0 waits for master 1, which lives and waits itself: the death of another one is the end of the
+/// barrier all the same.
 #[test]
 fn a_barrier_fails_when_somebody_dies_that_others_wait_for() {
     let last_dies = |all: &mut Vec<Master>| drop(all.pop());

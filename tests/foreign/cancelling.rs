@@ -84,7 +84,8 @@ fn of_messages_with_one_id_the_latest_is_gone() {
     site.check_clean();
 }
 
-/// The other way round: our rank cancels a long send, which over TCP never asks the peer, and the peer posts its receive later.
+/// The other way round: our rank cancels a long send, which over TCP never asks the peer, and the peer posts
+/// its receive later.
 #[test]
 fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
     for mode in [Mode::Standard, Mode::Synchronous] {

@@ -1,4 +1,5 @@
-//! Ends of a foreign rank at any moment: each operation that waits for it fails with its name, within a bounded time.
+//! Ends of a foreign rank at any moment: each operation that waits for it fails with its name, within a
+//! bounded time.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode, Patient};

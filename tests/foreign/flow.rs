@@ -1,4 +1,5 @@
-//! Flow control between a rank of ours and a foreign one (IMPI 9), and what bounds a receiver's memory (IMPI 18, 8).
+//! Flow control between a rank of ours and a foreign one (IMPI 9), and what bounds a receiver's memory (IMPI
+//! 18, 8).
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode};
@@ -31,8 +32,8 @@ fn no_more_than_hiwater_packets_leave_before_they_are_acknowledged() {
     site.check_clean();
 }
 
-/// A sender that keeps to hiwater comes to a stop when what nobody receives fills the memory that it may have, and goes on when
-/// that is received.
+/// A sender that keeps to hiwater comes to a stop when what nobody receives fills the memory that it may
+/// have, and goes on when that is received.
 #[test]
 fn a_flood_is_acknowledged_only_as_far_as_there_is_memory_for_it() {
     let credit = 40 * (256 + 64);

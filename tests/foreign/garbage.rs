@@ -1,4 +1,5 @@
-//! Garbage: a message that is none fails its receive, a packet that is none ends its connection. Both report the numbers.
+//! Garbage: a message that is none fails its receive, a packet that is none ends its connection. Both report
+//! the numbers.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError};

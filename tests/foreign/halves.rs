@@ -1,4 +1,5 @@
-//! Messages of two parts, both ways: the second part directly behind the first, in the same context and with the same tag.
+//! Messages of two parts, both ways: the second part directly behind the first, in the same context and with
+//! the same tag.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode, Patient};
@@ -42,8 +43,8 @@ fn both_parts_leave_one_behind_the_other_under_one_tag() {
     }
 }
 
-/// First packets of two threads' messages that go to one rank: those of a thread's message of two parts stay neighbours, though the
-/// flow stops after every few packets, in the middle of messages too.
+/// First packets of two threads' messages that go to one rank: those of a thread's message of two parts stay
+/// neighbours, though the flow stops after every few packets, in the middle of messages too.
 #[test]
 fn threads_that_send_at_once_never_come_between_two_parts() {
     for terms in [TERMS, Terms { maxdatalen: 64, ackmark: 1, hiwater: 1, ..TERMS }] {
@@ -152,8 +153,8 @@ fn the_parts_of_a_foreign_sender_are_joined_whatever_else_is_posted() {
     }
 }
 
-/// What the first part is is known when all of it is here; what comes behind it with its tag waits for that, and what comes
-/// behind that too, so that nothing overtakes anything.
+/// What the first part is is known when all of it is here; what comes behind it with its tag waits for that,
+/// and what comes behind that too, so that nothing overtakes anything.
 #[test]
 fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
     for is_split in [true, false] {
@@ -185,7 +186,8 @@ fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
     }
 }
 
-/// Messages with other tags that were behind nothing are received while a long one is under way, and so are other ranks' ones.
+/// Messages with other tags that were behind nothing are received while a long one is under way, and so are
+/// other ranks' ones.
 #[test]
 fn a_long_message_holds_up_nothing_but_its_own_tag() {
     let (site, mut speaker) = usual_pair();
@@ -199,7 +201,8 @@ fn a_long_message_holds_up_nothing_but_its_own_tag() {
     site.check_clean();
 }
 
-/// Two long ones with different tags at once, each with a second part, and others behind: in the order in which they were sent.
+/// Two long ones with different tags at once, each with a second part, and others behind: in the order in
+/// which they were sent.
 #[test]
 fn several_long_first_parts_are_told_apart_at_once() {
     let (site, mut speaker) = usual_pair();
@@ -227,7 +230,8 @@ fn several_long_first_parts_are_told_apart_at_once() {
     site.check_clean();
 }
 
-/// The format leaves octets 0 to 3 of the secondary header unspecified, so a foreign sender may leave anything there.
+/// The format leaves octets 0 to 3 of the secondary header unspecified, so a foreign sender may leave
+/// anything there.
 #[test]
 fn foreign_split_message_with_garbage_in_unused_octets_is_joined() {
     for (primary, secondary) in LENS {
@@ -307,7 +311,8 @@ fn a_message_that_waits_behind_a_long_one_can_be_taken_back() {
     site.check_clean();
 }
 
-/// Many long messages with one tag, all sent before any is matched, more than memory has room for: all come through.
+/// Many long messages with one tag, all sent before any is matched, more than memory has room for: all come
+/// through.
 #[test]
 fn long_messages_with_one_tag_come_through_one_after_the_other() {
     let (site, mut speaker) = pair(TERMS, Config { credit: 2000, ..Config::default() });

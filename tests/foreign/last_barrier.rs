@@ -1,4 +1,5 @@
-//! The barrier that a job with foreign ranks ends with (IMPI 14): behind all messages, before each rank's Fini.
+//! The barrier that a job with foreign ranks ends with (IMPI 14): behind all messages, before each rank's
+//! Fini.
 
 use std::time::{Duration, Instant};
 
@@ -204,7 +205,8 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
     }
 }
 
-/// Who says that nothing follows needs nobody any more, and is not waited for, though it should have come to the barrier.
+/// Who says that nothing follows needs nobody any more, and is not waited for, though it should have come to
+/// the barrier.
 #[test]
 fn a_foreign_rank_that_has_finished_is_not_waited_for() {
     for clients in [[Client::Ours(2), ONE], [ONE, Client::Ours(2)]] {

@@ -1,5 +1,5 @@
-//! Foreign masters in barriers, written down once more from IMPI 13, and naively: each blocks on its connections, in the order of
-//! the text.
+//! Foreign masters in barriers, written down once more from IMPI 13, and naively: each blocks on its
+//! connections, in the order of the text.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -126,7 +126,8 @@ impl Master {
 #[track_caller]
 pub(crate) fn expect_signal(speaker: &mut Speaker) {
     let (head, octets) = speaker.take();
-    // As LAM's in tests/golden/impi-captures/collective.txt: all that means nothing is zero. Messages are numbered for tracing.
+    // As LAM's in tests/golden/impi-captures/collective.txt: all that means nothing is zero. Messages are
+    // numbered for tracing.
     let (src, dest) = (speaker.theirs, speaker.head(0).src);
     let expected = Head { kind: DATA, src, dest, tag: TAG, cid: CID, ..Head::default() };
     assert_eq!(Head { lsrank: 0, seqnum: 0, ..head }, expected);

@@ -35,7 +35,8 @@ fn golden_messages_leave_octet_for_octet_in_headers_that_say_nothing_else() {
         let letter = speaker.recv();
         assert_eq!(letter.octets, vector.octets, "{}", vector.name);
         let len = vector.octets.len() as u32;
-        // The number of the message is for tracing (IMPI 7.3); all that means nothing is zero, and lsrank is 0 as well.
+        // The number of the message is for tracing (IMPI 7.3); all that means nothing is zero, and lsrank is
+        // 0 as well.
         let expected = Head {
             len,
             msglen: len.into(),
@@ -126,7 +127,8 @@ fn messages_around_the_packet_length_go_both_ways() {
     site.check_clean();
 }
 
-/// In both directions the SyncAck says that a receive has taken the message, and nothing else does (IMPI 8.2).
+/// In both directions the SyncAck says that a receive has taken the message, and nothing else does (IMPI
+/// 8.2).
 #[test]
 fn a_synchronous_message_is_answered_when_it_is_matched() {
     let (site, mut speaker) = usual_pair();
@@ -155,7 +157,8 @@ fn a_synchronous_message_is_answered_when_it_is_matched() {
     site.check_clean();
 }
 
-/// A standard message with an id, which its sender might take back, is not answered when it is matched (IMPI 8.1, 8.6).
+/// A standard message with an id, which its sender might take back, is not answered when it is matched (IMPI
+/// 8.1, 8.6).
 #[test]
 fn a_numbered_standard_message_is_received_and_not_answered() {
     let (site, mut speaker) = usual_pair();

@@ -166,8 +166,8 @@ impl Site {
         self.comm().wait(id, Some(soon()), &mut mpjdev_engine::Patient)
     }
 
-    /// A message of these octets of primary payload and these of secondary payload, one byte each; split when there are some of
-    /// the latter.
+    /// A message of these octets of primary payload and these of secondary payload, one byte each; split when
+    /// there are some of the latter.
     pub(crate) fn message(&self, encoding: Encoding, primary: &[i8], secondary: &[u8]) -> Message {
         let room = 8 + primary.len().next_multiple_of(8);
         let mut buffer = WriteBuffer::new(self.source(), room as i64, encoding).expect("a capacity");
@@ -219,8 +219,9 @@ pub(crate) fn from(source: impl Into<Option<i32>>, tag: impl Into<Option<i32>>) 
     RecvFrom { source: source.into(), tag: tag.into() }
 }
 
-/// The octets of a message in this byte order that has one section of bytes, and octets of a secondary payload behind them or, to
-/// be cut off there, after them. Written out by hand from the format's description.
+/// The octets of a message in this byte order that has one section of bytes, and octets of a secondary
+/// payload behind them or, to be cut off there, after them. Written out by hand from the format's
+/// description.
 pub(crate) fn octets(encoding: Encoding, primary: &[i8], secondary: &[u8]) -> Vec<u8> {
     let four = |n: usize| match encoding {
         Encoding::Big => (n as u32).to_be_bytes(),

@@ -1,8 +1,9 @@
-//! Another implementation's end of a connection: a second, naive speaker of IMPI packets that shares nothing with the first.
+//! Another implementation's end of a connection: a second, naive speaker of IMPI packets that shares nothing
+//! with the first.
 //!
-//! It packs the 128 octets of a header by hand, from the table of IMPI 7.1, and blocks on a plain stream. It says whatever a
-//! test wants it to say; what a decent host does by itself it does too, unless told not to: it acknowledges, and it waits
-//! at hiwater.
+//! It packs the 128 octets of a header by hand, from the table of IMPI 7.1, and blocks on a plain stream. It
+//! says whatever a test wants it to say; what a decent host does by itself it does too, unless told not to:
+//! it acknowledges, and it waits at hiwater.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -255,7 +256,8 @@ impl Speaker {
         }
     }
 
-    /// Sends a message of any length in the way that IMPI 8 has for it; a long one is matched when this returns.
+    /// Sends a message of any length in the way that IMPI 8 has for it; a long one is matched when this
+    /// returns.
     pub(crate) fn send_any(&mut self, tag: i32, octets: &[u8]) {
         if octets.len() <= self.limits.maxdatalen {
             return self.send(tag, octets);
@@ -412,7 +414,8 @@ impl Speaker {
         looked.is_ok_and(|len| len > 0)
     }
 
-    /// Asks something that the rank answers at once, behind all ProtoAcks that are due. It takes one of the packets that may leave.
+    /// Asks something that the rank answers at once, behind all ProtoAcks that are due. It takes one of the
+    /// packets that may leave.
     pub(crate) fn ask(&mut self) {
         let question = Head { srqid: u64::MAX, ..self.head(CANCEL) };
         self.say(&question, &[]);

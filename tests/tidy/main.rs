@@ -1,4 +1,5 @@
-//! The boundaries that ARCHITECTURE.md draws and the texts that the manual lists, checked against the sources.
+//! The boundaries that ARCHITECTURE.md draws and the texts that the manual lists, checked against the
+//! sources.
 #![forbid(unsafe_code)]
 
 mod dependencies;

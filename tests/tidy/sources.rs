@@ -134,7 +134,8 @@ fn proto_uses_nothing_of_buffer_but_its_layout() {
     none(findings, "proto uses more than buffer::layout");
 }
 
-/// And every clock that is read is read by the transports, the engines, the start of a job, the lines of events, the launcher, the rim of IMPI's start-up, a benchmark or a test.
+/// And every clock that is read is read by the transports, the engines, the start of a job, the lines of
+/// events, the launcher, the rim of IMPI's start-up, a benchmark or a test.
 #[test]
 fn clocks_are_read_above_the_pure_crates_alone() {
     let all = sources("rust", ".rs");
@@ -217,7 +218,8 @@ fn module_docs_begin_with_a_noun_phrase() {
     none(findings.collect(), "a module doc that begins with a relative clause");
 }
 
-/// The JVM uses SIGSEGV, SIGBUS, SIGFPE and SIGILL itself; what is loaded into it has no business with signals at all.
+/// The JVM uses SIGSEGV, SIGBUS, SIGFPE and SIGILL itself; what is loaded into it has no business with
+/// signals at all.
 #[test]
 fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {
     let needles = ["sigaction", "sigaltstack", "signal_hook", "libc::signal"];
@@ -289,7 +291,8 @@ fn native_methods_are_declared_in_the_java_core_alone() {
     none(findings, "a native method outside mpjdev.core");
 }
 
-/// The public face is one package; another class of it is a design decision. The benchmarks have a jar of their own.
+/// The public face is one package; another class of it is a design decision. The benchmarks have a jar of
+/// their own.
 #[test]
 fn java_classes_of_the_library_belong_to_the_face_or_the_core() {
     let mut findings = Vec::new();

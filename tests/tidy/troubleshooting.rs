@@ -11,7 +11,8 @@ const OTHERS: &str = "(of ";
 /// A fragment that a program inserts a value into is at least this long without the value.
 const FIXED_MIN: usize = 3;
 
-/// Fixed fragments of the literals of all programs: what stands between the values that are formatted into them.
+/// Fixed fragments of the literals of all programs: what stands between the values that are formatted into
+/// them.
 struct Fragments<'a> {
     whole: HashSet<&'a str>,
     beginnings: HashSet<&'a str>,
@@ -29,8 +30,8 @@ impl<'a> Fragments<'a> {
         }
     }
 
-    /// Whether programs may print this: as a part of one fragment, or as the end of one and the beginning of another, with
-    /// nothing or a number or a literal between them.
+    /// Whether programs may print this: as a part of one fragment, or as the end of one and the beginning of
+    /// another, with nothing or a number or a literal between them.
     fn print(&self, text: &str) -> bool {
         self.whole.iter().any(|whole| whole.contains(text))
             || boundaries(text).any(|at| {
@@ -50,7 +51,8 @@ impl<'a> Fragments<'a> {
         })
     }
 
-    /// The same for each part between punctuation marks, if not for all: one text is often inserted into another there.
+    /// The same for each part between punctuation marks, if not for all: one text is often inserted into
+    /// another there.
     fn print_parts(&self, text: &str) -> bool {
         let parts = text.split_inclusive([':', ';', ',']).flat_map(|part| part.split(" ("));
         let mut parts = parts.map(str::trim).filter(|part| part.len() >= FIXED_MIN);

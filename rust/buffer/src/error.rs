@@ -12,7 +12,8 @@ use crate::types::Type;
 pub enum BufferError {
     /// The section does not fit the capacity.
     #[error(
-        "buffer overflow: {needed} octets needed for the section, {available} available of capacity {capacity}"
+        "buffer overflow: {needed} octets needed for the section, {available} available of capacity \
+         {capacity}"
     )]
     Overflow {
         /// Octets that the section takes: header, data and padding.
@@ -206,8 +207,8 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// The error that places this damage in the message: `offset` is that of the header for a damaged header, and
-    /// the error then points at the field inside it.
+    /// The error that places this damage in the message: `offset` is that of the header for a damaged header,
+    /// and the error then points at the field inside it.
     pub fn at(self, offset: usize) -> BufferError {
         let field = match self {
             Damage::PrimaryLen { .. } => PRIMARY_LEN_FIELD.start,

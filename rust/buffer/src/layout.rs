@@ -43,8 +43,9 @@ pub const fn padding(len: usize) -> usize {
     len.wrapping_neg() & (ALIGNMENT - 1)
 }
 
-/// Whether a secondary payload of `s` octets is appended to a primary one of `p` octets in one physical message:
-/// strictly when both together are less than the sender's capacity (S; D49 permits it, and is silent on equality).
+/// Whether a secondary payload of `s` octets is appended to a primary one of `p` octets in one physical
+/// message: strictly when both together are less than the sender's capacity (S; D49 permits it, and is silent
+/// on equality).
 pub const fn is_appended(p: usize, s: usize, capacity: usize) -> bool {
     match p.checked_add(s) {
         Some(both) => s > 0 && both < capacity,

@@ -2,8 +2,8 @@
 //!
 //! # This crate
 //!
-//! Pure: octets and numbers in, octets and errors out. No I/O, no clock, no thread, no unsafe. Message memory comes
-//! from whoever implements [`SlabSource`].
+//! Pure: octets and numbers in, octets and errors out. No I/O, no clock, no thread, no unsafe. Message memory
+//! comes from whoever implements [`SlabSource`].
 #![forbid(unsafe_code)]
 
 pub mod capacity;

@@ -18,8 +18,8 @@ pub(crate) enum Secondary {
     Inline,
 }
 
-/// A logical message by reference. It does not change while anybody else refers to it; cloning copies nothing,
-/// so one finished message can go to many destinations.
+/// A logical message by reference. It does not change while anybody else refers to it; cloning copies
+/// nothing, so one finished message can go to many destinations.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub(crate) primary: Slab,
@@ -126,8 +126,8 @@ impl Message {
         self.primary.words()
     }
 
-    /// Memory of the second physical message, which is its first [`secondary_len`](Self::secondary_len) octets;
-    /// none when there is only one.
+    /// Memory of the second physical message, which is its first [`secondary_len`](Self::secondary_len)
+    /// octets; none when there is only one.
     pub fn second_words(&self) -> Option<&[AtomicU64]> {
         match &self.secondary {
             Some(Secondary::Apart(slab)) => Some(slab.words()),
@@ -279,8 +279,8 @@ impl Message {
         self.primary.len()
     }
 
-    /// Becomes the message whose one physical message has been put into the slab, of which there are `first_len` octets.
-    /// `capacity` is the receiving buffer's.
+    /// Becomes the message whose one physical message has been put into the slab, of which there are
+    /// `first_len` octets. `capacity` is the receiving buffer's.
     ///
     /// # Errors
     /// A damaged header, or lengths that contradict each other; this is no message then.
@@ -304,7 +304,8 @@ impl Message {
         Ok(())
     }
 
-    /// The headers that a receiver wants at once: primary, secondary, first section's (zero without a section).
+    /// The headers that a receiver wants at once: primary, secondary, first section's (zero without a
+    /// section).
     #[inline]
     pub fn header_words(&self) -> [[u8; 8]; 3] {
         let words = self.primary.words();
@@ -312,8 +313,8 @@ impl Message {
         [load_word(words, 0), load_word(words, PRIMARY_HEADER_LEN + self.primary_len), first]
     }
 
-    /// A message of one physical message that a transport received with its [headers](Self::header_words) beside it, so that the
-    /// slab need not be looked at.
+    /// A message of one physical message that a transport received with its [headers](Self::header_words)
+    /// beside it, so that the slab need not be looked at.
     ///
     /// # Errors
     /// As for [`from_physical`](Self::from_physical).

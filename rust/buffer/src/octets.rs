@@ -1,8 +1,8 @@
 //! Octets of message memory: words of eight that another thread or process may change at any time.
 //!
-//! Message memory is seen as `&[AtomicU64]`. Relaxed loads and stores cost what plain ones do, and a peer that
-//! scribbles on its own segment can change values under us but never break a rule of the language. A header is
-//! one word, copied out once and then checked.
+//! Message memory is seen as `&[AtomicU64]`. Relaxed loads and stores cost what plain ones do, and a peer
+//! that scribbles on its own segment can change values under us but never break a rule of the language. A
+//! header is one word, copied out once and then checked.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -16,8 +16,9 @@ struct Dim {
 /// The elements `offset + Σ i_d · stride_d` of an array, `0 ≤ i_d < extent_d`, the last dimension varying
 /// fastest (S: strGather, strScatter). Strides may be negative. Rank 0 is one element.
 ///
-/// A `Patch` exists only when all its elements are inside the array it was checked against, so walking it needs
-/// no further check. Dimensions that continue one another are merged, which makes the runs as long as they can be.
+/// A `Patch` exists only when all its elements are inside the array it was checked against, so walking it
+/// needs no further check. Dimensions that continue one another are merged, which makes the runs as long as
+/// they can be.
 #[derive(Clone, Debug)]
 pub struct Patch {
     offset: usize,
@@ -64,12 +65,12 @@ impl Block {
 impl Patch {
     /// Checks a patch against an array of `length` elements.
     ///
-    /// `offset` is the element where all indices are zero; `extents` and `strides` have one entry per dimension,
-    /// strides in elements.
+    /// `offset` is the element where all indices are zero; `extents` and `strides` have one entry per
+    /// dimension, strides in elements.
     ///
     /// # Errors
-    /// A negative extent; extents that multiply to more than 2³¹−1; an element outside the array. A patch without
-    /// elements is inside any array as long as its offset is not negative.
+    /// A negative extent; extents that multiply to more than 2³¹−1; an element outside the array. A patch
+    /// without elements is inside any array as long as its offset is not negative.
     pub fn check(offset: i64, extents: &[i32], strides: &[i32], length: usize) -> Result<Patch, BufferError> {
         let count = volume(extents)?;
         if offset < 0 {
@@ -254,8 +255,8 @@ pub fn check_range(what: &'static str, offset: i64, count: i64, length: usize) -
     Ok(())
 }
 
-/// Checks that all indices, `base` added, are inside an array of `length` elements. `from` is the place of the
-/// first one among the indices of the call.
+/// Checks that all indices, `base` added, are inside an array of `length` elements. `from` is the place of
+/// the first one among the indices of the call.
 ///
 /// # Errors
 /// Names the first index that is outside.

@@ -1,8 +1,8 @@
 //! The reading side: sections in order out of a received message; the reader makes right.
 //!
-//! As in writing, a section is taken in two steps: [`ReadBuffer::stage`] checks everything and gives the place of
-//! the data, [`ReadBuffer::commit`] moves on. Whoever fails in between leaves the position as it was. Nothing in
-//! a message is believed: each header word is copied out once, checked, and only then used.
+//! As in writing, a section is taken in two steps: [`ReadBuffer::stage`] checks everything and gives the
+//! place of the data, [`ReadBuffer::commit`] moves on. Whoever fails in between leaves the position as it
+//! was. Nothing in a message is believed: each header word is copied out once, checked, and only then used.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -125,9 +125,9 @@ impl ReadBuffer {
         self.take_spare().filter(|_| is_same)
     }
 
-    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else refers to, and not
-    /// from before `round` was another one, for the message to be [received into](Message::receive); or another message may be
-    /// put there, or none.
+    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else
+    /// refers to, and not from before `round` was another one, for the message to be [received
+    /// into](Message::receive); or another message may be put there, or none.
     #[inline]
     pub fn landing(&mut self, round: u32) -> &mut Option<Message> {
         self.reset();
@@ -148,7 +148,8 @@ impl ReadBuffer {
     /// Takes a copy of the octets of a logical message.
     ///
     /// # Errors
-    /// A damaged message; a primary payload larger than the capacity; no memory. Then the buffer is as it was.
+    /// A damaged message; a primary payload larger than the capacity; no memory. Then the buffer is as it
+    /// was.
     pub fn load(&mut self, octets: &[u8]) -> Result<(), BufferError> {
         let message = Message::from_logical(&*self.source, self.capacity, octets)?;
         self.adopt(message);
@@ -195,8 +196,8 @@ impl ReadBuffer {
         self.sections_read
     }
 
-    /// Reads the next section, which must hold exactly `count` elements of this type: `take` gets the place of its
-    /// data and their encoding.
+    /// Reads the next section, which must hold exactly `count` elements of this type: `take` gets the place
+    /// of its data and their encoding.
     ///
     /// # Errors
     /// No further section; another type; another count; elements left of a section read in pieces; a damaged
@@ -221,8 +222,8 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// Prepares the next section, which must hold exactly `count` elements of this type: gives the place of its
-    /// data.
+    /// Prepares the next section, which must hold exactly `count` elements of this type: gives the place of
+    /// its data.
     ///
     /// # Errors
     /// As for [`section`](Self::section).
@@ -283,7 +284,8 @@ impl ReadBuffer {
     /// Begins to read the next section in pieces: gives its type and count.
     ///
     /// # Errors
-    /// No further section (then type byte stands for "any"); elements left of the one before; a damaged header.
+    /// No further section (then type byte stands for "any"); elements left of the one before; a damaged
+    /// header.
     pub fn open(&mut self) -> Result<SectionHeader, BufferError> {
         self.check_open_is_done()?;
         let header = self.peek()?.ok_or_else(|| self.end(Type::Byte))?;
@@ -359,7 +361,8 @@ impl ReadBuffer {
     /// Reads the next section into a strided patch of `dest`.
     ///
     /// # Errors
-    /// As for [`stage`](Self::stage); `dest` is as it was. The patch was checked against an array of this length.
+    /// As for [`stage`](Self::stage); `dest` is as it was. The patch was checked against an array of this
+    /// length.
     pub fn str_scatter<T: Element>(&mut self, dest: &mut [T], patch: &Patch) -> Result<(), BufferError> {
         let mut slots = patch
             .runs(usize::MAX)

@@ -1,8 +1,8 @@
 //! Message memory by reference: slabs, and where they come from.
 //!
-//! A slab is a fixed run of octets with the sixteen header octets inside. It is shared by counting references; the
-//! last one gives the memory back to its pool. This crate only defines what a slab must be able to do; pools in
-//! the heap and in shared segments are built elsewhere.
+//! A slab is a fixed run of octets with the sixteen header octets inside. It is shared by counting
+//! references; the last one gives the memory back to its pool. This crate only defines what a slab must be
+//! able to do; pools in the heap and in shared segments are built elsewhere.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,14 +13,15 @@ use crate::error::SlabError;
 
 /// Memory that a slab refers to; dropping it gives it back.
 pub trait SlabMemory: Debug + Send + Sync + 'static {
-    /// All octets of the slab, aligned to eight, in words of eight. A source that cares for speed lets them begin 48 octets
-    /// into a cache line, so that the data of the first section begin at one.
+    /// All octets of the slab, aligned to eight, in words of eight. A source that cares for speed lets them
+    /// begin 48 octets into a cache line, so that the data of the first section begin at one.
     fn words(&self) -> &[AtomicU64];
 
     /// This memory as itself, for a transport that wants to know whether it is its own.
     fn as_any(&self) -> &dyn Any;
 
-    /// What keeps the octets readable when this is gone, whatever they then are; none where nothing else does.
+    /// What keeps the octets readable when this is gone, whatever they then are; none where nothing else
+    /// does.
     fn hold(&self) -> Option<std::sync::Arc<dyn Any + Send + Sync>> {
         None
     }
@@ -28,15 +29,15 @@ pub trait SlabMemory: Debug + Send + Sync + 'static {
 
 /// Where slabs come from.
 pub trait SlabSource: Debug + Send + Sync + 'static {
-    /// A slab with room for at least `octets` octets, with any content. May wait for memory to be freed, for a
-    /// bounded time.
+    /// A slab with room for at least `octets` octets, with any content. May wait for memory to be freed, for
+    /// a bounded time.
     ///
     /// # Errors
     /// The limit is reached, or the system has no memory.
     fn take(&self, octets: usize) -> Result<Slab, SlabError>;
 
-    /// As [`take`](Self::take), for octets that have arrived already: never waits, and may go past a limit, as the credit of
-    /// their senders bounds what arrives.
+    /// As [`take`](Self::take), for octets that have arrived already: never waits, and may go past a limit,
+    /// as the credit of their senders bounds what arrives.
     ///
     /// # Errors
     /// The system has no memory.
@@ -60,7 +61,8 @@ pub struct Slab {
     kind: u8,
 }
 
-/// Bit of a slab whose memory is somebody else's: its octets may be read only, whatever the number of references here.
+/// Bit of a slab whose memory is somebody else's: its octets may be read only, whatever the number of
+/// references here.
 const FOREIGN: u8 = 1;
 /// Bit of a slab whose memory no other process can see.
 const PRIVATE: u8 = 2;
@@ -110,8 +112,8 @@ impl Slab {
         self.is_reusable(1, false)
     }
 
-    /// As [`is_exclusive`](Self::is_exclusive), for a holder of so many references; when only shared memory will do, false
-    /// for memory that no other process sees.
+    /// As [`is_exclusive`](Self::is_exclusive), for a holder of so many references; when only shared memory
+    /// will do, false for memory that no other process sees.
     #[inline(always)]
     pub(crate) fn is_reusable(&self, references: usize, shared_only: bool) -> bool {
         let unfit = FOREIGN | if shared_only { PRIVATE } else { 0 };

@@ -1,17 +1,17 @@
 //! Memory of a buffer that others write into: views.
 //!
-//! A view is an address that was given away, and nobody can take it back. So that whoever keeps one too long does no harm,
-//! the memory stays its buffer's for as long as the view is held, and holds that buffer's messages only. The buffer uses it
-//! again when nobody else reads a message there; what views hold it does not matter for that. Without views nothing of this
-//! costs anything.
+//! A view is an address that was given away, and nobody can take it back. So that whoever keeps one too long
+//! does no harm, the memory stays its buffer's for as long as the view is held, and holds that buffer's
+//! messages only. The buffer uses it again when nobody else reads a message there; what views hold it does
+//! not matter for that. Without views nothing of this costs anything.
 
 use std::sync::Arc;
 
 use crate::octets::Place;
 use crate::slab::{Slab, SlabSource};
 
-/// Slabs with views that a buffer keeps, its message's and those of messages that others still read. Past these it forgets
-/// the oldest, whose memory comes back when the last view of it goes.
+/// Slabs with views that a buffer keeps, its message's and those of messages that others still read. Past
+/// these it forgets the oldest, whose memory comes back when the last view of it goes.
 const VIEWED_MAX: usize = 4;
 
 /// A slab that views refer to. Whoever holds it keeps the memory from other uses than its buffer's.

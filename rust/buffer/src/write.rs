@@ -1,8 +1,9 @@
-//! The writing side: sections one after the other into the primary payload, and the secondary payload beside it.
+//! The writing side: sections one after the other into the primary payload, and the secondary payload beside
+//! it.
 //!
 //! A section goes in two steps. [`WriteBuffer::stage`] checks everything and gives the place for the data;
-//! [`WriteBuffer::commit`] makes the section part of the message. Whoever fails in between leaves the buffer as
-//! it was. The steps exist apart so that a boundary can copy array regions straight to their place; the
+//! [`WriteBuffer::commit`] makes the section part of the message. Whoever fails in between leaves the buffer
+//! as it was. The steps exist apart so that a boundary can copy array regions straight to their place; the
 //! methods that take slices do both.
 
 use std::sync::Arc;
@@ -64,7 +65,8 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// An empty buffer with room for `capacity` octets of primary payload. Memory is taken at the first write.
+    /// An empty buffer with room for `capacity` octets of primary payload. Memory is taken at the first
+    /// write.
     ///
     /// # Errors
     /// A capacity that is negative or above the largest one.
@@ -121,8 +123,8 @@ impl WriteBuffer {
         self.clear_keeping(false, self.round);
     }
 
-    /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from memory that no other
-    /// process sees. No memory is kept from before `round` was another one.
+    /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from
+    /// memory that no other process sees. No memory is kept from before `round` was another one.
     #[inline(always)]
     pub fn clear_keeping(&mut self, shared_only: bool, round: u32) {
         self.sections = 0;
@@ -203,7 +205,8 @@ impl WriteBuffer {
         self.finished = true;
     }
 
-    /// Writes one section: `fill` puts the data of `count` elements in their place, in the encoding it is told.
+    /// Writes one section: `fill` puts the data of `count` elements in their place, in the encoding it is
+    /// told.
     ///
     /// # Errors
     /// The section does not fit the capacity; no memory; what `fill` fails with. Then nothing is written.
@@ -277,8 +280,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Prepares a section whose elements somebody writes in place, later: gives the memory, and the offset of the first one.
-    /// The memory stays this buffer's for as long as it is held.
+    /// Prepares a section whose elements somebody writes in place, later: gives the memory, and the offset of
+    /// the first one. The memory stays this buffer's for as long as it is held.
     ///
     /// # Errors
     /// As for [`stage`](Self::stage).
@@ -338,8 +341,8 @@ impl WriteBuffer {
 
     /// Writes the headers and decides between one and two messages: the finished message.
     ///
-    /// Cheap when nothing has changed since the last time. The secondary payload is appended to the primary one
-    /// when together they are less than the capacity (S; D49 permits it).
+    /// Cheap when nothing has changed since the last time. The secondary payload is appended to the primary
+    /// one when together they are less than the capacity (S; D49 permits it).
     ///
     /// # Errors
     /// No memory.
@@ -413,8 +416,8 @@ impl WriteBuffer {
         Ok(Place::new(slab.words(), self.stream_len, len))
     }
 
-    /// Makes `len` staged octets part of the secondary payload. A message sent before is not affected: it refers
-    /// to its own first octets only.
+    /// Makes `len` staged octets part of the secondary payload. A message sent before is not affected: it
+    /// refers to its own first octets only.
     pub fn grow_secondary(&mut self, len: usize) {
         if self.stream_foreign {
             return;
@@ -542,8 +545,8 @@ impl WriteBuffer {
         Ok(())
     }
 
-    /// Zeroes the padding of the open section again, where a piece that was staged and never committed may have left
-    /// octets.
+    /// Zeroes the padding of the open section again, where a piece that was staged and never committed may
+    /// have left octets.
     #[inline]
     fn give_up_piece(&mut self) {
         if let (Staged::Piece(_), Some(open)) = (self.staged, self.open) {

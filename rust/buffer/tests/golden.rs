@@ -32,7 +32,8 @@ fn every_sound_vector_reads_as_described() {
     }
 }
 
-/// Proves that the writer puts out exactly the octets of the specification: unused ones, padding and headers too.
+/// Proves that the writer puts out exactly the octets of the specification: unused ones, padding and headers
+/// too.
 #[test]
 fn every_canonical_vector_is_what_the_writer_makes() {
     let canonical: Vec<Vector> = vectors::all().into_iter().filter(|v| v.canonical).collect();

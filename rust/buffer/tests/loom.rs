@@ -88,7 +88,8 @@ fn written(parts: &[&[i64]]) -> Vec<u8> {
     octets(buffer.finish().expect("memory"))
 }
 
-/// A writer goes on while a receiver still has the message, or just has not any more: neither sees what the other one does.
+/// A writer goes on while a receiver still has the message, or just has not any more: neither sees what the
+/// other one does.
 #[test]
 fn a_message_stays_what_it_was_while_its_writer_goes_on() {
     loom::model(|| {

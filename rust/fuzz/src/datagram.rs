@@ -8,10 +8,12 @@ use mpjdev_proto::datagram::layout::{
 };
 use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
 
-/// Takes the octets as a datagram, in both modes; a reliable one whose CRC32C is wrong once more with the right one.
+/// Takes the octets as a datagram, in both modes; a reliable one whose CRC32C is wrong once more with the
+/// right one.
 ///
-/// Promises: no panic; what is accepted is the whole datagram, is what may be written, and comes out as it went in, but for
-/// numbers that are not valid; an error holds what its field has; both modes agree on the header.
+/// Promises: no panic; what is accepted is the whole datagram, is what may be written, and comes out as it
+/// went in, but for numbers that are not valid; an error holds what its field has; both modes agree on the
+/// header.
 pub fn datagram(input: &[u8]) {
     let unet = unet(input);
     let mut octets = input.to_vec();

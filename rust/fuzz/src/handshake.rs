@@ -12,8 +12,9 @@ const BEFORE_NONCE: usize = GREETING_LEN - NONCE_LEN;
 
 /// One end of the exchange hears the input from the other; the first octet says which.
 ///
-/// Nothing panics; no more is taken than belongs to the exchange, and no more is said; it makes no difference in which
-/// pieces the octets come; and the exchange is complete exactly when the octets are those of a host that has the key.
+/// Nothing panics; no more is taken than belongs to the exchange, and no more is said; it makes no difference
+/// in which pieces the octets come; and the exchange is complete exactly when the octets are those of a host
+/// that has the key.
 pub fn handshake(input: &[u8]) {
     let Some((side, octets)) = input.split_first() else { return };
     let is_acceptor = side % 2 == 1;
@@ -66,7 +67,8 @@ fn hear(mut end: Handshake<'_>, octets: &[u8], most: usize) -> Heard {
     }
 }
 
-/// What a host says that has the key, and the nonce that is in these octets; none when they don't reach that far.
+/// What a host says that has the key, and the nonce that is in these octets; none when they don't reach that
+/// far.
 fn honest(hears_acceptor: bool, octets: &[u8]) -> Option<Vec<u8>> {
     let nonce_at = BEFORE_NONCE + if hears_acceptor { NUMBER_LEN } else { 0 };
     let nonce: Nonce = octets.get(nonce_at..nonce_at + NONCE_LEN)?.try_into().ok()?;

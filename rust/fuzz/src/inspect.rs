@@ -10,8 +10,8 @@ use crate::ledger::Ledger;
 
 /// Explains octets in every format.
 ///
-/// Promises: no panic; a message is called sound exactly when the reader takes it to its end; JSON is JSON and
-/// tells as many sections; the dump holds all octets and reads as them again.
+/// Promises: no panic; a message is called sound exactly when the reader takes it to its end; JSON is JSON
+/// and tells as many sections; the dump holds all octets and reads as them again.
 pub fn inspect(input: &[u8]) {
     let explanation = explain(input);
     agrees_with_the_reader(input, &explanation);

@@ -1,7 +1,7 @@
 //! Fuzz targets: one function per parser or machine, each takes octets and panics when a promise is broken.
 //!
-//! They build on stable Rust and are called by tests/soak.rs with the corpus and seeded mutations of it; README.md
-//! says how to put a coverage-guided fuzzer in front of them.
+//! They build on stable Rust and are called by tests/soak.rs with the corpus and seeded mutations of it;
+//! README.md says how to put a coverage-guided fuzzer in front of them.
 #![forbid(unsafe_code)]
 
 mod datagram;

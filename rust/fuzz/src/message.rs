@@ -12,9 +12,9 @@ use crate::ledger::Ledger;
 
 /// Takes octets as a logical message and as one or two physical ones.
 ///
-/// Promises: no panic; no memory beyond the input; what is accepted has the lengths of its headers, comes out as
-/// it went in but for octets of headers that are unused, and means the same in any physical form; errors point
-/// inside the input or at its end.
+/// Promises: no panic; no memory beyond the input; what is accepted has the lengths of its headers, comes out
+/// as it went in but for octets of headers that are unused, and means the same in any physical form; errors
+/// point inside the input or at its end.
 pub fn message(input: &[u8]) {
     headers(input);
     let ledger = Ledger::new();

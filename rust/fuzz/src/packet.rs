@@ -6,8 +6,8 @@ use mpjdev_proto::impi::packet::{Packet, PacketError};
 
 /// Takes each 128 octets as a header, in both dialects.
 ///
-/// Promises: no panic; what is accepted comes out as it went in, but for the octets that mean nothing; an error holds
-/// the number that its field has; both dialects read the same but for the octets of the tag.
+/// Promises: no panic; what is accepted comes out as it went in, but for the octets that mean nothing; an
+/// error holds the number that its field has; both dialects read the same but for the octets of the tag.
 pub fn packet(input: &[u8]) {
     for octets in input.chunks_exact(HEADER_LEN) {
         let octets = octets.try_into().expect("a header");

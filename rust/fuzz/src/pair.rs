@@ -14,10 +14,11 @@ const THEIRS: Proc = Proc { host_id: [2; 16], pid: 2 };
 
 /// Calls and packets, three octets each; the first octet of the input chooses the settings.
 ///
-/// Promises: no panic; invariants hold after each step, the bounds among them; flow control is kept both ways; first packets
-/// leave in order, the octets of each message once, in order, and nothing of one that is cancelled; each event comes once,
-/// and only for what has happened; every cancel request and every match has at most one answer, and exactly one when
-/// nothing waits any more; after a loss exactly what is pending is given. A peer's mistake ends the run with an error.
+/// Promises: no panic; invariants hold after each step, the bounds among them; flow control is kept both
+/// ways; first packets leave in order, the octets of each message once, in order, and nothing of one that is
+/// cancelled; each event comes once, and only for what has happened; every cancel request and every match has
+/// at most one answer, and exactly one when nothing waits any more; after a loss exactly what is pending is
+/// given. A peer's mistake ends the run with an error.
 pub fn pair(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut book = Book::new(usize::from(settings));

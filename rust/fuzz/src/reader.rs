@@ -9,9 +9,9 @@ const ARRAY: usize = 24;
 
 /// Calls of a read buffer on a message.
 ///
-/// The first octet says how many of the following ones are calls; the rest is the message. Promises: no panic; no
-/// memory beyond the input; a failed call leaves position and destination; every section is given once, in order,
-/// and a damaged one is never passed.
+/// The first octet says how many of the following ones are calls; the rest is the message. Promises: no
+/// panic; no memory beyond the input; a failed call leaves position and destination; every section is given
+/// once, in order, and a damaged one is never passed.
 pub fn reader(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let (calls, octets) = rest.split_at(rest.len().min(count.into()));

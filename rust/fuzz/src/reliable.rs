@@ -13,11 +13,12 @@ use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Setting
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
-/// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls use few.
+/// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls
+/// use few.
 ///
-/// Promises: no panic; invariants hold after each step; what leaves is a packet, fits a datagram, and comes to an end; what is
-/// delivered lies within its message; slots in use are all different; octets are released once, and only those that were
-/// sent; a connection that is over says nothing more, but for one reset.
+/// Promises: no panic; invariants hold after each step; what leaves is a packet, fits a datagram, and comes
+/// to an end; what is delivered lies within its message; slots in use are all different; octets are released
+/// once, and only those that were sent; a connection that is over says nothing more, but for one reset.
 pub fn reliable(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut book = Book::new(settings);

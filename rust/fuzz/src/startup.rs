@@ -28,8 +28,8 @@ fn dialect(octet: u8) -> Dialect {
 
 /// A client that hears what the input says behind four octets of settings.
 ///
-/// Promises: no panic; the same comes out however the octets are cut; an error stays and ends all output; tables are in
-/// order, and there are some only after all have joined.
+/// Promises: no panic; the same comes out however the octets are cut; an error stays and ends all output;
+/// tables are in order, and there are some only after all have joined.
 pub fn startup_client(input: &[u8]) {
     let Some((octet, rank, octets)) = split(input) else { return };
     let host = HostSettings {
@@ -116,11 +116,11 @@ fn are_in_order(tables: &Tables, size: u32) {
     assert!(tables.maxdatalen >= 1 && (32767..=0x7fff_ffff).contains(&tables.tag_ub));
 }
 
-/// A server with up to eight connections, to which the input says what happens behind four octets of settings: connection,
-/// kind, two octets of length, octets.
+/// A server with up to eight connections, to which the input says what happens behind four octets of
+/// settings: connection, kind, two octets of length, octets.
 ///
-/// Promises: no panic; each connection is closed once and not told anything after that; the end closes all, is said once
-/// and as the last thing; what deadlines remain lie ahead.
+/// Promises: no panic; each connection is closed once and not told anything after that; the end closes all,
+/// is said once and as the last thing; what deadlines remain lie ahead.
 pub fn startup_server(input: &[u8]) {
     let Some((octet, clients, mut rest)) = split(input) else { return };
     let limits =

@@ -8,10 +8,10 @@ use mpjdev_proto::datagram::unet::{Event, Outcome, SendError, Settings, Transmit
 
 /// Calls and packets, three octets each; the first octet of the input chooses the settings.
 ///
-/// Promises: no panic; invariants hold after each step, the window among them; a message is delivered exactly when it has the next
-/// number; tokens come back once, in order, when they are acknowledged, and never before; nothing but the left edge leaves
-/// again, and only behind a time-out; each pure acknowledgment has a cause; a refused call or packet changes nothing that
-/// leaves; the outcome comes with a finish, and stays.
+/// Promises: no panic; invariants hold after each step, the window among them; a message is delivered exactly
+/// when it has the next number; tokens come back once, in order, when they are acknowledged, and never
+/// before; nothing but the left edge leaves again, and only behind a time-out; each pure acknowledgment has a
+/// cause; a refused call or packet changes nothing that leaves; the outcome comes with a finish, and stays.
 pub fn unet(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut book = Book::new(settings);

@@ -2,8 +2,8 @@
 
 use mpjdev_bootstrap::job::world::{KEY_MAX, World, WorldError, address_octets};
 
-/// Octets of the header, of a host and of a member, and where the counts stand: written out here, so that it is not the parser
-/// that says what is right.
+/// Octets of the header, of a host and of a member, and where the counts stand: written out here, so that it
+/// is not the parser that says what is right.
 const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
@@ -12,9 +12,9 @@ const PEER_TIMEOUT_AT: usize = 68;
 
 /// A rank reads the input as the description of its world.
 ///
-/// Promises: no panic; what is taken has exactly the octets of its counts, and comes back the same from its own octets, which
-/// are those that came but for the form of IPv4 addresses; everything that a rank asks of its world
-/// can be answered; the key is shown nowhere. What is refused says with which numbers.
+/// Promises: no panic; what is taken has exactly the octets of its counts, and comes back the same from its
+/// own octets, which are those that came but for the form of IPv4 addresses; everything that a rank asks of
+/// its world can be answered; the key is shown nowhere. What is refused says with which numbers.
 pub fn world(input: &[u8]) {
     let world = match World::parse(input) {
         Ok(world) => world,

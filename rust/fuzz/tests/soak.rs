@@ -1,6 +1,7 @@
 //! Every target with its corpus and with seeded mutations of it.
 //!
-//! MPJDEV_SOAK multiplies the number of mutations (10000 for each target by default), MPJDEV_SEED chooses others.
+//! MPJDEV_SOAK multiplies the number of mutations (10000 for each target by default), MPJDEV_SEED chooses
+//! others.
 
 use std::env;
 use std::fs;

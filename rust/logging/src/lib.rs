@@ -1,7 +1,8 @@
 //! Logging of this project: `tracing` events as lines on standard error, with levels from `MPJDEV_LOG`.
 //!
-//! The other crates emit events with the targets of [`TARGETS`]. The two programs, which are the library in a JVM
-//! and the command, call [`start`] once. Without the variable nothing is set up, and an event costs one load.
+//! The other crates emit events with the targets of [`TARGETS`]. The two programs, which are the library in a
+//! JVM and the command, call [`start`] once. Without the variable nothing is set up, and an event costs one
+//! load.
 #![forbid(unsafe_code)]
 
 mod filter;

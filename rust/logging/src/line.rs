@@ -186,7 +186,8 @@ mod tests {
             let why = "gone\nrank 0 \u{1b}[2J";
             tracing::warn!(target: "mpjdev::failure", rank = 0u32, why, "peer has failed");
         });
-        let line = "01:02:03.000045 WARN  rank 0 mpjdev::failure: peer has failed why=\"gone\\nrank 0 \\u{1b}[2J\"\n";
+        let line = "01:02:03.000045 WARN  rank 0 mpjdev::failure: peer has failed why=\"gone\\nrank 0 \
+                    \\u{1b}[2J\"\n";
         assert_eq!(lines, [line]);
     }
 

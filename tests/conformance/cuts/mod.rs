@@ -1,7 +1,7 @@
 //! Connections that are cut at every step of a running job, between ranks 0 and 1 of three.
 //!
-//! Whatever arrived whole is received, what did not fails with the rank at the other end, on both sides and soon, and each goes
-//! on with rank 2.
+//! Whatever arrived whole is received, what did not fails with the rank at the other end, on both sides and
+//! soon, and each goes on with rank 2.
 
 mod relay;
 
@@ -227,8 +227,8 @@ fn check(dialect: Dialect, cut: &Cut, told: &Told, (own, messages): (u32, usize)
     });
     let received = told.received.iter().filter(|result| result.is_ok()).count();
     assert_eq!(received, whole.count(), "rank {own} has received what arrived whole");
-    // In the draft an end between two packets may be that of a rank that has finished, unless it has not said all of a message that
-    // a receive has matched.
+    // In the draft an end between two packets may be that of a rank that has finished, unless it has not said
+    // all of a message that a receive has matched.
     let is_receiver = cut.way.begins_at(other as usize);
     let is_told = is_receiver && (cut.step == Step::Rest || cut.len.is_inside());
     let cannot_tell = dialect == Dialect::Draft && !is_told;
@@ -341,7 +341,8 @@ fn a_connection_may_be_cut_at_the_end() {
     run_all(Step::Fini, [0, 0], &[Dialect::Final]);
 }
 
-/// Rank 0 sends, finishes and is gone before rank 1 has seen anything of it, and nobody takes what rank 1 answers.
+/// Rank 0 sends, finishes and is gone before rank 1 has seen anything of it, and nobody takes what rank 1
+/// answers.
 #[test]
 fn what_was_sent_before_the_end_is_received_though_answers_reach_nobody() {
     const COUNT: u64 = 150;

@@ -43,7 +43,8 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
     }
 }
 
-/// The answer and the finish come when the sender, that looks because somebody else has finished, has just looked.
+/// The answer and the finish come when the sender, that looks because somebody else has finished, has just
+/// looked.
 #[test]
 fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() {
     let mut bench = Bench::new(3, false);
@@ -68,7 +69,8 @@ fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() 
     bench.finish_clean();
 }
 
-/// The destination finishes, and another thread takes note of it, between the look at the destination and the send.
+/// The destination finishes, and another thread takes note of it, between the look at the destination and the
+/// send.
 #[test]
 fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
     for physical in [false, true] {

@@ -3,7 +3,8 @@
 use super::*;
 use crate::harness::{ANY, from};
 
-/// The second half comes on the same context under the same tag, from the actual source, right behind the first.
+/// The second half comes on the same context under the same tag, from the actual source, right behind the
+/// first.
 #[test]
 fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
     let bench = Bench::new(2, true);
@@ -120,8 +121,8 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
     }
 }
 
-/// Every truncation of a message, and octets behind its end: an error or, as a first half, an open receive; never a panic,
-/// and the next message is whole.
+/// Every truncation of a message, and octets behind its end: an error or, as a first half, an open receive;
+/// never a panic, and the next message is whole.
 #[test]
 fn physical_lengths_that_contradict_the_headers_are_errors() {
     for split in [false, true] {
@@ -146,8 +147,8 @@ fn physical_lengths_that_contradict_the_headers_are_errors() {
     }
 }
 
-/// Every bit of both headers turned: the message or an error, or a receive that waits for a second half; and never an
-/// allocation from a length that the peer made up.
+/// Every bit of both headers turned: the message or an error, or a receive that waits for a second half; and
+/// never an allocation from a length that the peer made up.
 #[test]
 fn a_header_with_any_bit_turned_does_no_harm() {
     let (good, _) = halves(&Letter::appended(1, 40, 24));
@@ -209,7 +210,8 @@ fn an_interrupt_between_the_halves_loses_no_message() {
     bench.finish_clean();
 }
 
-/// The second half may never come while its sender lives; the thread that waits for it can be interrupted all the same.
+/// The second half may never come while its sender lives; the thread that waits for it can be interrupted all
+/// the same.
 #[test]
 fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     let bench = Bench::new(2, true);
@@ -230,7 +232,8 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     bench.finish_clean();
 }
 
-/// A half of a rank that has finished, while others are alive that a wildcard receive could get a message from.
+/// A half of a rank that has finished, while others are alive that a wildcard receive could get a message
+/// from.
 #[test]
 fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
     let bench = Bench::new(3, true);

@@ -135,7 +135,8 @@ fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(world: &World) {
     }
 }
 
-/// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less far.
+/// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less
+/// far.
 fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(world: &World) {
     Job::new(world, 3).untidy().run(|party| match party.rank() {
         0 => {

@@ -1,4 +1,5 @@
-//! Every rank of a job exchanges with every other at once, in sizes and forms that change from message to message.
+//! Every rank of a job exchanges with every other at once, in sizes and forms that change from message to
+//! message.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Mode, Patient};
@@ -13,13 +14,14 @@ in_every_world![
 ];
 
 const RANKS: u32 = 8;
-/// Octets of primary payload in turn: none, inside a cell or a stage and past it, at the limit of what leaves before it is
-/// matched over TCP, and past a packet.
+/// Octets of primary payload in turn: none, inside a cell or a stage and past it, at the limit of what leaves
+/// before it is matched over TCP, and past a packet.
 const SIZES: [usize; 8] = [0, 8, 1024, 4064, 5000, (128 << 10) - 16, 128 << 10, 300_000];
 /// The same where a packet holds 16 octets.
 const SMALL_SIZES: [usize; 8] = [0, 8, 16, 24, 40, 104, 200, 600];
 
-/// The message number `i` of a thread of a rank to another one; a third of them are split, and a third have the rest appended.
+/// The message number `i` of a thread of a rank to another one; a third of them are split, and a third have
+/// the rest appended.
 fn letter(world: &World, thread: usize, (source, dest): (u32, u32), i: usize) -> Letter {
     let sizes = if world.lack(Ability::Bulk).is_some() { SMALL_SIZES } else { SIZES };
     let seed = (thread as u64) << 48 | u64::from(source) << 40 | u64::from(dest) << 32 | i as u64;
@@ -39,10 +41,11 @@ fn mode(i: usize) -> Mode {
 /// Room for any of them.
 const ROOM: usize = 700_000;
 
-/// Four threads of each rank: one has all its receives posted before it sends, one takes what comes under its tag from
-/// anybody, one probes for it first, and one takes anything in a communicator of its own.
+/// Four threads of each rank: one has all its receives posted before it sends, one takes what comes under its
+/// tag from anybody, one probes for it first, and one takes anything in a communicator of its own.
 fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(world: &World) {
-    // All messages of the longer run fit into the memory of the job twice: at their senders and at their receivers.
+    // All messages of the longer run fit into the memory of the job twice: at their senders and at their
+    // receivers.
     let count = amount(8, 80);
     run(world, RANKS as usize, |party| {
         let Ok(Outcome::Created(Some(own))) = party.comm.start_dup().finish(&mut Patient) else {

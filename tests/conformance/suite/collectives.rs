@@ -274,7 +274,8 @@ fn an_interrupted_wait_leaves_the_operation_to_go_on(world: &World) {
     });
 }
 
-/// Whoever finds the member gone is still alive, and tells the others; nobody waits for somebody who has given up.
+/// Whoever finds the member gone is still alive, and tells the others; nobody waits for somebody who has
+/// given up.
 fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World) {
     for operation in 0..4 {
         for gone in [0, 1, 5] {

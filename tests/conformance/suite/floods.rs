@@ -58,7 +58,8 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(world: &World) {
     // A sender's credit in slabs that may be a quarter larger, and the message that waits beyond it.
     let mut bound = u64::from(SENDERS) * (CREDIT * 5 / 4 + 2 * 10_000) + 20_000;
     if world.lack(Ability::LetsGo).is_some() {
-        // Of a window of 64 datagrams a quarter that is not acknowledged, and another one whose acknowledgment is under way.
+        // Of a window of 64 datagrams a quarter that is not acknowledged, and another one whose
+        // acknowledgment is under way.
         bound += u64::from(SENDERS) * 32 * 10_000;
     }
     assert!(most.load(Relaxed) <= bound, "{} octets were in use, the bound is {bound}", most.load(Relaxed));

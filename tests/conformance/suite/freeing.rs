@@ -1,4 +1,5 @@
-//! A communicator is freed: what no receive has taken is dropped, with its memory and its credit, and nobody waits for it.
+//! A communicator is freed: what no receive has taken is dropped, with its memory and its credit, and nobody
+//! waits for it.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Comm, DeviceError, Mode, Patient, RequestId};
@@ -153,8 +154,8 @@ fn receives_that_were_posted_before_the_free_get_their_messages(world: &World) {
     });
 }
 
-/// Rank 0 has the new communicator, and sends in it, while rank 1 has done no more than its part of the dup. Other communicators
-/// were freed before.
+/// Rank 0 has the new communicator, and sends in it, while rank 1 has done no more than its part of the dup.
+/// Other communicators were freed before.
 fn messages_of_a_communicator_that_is_being_made_are_kept(world: &World) {
     run(world, 2, |party| {
         (0..3).for_each(|_| dup(party).free());

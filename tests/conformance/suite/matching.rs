@@ -30,8 +30,8 @@ fn letter(source: u32, i: usize) -> Letter {
     }
 }
 
-/// Three senders, receives that rotate through the four kinds: each gets the earliest remaining message of its source
-/// that fits.
+/// Three senders, receives that rotate through the four kinds: each gets the earliest remaining message of
+/// its source that fits.
 fn messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for(world: &World) {
     let count = amount(150, 20_000);
     let tag_of = |i: usize| (i * i % 5) as i32;

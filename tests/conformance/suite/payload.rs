@@ -57,7 +57,8 @@ fn secondary_edges() -> Vec<Letter> {
     for (p, s) in [(0, 1), (8, 1), (0, 1071), (0, 1072), (0, 1073), (512, 560), (512, 561), (4000, 70_001)] {
         letters.push(Letter::appended(letters.len() as u64, p, s));
     }
-    // Split: by a capacity that is used up, and by one that p + s equal exactly. Appended where rounding adds to the latter.
+    // Split: by a capacity that is used up, and by one that p + s equal exactly. Appended where rounding adds
+    // to the latter.
     for (p, s) in [(0, 1), (0, 8), (8, 7), (48, 12), (1072, 1), (1008, 1024), (4072, 100_003), (65_528, 1)] {
         letters.push(Letter::split(letters.len() as u64, p, s));
         letters.push(Letter { seed: letters.len() as u64, primary: p, secondary: s, room: s });

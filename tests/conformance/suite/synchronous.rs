@@ -1,4 +1,5 @@
-//! Completion of sends: a synchronous one is done when it is matched, and so is a standard one past the credit.
+//! Completion of sends: a synchronous one is done when it is matched, and so is a standard one past the
+//! credit.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,8 +31,8 @@ fn is_pending(party: &Party, id: RequestId) -> bool {
     party.comm.test(id).expect("test").is_none()
 }
 
-/// The receiver has seen the message by a probe, and still the sender's request is pending; the receive is posted only
-/// after the sender has looked.
+/// The receiver has seen the message by a probe, and still the sender's request is pending; the receive is
+/// posted only after the sender has looked.
 fn a_synchronous_send_is_pending_until_its_receive_is_posted(world: &World) {
     run(world, 2, |party| {
         for (i, letter) in letters().iter().enumerate() {
@@ -106,7 +107,8 @@ fn a_standard_send_within_the_credit_needs_no_receive(world: &World) {
     });
 }
 
-/// The receiver has all messages before it receives the first; no more of them are done than the credit allows.
+/// The receiver has all messages before it receives the first; no more of them are done than the credit
+/// allows.
 fn standard_sends_past_the_credit_are_done_after_their_match(world: &World) {
     const CREDIT: usize = 8192;
     const COUNT: usize = 40;
@@ -139,7 +141,8 @@ fn standard_sends_past_the_credit_are_done_after_their_match(world: &World) {
     });
 }
 
-/// After a round of receives a full credit of messages can be sent again without waiting, unless what tells of them is late.
+/// After a round of receives a full credit of messages can be sent again without waiting, unless what tells
+/// of them is late.
 fn credit_comes_back_when_messages_are_received(world: &World) {
     const ROUNDS: usize = 20;
     if !world.can(Ability::Prompt, "credit_comes_back_when_messages_are_received") {
@@ -175,8 +178,8 @@ fn credit_comes_back_when_messages_are_received(world: &World) {
     });
 }
 
-/// Else every large message would cost a round trip. Where messages are copied one goes, the second one waits, and when both
-/// are received the next one goes. Where they stay their sender's memory a few go.
+/// Else every large message would cost a round trip. Where messages are copied one goes, the second one
+/// waits, and when both are received the next one goes. Where they stay their sender's memory a few go.
 fn some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way(world: &World) {
     if !world.can(Ability::Bulk, "some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way") {
         return;

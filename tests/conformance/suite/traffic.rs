@@ -1,7 +1,8 @@
 //! Random traffic, checked against what must come of it: each message once, in order, whole.
 //!
-//! A plan is drawn from a seed before the job runs. Each rank sends its messages and posts its receives in a random order,
-//! in random modes and forms. A receive never asks for more than the plan has for it, so that every run ends.
+//! A plan is drawn from a seed before the job runs. Each rank sends its messages and posts its receives in a
+//! random order, in random modes and forms. A receive never asks for more than the plan has for it, so that
+//! every run ends.
 
 use std::collections::VecDeque;
 
@@ -127,8 +128,8 @@ impl Player<'_> {
         self.pending.retain(|id| self.party.comm.test(*id).expect("test").is_none());
     }
 
-    /// Posts receives of one kind and collects them before it posts others: then a receive's turn decides which message
-    /// it gets, and the order can be checked exactly.
+    /// Posts receives of one kind and collects them before it posts others: then a receive's turn decides
+    /// which message it gets, and the order can be checked exactly.
     fn post(&mut self) {
         if !self.posted.is_empty() {
             return self.collect();
@@ -163,7 +164,8 @@ impl Player<'_> {
 
     /// Waits for all posted receives, in the order they were posted in.
     fn collect(&mut self) {
-        // Everything that others may wait for goes out first, else two ranks could wait for each other's messages.
+        // Everything that others may wait for goes out first, else two ranks could wait for each other's
+        // messages.
         while !self.sends.is_empty() {
             self.send();
         }

@@ -55,7 +55,8 @@ fn finish_outlasts_its_patience_while_the_peer_shows_life(world: &World) {
     assert!(outlasts, "it gave up within {patiences:?}");
 }
 
-/// Whether a finish does that while the peer waits for something else, three times as long, and then receives.
+/// Whether a finish does that while the peer waits for something else, three times as long, and then
+/// receives.
 fn outlasts_a_wait_of_its_peer(world: &World, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
     Job::new(world, 2).untidy().tuned(|config| config.finish_patience = patience).run(|party| {
@@ -131,7 +132,8 @@ fn finish_names_what_its_receiver_finished_without(world: &World) {
     });
 }
 
-/// Short and long, from the other rank and from itself, in the world and in another communicator. The sender has no error.
+/// Short and long, from the other rank and from itself, in the world and in another communicator. The sender
+/// has no error.
 fn finish_warns_of_messages_that_no_receive_took(world: &World) {
     use mpjdev_engine::collective::Outcome;
     let long = Letter::plain(2, world.octets(1 << 20) / 8 * 8);
@@ -147,7 +149,8 @@ fn finish_warns_of_messages_that_no_receive_took(world: &World) {
             }
             let id = made.isend(Mode::Standard, &SMALL, 1, 13);
             id.into_iter().for_each(|id| party.comm.detach(id));
-            // A library may let messages leave only while it is called. The other rank may have finished by now.
+            // A library may let messages leave only while it is called. The other rank may have finished by
+            // now.
             party.until("all are seen", || {
                 let _ = party.comm.iprobe(ANY);
                 party.was_said("seen")
@@ -258,7 +261,8 @@ fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &Wor
         }
         // Never calls in.
         1 => party.hear("over"),
-        // Goes on until rank 0 has given up: without an end of its patience this fails at the deadline of `hear`.
+        // Goes on until rank 0 has given up: without an end of its patience this fails at the deadline of
+        // `hear`.
         _ => {
             while !party.was_said("over") {
                 let id = party.isend(Mode::Standard, &SMALL, 1, 2);

@@ -1,4 +1,5 @@
-//! More messages than anybody has asked for: nothing stands still behind them, and no search gets longer with them.
+//! More messages than anybody has asked for: nothing stands still behind them, and no search gets longer with
+//! them.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::config::ENVELOPE_LEN;

@@ -1,4 +1,5 @@
-//! Communicators that are made and freed more often than a library has context ids: about 2000 in MPICH, 2^16 in Open MPI.
+//! Communicators that are made and freed more often than a library has context ids: about 2000 in MPICH, 2^16
+//! in Open MPI.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,7 +73,8 @@ pub(super) fn make_and_free() {
     mpi::end(None);
 }
 
-/// As one of some ranks joins again and again. Rank 1 frees the communicators of a round when it has finished.
+/// As one of some ranks joins again and again. Rank 1 frees the communicators of a round when it has
+/// finished.
 pub(super) fn make_and_keep() {
     let pool = HeapPool::new(1 << 30);
     for _ in 0..count() / KEPT {

@@ -20,7 +20,8 @@ const ROOM: usize = 1 << 20;
 /// Octets of a primary and of a secondary payload that only refused messages have.
 const REFUSED: [usize; 2] = [50_000, 60_000];
 
-/// Refuses to send what has the lengths of those, and is the library that it is linked with in everything else.
+/// Refuses to send what has the lengths of those, and is the library that it is linked with in everything
+/// else.
 const REFUSING: &str = r"
 int PMPI_Isend(const void *, int, void *, int, int, void *, void *);
 int MPI_Isend(const void *memory, int count, void *type, int dest, int tag, void *comm, void *request) {

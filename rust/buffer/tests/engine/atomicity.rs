@@ -112,7 +112,8 @@ fn a_piece_that_was_given_up_leaves_no_trace() {
     buffer.open(Type::Byte).expect("room");
     buffer.stage_piece(Type::Byte, 3).expect("room").put_octets(&[1, 2, 3]);
     buffer.commit();
-    // What a boundary writes into its place and then gives up is behind the section, where the next write goes.
+    // What a boundary writes into its place and then gives up is behind the section, where the next write
+    // goes.
     let mut other = WriteBuffer::new(Ledger::new(), 40, Encoding::Big).expect("a capacity");
     other.open(Type::Byte).expect("room");
     other.stage_piece(Type::Byte, 3).expect("room").put_octets(&[1, 2, 3]);

@@ -11,7 +11,8 @@ fn room(ledger: &std::sync::Arc<Ledger>, capacity: i64) -> WriteBuffer {
     WriteBuffer::new(ledger.clone(), capacity, Encoding::Big).expect("a capacity")
 }
 
-/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, a unit of 8 octets less does not, for each type.
+/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, a unit of 8 octets less does not, for
+/// each type.
 #[test]
 fn a_section_fits_its_capacity_and_not_one_unit_less() {
     let ledger = Ledger::new();
@@ -33,7 +34,8 @@ fn a_section_fits_its_capacity_and_not_one_unit_less() {
     }
 }
 
-/// Proves that a capacity is rounded up to a multiple of 8 wherever one is given, and that its last octets can be used.
+/// Proves that a capacity is rounded up to a multiple of 8 wherever one is given, and that its last octets
+/// can be used.
 #[test]
 fn a_capacity_is_rounded_up_to_a_multiple_of_eight() {
     let ledger = Ledger::new();

@@ -73,7 +73,8 @@ fn a_finished_message_does_not_see_what_its_writer_does_next() {
     }
 }
 
-/// Proves that the octets already sent stay when the secondary payload goes on growing, and are not copied twice.
+/// Proves that the octets already sent stay when the secondary payload goes on growing, and are not copied
+/// twice.
 #[test]
 fn a_secondary_payload_that_grows_after_a_send_continues_the_message() {
     for mut buffer in buffers() {
@@ -88,7 +89,8 @@ fn a_secondary_payload_that_grows_after_a_send_continues_the_message() {
     }
 }
 
-/// Proves that a send without a change in between copies nothing, and neither does writing once nobody holds it.
+/// Proves that a send without a change in between copies nothing, and neither does writing once nobody holds
+/// it.
 #[test]
 fn memory_is_taken_only_while_a_message_is_held() {
     let ledger = Ledger::new();
@@ -197,7 +199,8 @@ fn an_adopted_secondary_payload_cannot_be_cut() {
     }
 }
 
-/// Proves that a message larger than the buffer that adopts it can be sent on, given objects, but not written to.
+/// Proves that a message larger than the buffer that adopts it can be sent on, given objects, but not written
+/// to.
 #[test]
 fn an_adopted_message_larger_than_the_buffer_is_kept_whole() {
     let mut wanted = naive::Message::new(true);
@@ -433,8 +436,8 @@ impl Walk {
 proptest! {
     #![proptest_config(crate::cases(1500))]
 
-    /// Proves all of the above together: after any sequence of calls every message taken is as it was, and the
-    /// next one is what the naive encoder makes of the calls.
+    /// Proves all of the above together: after any sequence of calls every message taken is as it was, and
+    /// the next one is what the naive encoder makes of the calls.
     #[test]
     fn held_messages_survive_any_sequence_of_calls(capacity in 0..120usize, steps in steps()) {
         let mut walk = Walk::new(capacity, &Ledger::new());

@@ -1,4 +1,5 @@
-//! The format once more, as plainly as it can be written: whole messages as `Vec<u8>`, no sharing with the engine.
+//! The format once more, as plainly as it can be written: whole messages as `Vec<u8>`, no sharing with the
+//! engine.
 
 use mpjdev_buffer::{Element, Encoding};
 

@@ -133,7 +133,8 @@ fn extreme_extents_strides_and_offsets_are_refused_with_numbers() {
     assert!(check(10, &[], &[]).is_err(), "rank 0 is one element, here behind the end");
 }
 
-/// Proves that a range or an index with a huge base or offset is outside, and not wrapped around to the inside.
+/// Proves that a range or an index with a huge base or offset is outside, and not wrapped around to the
+/// inside.
 #[test]
 fn extreme_bases_and_ranges_are_outside() {
     for base in [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1] {

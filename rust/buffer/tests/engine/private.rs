@@ -34,8 +34,8 @@ impl SlabSource for Source {
     }
 }
 
-/// Writes 8 octets and, with objects, 100 of secondary payload, which do not fit beside them; gives whether all of the
-/// message's memory is private.
+/// Writes 8 octets and, with objects, 100 of secondary payload, which do not fit beside them; gives whether
+/// all of the message's memory is private.
 fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
     buffer.write(&[7i64]).expect("it fits");
     if with_objects {
@@ -48,7 +48,8 @@ fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
     message.first_slab().is_private()
 }
 
-/// Proves that a buffer older than shared memory moves there when it is cleared, both payloads, and stays there.
+/// Proves that a buffer older than shared memory moves there when it is cleared, both payloads, and stays
+/// there.
 #[test]
 fn a_buffer_leaves_private_memory_when_it_is_cleared() {
     for with_objects in [false, true] {

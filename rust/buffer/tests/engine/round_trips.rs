@@ -217,8 +217,8 @@ fn put_secondary(buffer: &mut WriteBuffer, octets: &[u8]) {
 proptest! {
     #![proptest_config(crate::cases(400))]
 
-    /// Proves that whatever is written, in whatever way, comes out as the octets of the format, at exactly the
-    /// capacity of the formula and above.
+    /// Proves that whatever is written, in whatever way, comes out as the octets of the format, at exactly
+    /// the capacity of the formula and above.
     #[test]
     fn what_the_engine_writes_the_naive_encoder_writes(
         plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40), spare in 0..60usize

@@ -25,8 +25,8 @@ fn expected(first: i32) -> Vec<u8> {
     model.octets()
 }
 
-/// Proves that a view is where the message is, that padding is zero beside it, and that a section is there only when it was
-/// committed.
+/// Proves that a view is where the message is, that padding is zero beside it, and that a section is there
+/// only when it was committed.
 #[test]
 fn what_is_put_through_a_view_is_in_the_message() {
     let ledger = Ledger::new();
@@ -40,7 +40,8 @@ fn what_is_put_through_a_view_is_in_the_message() {
     assert_eq!(buffer.primary_len(), used);
 }
 
-/// Proves that memory with views serves its buffer again as soon as no message is there, with the views held or not.
+/// Proves that memory with views serves its buffer again as soon as no message is there, with the views held
+/// or not.
 #[test]
 fn a_buffer_uses_memory_with_views_again() {
     let ledger = Ledger::new();
@@ -59,8 +60,8 @@ fn a_buffer_uses_memory_with_views_again() {
     assert!(held.iter().all(|view| Arc::ptr_eq(view, &held[0])));
 }
 
-/// Proves that messages which somebody holds stay as they are, that the buffer comes back to their memory afterwards, and
-/// that what it keeps is bounded.
+/// Proves that messages which somebody holds stay as they are, that the buffer comes back to their memory
+/// afterwards, and that what it keeps is bounded.
 #[test]
 fn held_messages_keep_their_memory_and_give_it_back_to_their_buffer() {
     let ledger = Ledger::new();

@@ -1,4 +1,5 @@
-//! Reads the golden vectors of messages: `NAME.hex` and `NAME.txt` as tests/golden/MANIFEST.md describes them.
+//! Reads the golden vectors of messages: `NAME.hex` and `NAME.txt` as tests/golden/MANIFEST.md describes
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -106,8 +106,8 @@ class MpirunSignalsTest {
         }
 
         /**
-         * Raises a signal at least {@code least} times and while messages are exchanged, and checks the exception of
-         * each.
+         * Raises a signal at least {@code least} times and while messages are exchanged, and checks the
+         * exception of each.
          */
         private Void signal(int least, int batch, Class<? extends Throwable> expected, Callable<Integer> body) throws Exception {
             for (int done = 0; done < least || isExchanging(); done++) {

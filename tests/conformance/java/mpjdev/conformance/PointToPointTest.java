@@ -32,10 +32,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * What every transport must do, written against the public face only. One more transport is one more {@link World}.
+ * What every transport must do, written against the public face only. One more transport is one more {@link
+ * World}.
  *
- * <p>Most messages here carry their own description (who, to whom, which, how long), so that one that is mixed up,
- * doubled or cut cannot pass.
+ * <p>Most messages here carry their own description (who, to whom, which, how long), so that one that is
+ * mixed up, doubled or cut cannot pass.
  */
 @Timeout(120)
 class PointToPointTest {
@@ -331,7 +332,8 @@ class PointToPointTest {
                 Request receive = world.irecv(in, Comm.ANY_SOURCE, 2);
                 world.ssend(out, me, 2);
                 assertEquals(1, check(in, receive.iwait(), me));
-                // A receive from any source fails when all others have finished, whatever its own rank may still send.
+                // A receive from any source fails when all others have finished, whatever its own rank may
+                // still send.
                 world.barrier();
             }
         });
@@ -471,7 +473,8 @@ class PointToPointTest {
                 }
                 throw new AssertionError("rank " + world.id() + " has waited for nothing");
             } catch (PeerFailedException failed) {
-                // Processes are on their own: a barrier may also fail for a rank that has left because of rank 3.
+                // Processes are on their own: a barrier may also fail for a rank that has left because of
+                // rank 3.
                 assertTrue(failed.rank() == 3 || world.id() == 2 && transport == World.PROCESSES, failed::toString);
             }
         }));

@@ -12,9 +12,9 @@ import mpjdev.PeerFailedException;
 /**
  * Runs a case with a process for each rank.
  *
- * <p>A task cannot be sent to another process. So each process calls the test method once more, up to the same call of
- * {@link World#run}: there a process that is a rank runs the task and ends. A case has one job, therefore, and what it
- * does before that it does in each rank.
+ * <p>A task cannot be sent to another process. So each process calls the test method once more, up to the
+ * same call of {@link World#run}: there a process that is a rank runs the task and ends. A case has one job,
+ * therefore, and what it does before that it does in each rank.
  */
 final class Processes {
     /** Begins the line on which a rank says what its task has thrown. */
