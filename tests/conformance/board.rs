@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::under_mpirun;
 
-/// Where it stands.
+/// Path of the file.
 #[derive(Debug)]
 pub(crate) enum Board {
     /// In memory: the ranks are threads.

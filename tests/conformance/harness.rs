@@ -16,12 +16,12 @@ use crate::letter::Letter;
 use crate::under_mpirun;
 use crate::worlds::World;
 
-/// How long a job may take; generous, since machines are busy.
+/// Deadline of a job; generous, since machines are busy.
 fn deadline() -> Duration {
     Duration::from_secs(if soaks() { 900 } else { 60 })
 }
 
-/// How long a condition may take that nothing but other threads' speed delays.
+/// Deadline of a condition that only the speed of other threads delays.
 const SOON: Duration = Duration::from_secs(20);
 /// Room of the pool of a job.
 const POOL: u64 = 4 << 30;
@@ -49,11 +49,11 @@ pub(crate) struct Job {
     clean: bool,
 }
 
-/// What the threads of a job share beside its messages.
+/// State that the threads of a job share beside its messages.
 #[derive(Debug)]
 struct Shared {
     pool: Arc<HeapPool>,
-    /// Where the ranks' messages take memory from, when it is not the pool.
+    /// Sources of the ranks' message memory, if it is not the pool.
     sources: Vec<Arc<dyn SlabSource>>,
     board: Board,
     /// The first failure.
@@ -132,8 +132,8 @@ impl Job {
             settle(&parties);
         }
         if self.clean {
-            // What one rank has lent comes back from the others, who hold nothing any more.
-            until(|| shared.sources.is_empty() || shared.used() == 0, "what was lent came back");
+            // The loans of one rank return from the others, which hold nothing any more.
+            until(|| shared.sources.is_empty() || shared.used() == 0, "all loans returned");
         }
         if under_mpirun::directory().is_some() {
             end_rank(&parties, self.clean);
@@ -166,7 +166,7 @@ fn end_rank(parties: &[Party], is_clean: bool) {
         // Nobody else is to meet with the end of this one.
         while !(0..party.size()).all(|rank| party.was_said(&done(rank))) {
             assert!(Instant::now() < deadline, "another rank does not come to its end");
-            // A library that has not got rid of an answer goes on with it only when it is called.
+            // A library with an unsent answer continues with it only when it is called.
             let _ = party.comm.iprobe(ANY);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -286,7 +286,7 @@ impl Party {
         self.shared.used()
     }
 
-    /// Where the job's messages take memory from.
+    /// Source of memory for the job's messages.
     pub(crate) fn source(&self) -> &Arc<dyn SlabSource> {
         self.comm.source()
     }
@@ -301,7 +301,7 @@ impl Party {
         self.shared.board.was_said(what)
     }
 
-    /// Waits until this is said. Does not drive the rank's progress.
+    /// Waits until another rank has written this note. Does not drive the rank's progress.
     #[track_caller]
     pub(crate) fn hear(&self, what: &str) {
         let deadline = Instant::now() + SOON;

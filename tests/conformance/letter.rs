@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 
-/// What a message is made of.
+/// Ingredients of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letter {
-    /// What its content follows from.
+    /// Seed of its content.
     pub(crate) seed: u64,
     /// Octets of primary payload, a multiple of 8: nothing, or one section of longs.
     pub(crate) primary: usize,
@@ -78,7 +78,7 @@ impl Letter {
         message
     }
 
-    /// What is wrong with a message that should be this one; none when nothing is.
+    /// Difference of a message from this one, or `None`.
     pub(crate) fn compare(&self, message: &Message) -> Option<String> {
         let lens = (message.primary_len(), message.secondary_len());
         if lens != (self.primary, self.secondary) {

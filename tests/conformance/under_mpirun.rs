@@ -1,5 +1,5 @@
 //! The suite with ranks as processes, which the launcher of an MPI starts: each of them is this program, and
-//! runs all tests, its rank of every job. A job has the first so many processes; they join anew for each.
+//! runs all tests, its rank of every job. A job has the first `n` processes; they join anew for each.
 //!
 //! A rank that fails ends the job of the launcher, as ranks over an MPI do; the tests behind are not run
 //! then.
@@ -39,21 +39,21 @@ const DIRECTORY: &str = "MPJDEV_TEST_DIRECTORY";
 /// Set where only tests are to run whose names have this in them.
 const PICK: &str = "MPJDEV_TEST_ONLY";
 
-/// So many tests there are that any number of ranks can run.
+/// Number of tests that any number of ranks can run.
 const LEAST: usize = 60;
 
 /// Picks what takes many gigabytes of memory, and is no part of the suite.
 const LONGEST: &str = "the longest message";
-/// So many octets: each rank has it, and makes it from, or compares it with, a copy of half of it.
+/// Octets: each rank has it, and makes it from, or compares it with, a copy of half of it.
 const LONGEST_TAKES: u64 = 18 << 30;
 
-/// How long one launch may take.
+/// Deadline of one launch.
 const DEADLINE: Duration = Duration::from_secs(400);
 
 const VARIABLES: &str = "its ranks share variables, and here they are processes";
 const BUFFERS: &str = "what a standard send waits for is the library's to decide";
 const ORDER: &str = "between sources a library may prefer what has come behind a probe";
-const LIFE: &str = "an MPI does not tell whether a rank still shows life";
+const LIFE: &str = "an MPI does not report heartbeats";
 const PART: &str = "where there are more processes its world is a communicator that can be freed";
 const ABORTS: &str = "an MPI ends all processes of a job of which one fails";
 
@@ -92,7 +92,7 @@ fn processes() -> usize {
     said.and_then(|size| size.parse().ok()).expect("a launcher of an MPI")
 }
 
-/// Whether a job of so many ranks can be run: says aloud that it is not when there are fewer processes.
+/// Whether a job of this size can be run: says aloud that it is not when there are fewer processes.
 pub(crate) fn has_room(ranks: usize) -> bool {
     let room = directory().is_none() || ranks <= processes();
     if !room {
@@ -181,7 +181,7 @@ struct Launcher {
 
 /// More processes than processors, also as root.
 const FREELY: &[&str] = &["--allow-run-as-root", "--oversubscribe"];
-/// Where a library with the ABI of MPI-5 is, with its launcher, as its package has it: with the folders bin
+/// Folder of a library with the ABI of MPI-5 and its launcher, as its package has it: with the folders bin
 /// and lib.
 const ABI: &str = "MPJDEV_TEST_MPI_ABI";
 
@@ -218,13 +218,13 @@ fn named(names: &[&str], mark: &str, options: &'static [&'static str]) -> Result
     Ok(Launcher { command: found.ok_or_else(none)?.into(), options, variables: Vec::new() })
 }
 
-/// Starts so many of this program's processes by a launcher, if it is there.
+/// Starts a number of this program's processes by a launcher, if it is there.
 fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) {
     if directory().is_some() {
         return be_a_rank();
     }
     match launcher() {
-        // What races is run more often, and not for longer: so many processes on few processors take their
+        // What races is run more often, and not for longer: many processes on few processors take their
         // time.
         Ok(launcher) => {
             for _ in 0..harness::amount(1, 5) {
@@ -270,7 +270,7 @@ fn launch_longest(test: &str, launcher: fn() -> Result<Launcher, String>) {
     }
 }
 
-/// What the ranks have printed.
+/// Output of the ranks.
 fn launch_one(test: &str, launcher: &Launcher, ranks: usize, pick: &str) -> String {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

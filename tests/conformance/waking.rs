@@ -46,7 +46,7 @@ static SHM_SLEEPERS: World = World {
     lacks: &[],
 };
 
-/// Here packets wait for room all the time, and whoever makes room has to tell.
+/// Here packets wait for room all the time, and a rank that makes room has to notify its peer.
 static TINY_SHM_SLEEPERS: World = World {
     name: "shared memory, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
@@ -54,7 +54,7 @@ static TINY_SHM_SLEEPERS: World = World {
     lacks: &[],
 };
 
-/// Here a thread that goes on for a computing rank reads, too.
+/// Here a thread that drives progress for a computing rank reads, too.
 static TCP_SLEEPERS: World = World {
     name: "TCP, without slices",
     config: || sleeping(Config::default()),
@@ -190,7 +190,7 @@ fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
     ALL.iter().for_each(|world| threads_exchange(world, 12, amount(1000, 50_000)));
 }
 
-/// Where some are near and others far, two threads of a rank wait for either.
+/// Two threads of a rank wait in a hybrid job, each for another transport.
 #[test]
 fn a_rank_is_woken_by_whoever_sends_near_or_far() {
     const RANKS: u32 = 4;

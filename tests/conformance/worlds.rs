@@ -18,24 +18,24 @@ use mpjdev_transport::udp;
 /// A way to make a job.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// How reports call it.
+    /// Name in reports.
     pub(crate) name: &'static str,
     /// Its limits, before a test changes some.
     pub(crate) config: fn() -> Config,
     /// Makes the world communicators of a job, in the order of their ranks.
     pub(crate) connect: fn(usize, Config, &Arc<HeapPool>) -> Vec<Comm>,
-    /// What it cannot do, and why: tests that need it are skipped aloud.
+    /// Abilities that it lacks, with the reasons: tests that need them are skipped aloud.
     pub(crate) lacks: &'static [(Ability, &'static str)],
 }
 
-/// What not every transport can do.
+/// Ability that some transports lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ability {
     /// A received message is the sender's memory, not a copy of it.
     SharesMemory,
     /// Megabytes arrive within seconds.
     Bulk,
-    /// Who looks finds what was sent before.
+    /// A poll finds every message that was sent before it.
     Prompt,
     /// A message that has arrived takes no memory of its sender's.
     LetsGo,
@@ -115,7 +115,7 @@ pub(crate) static UDP: World = World {
 };
 
 /// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be
-/// under way.
+/// in flight.
 pub(crate) static UDP_TINY: World = World {
     name: "UDP, tiny limits",
     config: Config::tiny,
@@ -215,7 +215,7 @@ impl World {
         lack.is_none()
     }
 
-    /// So many octets, or as many as it moves in a moment.
+    /// Octets of a long message, or as many as it moves in a moment.
     pub(crate) fn octets(&self, wanted: usize) -> usize {
         if self.lack(Ability::Bulk).is_some() { wanted.min(20 << 10) } else { wanted }
     }

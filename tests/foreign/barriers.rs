@@ -226,7 +226,7 @@ fn a_barriers_message_with_octets_fails_the_barrier_with_their_number() {
     }
 }
 
-/// What has another tag is another operation's message, of which ours have none: nobody takes it.
+/// A message with another tag belongs to another operation, of which ours have none: no rank takes it.
 #[test]
 fn other_messages_in_its_context_are_not_the_barriers() {
     let (site, mut speaker) = usual_pair();
@@ -247,7 +247,7 @@ fn other_messages_in_its_context_are_not_the_barriers() {
     assert!(site.comm().iprobe(ANY).expect_err("it is gone").to_string().contains("all other ranks"));
 }
 
-/// A master may send it as a synchronous message, too; then it is told that it was matched.
+/// A master may send it as a synchronous message, too; then it gets a match ack.
 #[test]
 fn a_synchronous_message_is_as_good_and_answered() {
     let (site, mut speaker) = usual_pair();
@@ -269,13 +269,13 @@ fn there_is_no_barrier_with_foreign_ranks_in_the_drafts_dialect() {
     assert_eq!(error, DeviceError::Foreign { operation: "barrier", rank: 1 });
 }
 
-/// An interrupted wait goes on where it was.
+/// An interrupted wait continues where it was.
 #[test]
 fn an_interrupted_barrier_goes_on() {
     let (site, mut speaker) = usual_pair();
     let mut barrier = site.comm().start_barrier();
     assert!(barrier.advance().expect("nothing is wrong").is_none());
-    // A wait is for a time, which may be over before it asks whether it may go on.
+    // A wait is for a time, which may be over before it asks whether it may continue.
     let deadline = soon();
     let interrupted = loop {
         match barrier.wait(&mut || false) {

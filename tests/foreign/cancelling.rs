@@ -72,7 +72,7 @@ fn an_id_that_no_message_has_is_refused() {
     site.check_clean();
 }
 
-/// Where ids are used again the latest message is meant.
+/// A cancel names the latest message if ids are used again.
 #[test]
 fn of_messages_with_one_id_the_latest_is_gone() {
     let (site, mut speaker) = usual_pair();

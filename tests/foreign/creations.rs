@@ -6,7 +6,7 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, Patient};
 
 use crate::site::{Client, Site, TERMS};
 
-/// How an operation is begun.
+/// Start of an operation.
 type Start = fn(&Comm) -> Operation;
 
 const OPERATIONS: [(&str, Start); 3] = [

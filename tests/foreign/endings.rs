@@ -171,7 +171,7 @@ fn the_rest_of_a_matched_message_is_forgotten_when_its_receiver_is_gone() {
     site.check_clean();
 }
 
-/// What was begun and is received after its sender's death fails by itself.
+/// A message that was begun and is received after its sender's death fails alone.
 #[test]
 fn what_is_here_of_a_long_message_is_no_message_when_its_sender_is_gone() {
     let (site, mut speaker) = usual_pair();

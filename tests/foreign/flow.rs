@@ -33,7 +33,7 @@ fn no_more_than_hiwater_packets_leave_before_they_are_acknowledged() {
 }
 
 /// A sender that keeps to hiwater comes to a stop when what nobody receives fills the memory that it may
-/// have, and goes on when that is received.
+/// have, and continues when that is received.
 #[test]
 fn a_flood_is_acknowledged_only_as_far_as_there_is_memory_for_it() {
     let credit = 40 * (256 + 64);
@@ -149,7 +149,7 @@ fn a_long_message_that_is_matched_comes_through_a_flood_of_others() {
     }
 }
 
-/// What a rank has to answer waits at hiwater as well, and leaves when it may.
+/// Answers of a rank wait at hiwater as well, and leave when they may.
 #[test]
 fn answers_wait_for_acknowledgements_and_are_not_lost() {
     let (site, mut speaker) = usual_pair();

@@ -54,7 +54,7 @@ fn a_text_of_another_program_is_said_to_be_no_message() {
     site.check_clean();
 }
 
-/// What is not said of the first octets is found when sections are read, which is no business of the receive.
+/// Damage behind the first octets is found when sections are read, and not by the receive.
 #[test]
 fn damaged_golden_messages_fail_their_receive_or_their_reader() {
     let (site, mut speaker) = pair(mpjdev_transport::tcp::Terms::default(), Config::default());
@@ -93,7 +93,7 @@ fn a_message_above_the_capacity_fails_one_receive_with_both_numbers() {
     site.check_clean();
 }
 
-/// What must not come ends the connection, with a text that has the number in it.
+/// A forbidden packet ends the connection, with a text that has the number in it.
 #[track_caller]
 fn ends(what: impl FnOnce(&mut Speaker), numbers: &[&str]) {
     let (site, mut speaker) = usual_pair();

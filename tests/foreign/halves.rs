@@ -124,7 +124,7 @@ fn check(site: &Site, done: Result<mpjdev_engine::Done, DeviceError>, expected: 
     assert_eq!(content(site, message), *expected);
 }
 
-/// Whatever receives are posted meanwhile, before and after: a second part is nobody else's.
+/// A second part goes to its own receive, with any receives posted before, meanwhile and after.
 #[test]
 fn the_parts_of_a_foreign_sender_are_joined_whatever_else_is_posted() {
     for encoding in BOTH {
@@ -153,8 +153,8 @@ fn the_parts_of_a_foreign_sender_are_joined_whatever_else_is_posted() {
     }
 }
 
-/// What the first part is is known when all of it is here; what comes behind it with its tag waits for that,
-/// and what comes behind that too, so that nothing overtakes anything.
+/// The kind of a first part is known when it is complete. The next message with its tag is deferred until
+/// then, and all messages behind that one, so that nothing overtakes anything.
 #[test]
 fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
     for is_split in [true, false] {
@@ -186,7 +186,7 @@ fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
     }
 }
 
-/// Messages with other tags that were behind nothing are received while a long one is under way, and so are
+/// Messages with other tags that were behind nothing are received while a long one arrives, and so are
 /// other ranks' ones.
 #[test]
 fn a_long_message_holds_up_nothing_but_its_own_tag() {
@@ -294,7 +294,7 @@ fn a_second_part_of_another_length_is_an_error_with_both_numbers() {
     }
 }
 
-/// What its sender takes back while it is kept back is gone.
+/// A deferred message that its sender cancels is dropped.
 #[test]
 fn a_message_that_waits_behind_a_long_one_can_be_taken_back() {
     let (site, mut speaker) = usual_pair();

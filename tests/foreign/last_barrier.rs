@@ -48,7 +48,7 @@ fn nobody_ends_before_all_have_come_and_then_everybody_says_so() {
     }
 }
 
-/// Whoever speaks for a rank that counts as one of ours hears nothing but the Fini, as ever.
+/// A speaker for a rank that counts as one of ours receives the Fini alone, as before.
 #[test]
 fn a_job_of_ranks_of_ours_ends_without_a_barrier() {
     for clients in [[Client::Ours(1), Client::Posing(1)], [Client::Posing(2), Client::Ours(2)]] {
@@ -205,8 +205,8 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
     }
 }
 
-/// Who says that nothing follows needs nobody any more, and is not waited for, though it should have come to
-/// the barrier.
+/// A rank that has announced its end needs no other rank, and none waits for it, though it should have
+/// entered the barrier.
 #[test]
 fn a_foreign_rank_that_has_finished_is_not_waited_for() {
     for clients in [[Client::Ours(2), ONE], [ONE, Client::Ours(2)]] {

@@ -71,7 +71,7 @@ impl Masters {
 }
 
 impl Master {
-    /// Takes part in a barrier; `entered` when its own client has, and before anybody hears of it.
+    /// Takes part in a barrier; `entered` when its own client has, and before any rank is notified.
     pub(crate) fn barrier(&mut self, entered: impl FnOnce()) {
         let (v, m) = (self.number, self.count);
         entered();

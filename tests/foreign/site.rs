@@ -14,17 +14,17 @@ use mpjdev_transport::tcp::{self, Member, Terms};
 
 use crate::speaker::{Limits, Process, Speaker};
 
-/// How long anything may take that is to come.
+/// Deadline of every expected event.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// What one client brings into the job.
+/// Ranks of one client in the job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Client {
-    /// So many ranks of ours, each a host.
+    /// Ranks of ours, each a host.
     Ours(usize),
-    /// Hosts with so many processes each.
+    /// Hosts, with their numbers of processes.
     Foreign(&'static [usize]),
-    /// So many ranks that count as ours, each a host, and that the test speaks for.
+    /// Ranks that count as ours, each a host, and that the test speaks for.
     Posing(usize),
 }
 
@@ -62,7 +62,7 @@ impl Site {
         Site::with_maxlinear(clients, MAXLINEAR, terms, config)
     }
 
-    /// The same in a job whose barriers are linear for so many clients.
+    /// The same in a job whose barriers are linear for this number of clients.
     pub(crate) fn with_maxlinear(clients: &[Client], maxlinear: u32, terms: Terms, config: Config) -> Site {
         let (mut members, mut of_client, mut runs_here) = (Vec::new(), Vec::new(), Vec::new());
         let mut host = 0;
@@ -203,7 +203,7 @@ pub(crate) fn until(comm: &Comm, what: &str, holds: &mut dyn FnMut(&Comm) -> boo
     }
 }
 
-/// The patience of whoever blocks for something that is to come.
+/// The wait control of a thread that blocks for an expected event.
 pub(crate) fn for_a_while() -> impl FnMut() -> bool {
     let deadline = soon();
     move || Instant::now() < deadline

@@ -20,13 +20,13 @@ pub(crate) const CANCELYES: u32 = 5;
 pub(crate) const CANCELNO: u32 = 6;
 pub(crate) const FINI: u32 = 7;
 
-/// How long anything may take that is to come.
+/// Deadline of every expected event.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A process: host id and process id (IMPI 2.2).
 pub(crate) type Process = ([u8; 16], i64);
 
-/// What both sides have settled (IMPI 5.5).
+/// Values that both sides have agreed on (IMPI 5.5).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) maxdatalen: usize,
@@ -135,7 +135,7 @@ pub(crate) struct Speaker {
     pub(crate) limits: Limits,
     /// Whether it acknowledges by itself.
     pub(crate) acknowledges: bool,
-    /// What came while it waited for something else.
+    /// Packets that arrived while it waited for another.
     early: VecDeque<(Head, Vec<u8>)>,
     next_id: u64,
 }
@@ -376,7 +376,7 @@ impl Speaker {
         let local = local.unwrap_or_else(|| panic!("nobody here: {head:?}"));
         if head.kind == PROTOACK {
             local.sent -= ackmark;
-            assert!(local.sent >= 0, "a ProtoAck for nothing");
+            assert!(local.sent >= 0, "a ProtoAck without packets");
         } else {
             local.rcvd += 1;
             assert!(local.rcvd <= hiwater, "more than hiwater packets without a ProtoAck");

@@ -26,7 +26,7 @@ pub enum BufferError {
     /// The capacity asked for is negative or above the largest one.
     #[error("capacity {asked} is outside 0 to {max}")]
     Capacity {
-        /// What was asked for.
+        /// Impairment as given.
         asked: i64,
         /// The largest capacity.
         max: u64,
@@ -62,7 +62,7 @@ pub enum BufferError {
     /// Pieces are put or taken while no section is open for it.
     #[error("no section is open: {what}")]
     NoOpenSection {
-        /// What to do first.
+        /// Call that must come first.
         what: &'static str,
     },
     /// An argument is negative.
@@ -76,7 +76,7 @@ pub enum BufferError {
     /// Elements are wanted outside the array.
     #[error("{what}: offset {offset} and count {count} reach outside an array of length {length}")]
     ArrayBounds {
-        /// Which array.
+        /// Name of the array.
         what: &'static str,
         /// First element.
         offset: i64,
@@ -139,7 +139,7 @@ pub enum BufferError {
     Damaged {
         /// Octets from the start of the message to the field.
         offset: u64,
-        /// What is wrong.
+        /// Damage that was found.
         damage: Damage,
     },
     /// There is no memory for the message.
@@ -147,7 +147,7 @@ pub enum BufferError {
     Slab(#[from] SlabError),
 }
 
-/// What is wrong with a damaged message.
+/// Damage of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Damage {
     /// Unknown encoding octet.

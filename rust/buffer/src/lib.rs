@@ -3,7 +3,7 @@
 //! # This crate
 //!
 //! Pure: octets and numbers in, octets and errors out. No I/O, no clock, no thread, no unsafe. Message memory
-//! comes from whoever implements [`SlabSource`].
+//! comes from an implementation of [`SlabSource`].
 #![forbid(unsafe_code)]
 
 pub mod capacity;

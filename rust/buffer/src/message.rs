@@ -9,7 +9,7 @@ use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDAR
 use crate::octets::{Place, copy_in, copy_out, copy_words, load_word, store_word};
 use crate::slab::{Slab, SlabSource};
 
-/// Where the secondary payload of a message is.
+/// Location of the secondary payload of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Secondary {
     /// In a slab of its own: the second physical message, or not sent yet.

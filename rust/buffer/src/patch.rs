@@ -262,7 +262,7 @@ pub fn check_range(what: &'static str, offset: i64, count: i64, length: usize) -
 /// Names the first index that is outside.
 #[inline]
 pub fn check_indices(indices: &[i32], base: i64, length: usize, from: usize) -> Result<(), BufferError> {
-    // One pass that the compiler vectorises; the search for the culprit is for the unhappy case.
+    // One pass that the compiler vectorises; the wrong index is searched only if there is one.
     let (low, high) = indices.iter().fold((i32::MAX, i32::MIN), |(l, h), &i| (l.min(i), h.max(i)));
     let inside = |i: i32| (0..length as i64).contains(&i64::from(i).saturating_add(base));
     if indices.is_empty() || (inside(low) && inside(high)) {

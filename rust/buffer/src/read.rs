@@ -1,7 +1,7 @@
 //! The reading side: sections in order out of a received message; the reader makes right.
 //!
 //! As in writing, a section is taken in two steps: [`ReadBuffer::stage`] checks everything and gives the
-//! place of the data, [`ReadBuffer::commit`] moves on. Whoever fails in between leaves the position as it
+//! place of the data, [`ReadBuffer::commit`] moves on. A failure in between leaves the position as it
 //! was. Nothing in a message is believed: each header word is copied out once, checked, and only then used.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
 
-/// What `stage` has prepared and `commit` will move past.
+/// Section that `stage` has prepared and `commit` will move past.
 #[derive(Clone, Copy, Debug)]
 enum Staged {
     Nothing,
@@ -34,7 +34,7 @@ struct Open {
     taken: usize,
 }
 
-/// A buffer that receives messages and reads them. Not shared: whoever uses it holds it alone.
+/// A buffer that receives messages and reads them. Not shared: its user holds it alone.
 #[derive(Debug)]
 pub struct ReadBuffer {
     source: Arc<dyn SlabSource>,

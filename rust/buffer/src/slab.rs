@@ -20,14 +20,14 @@ pub trait SlabMemory: Debug + Send + Sync + 'static {
     /// This memory as itself, for a transport that wants to know whether it is its own.
     fn as_any(&self) -> &dyn Any;
 
-    /// What keeps the octets readable when this is gone, whatever they then are; none where nothing else
+    /// Owner that keeps the octets readable after this handle is dropped; `None` where nothing else
     /// does.
     fn hold(&self) -> Option<std::sync::Arc<dyn Any + Send + Sync>> {
         None
     }
 }
 
-/// Where slabs come from.
+/// Source of slabs.
 pub trait SlabSource: Debug + Send + Sync + 'static {
     /// A slab with room for at least `octets` octets, with any content. May wait for memory to be freed, for
     /// a bounded time.
@@ -112,8 +112,8 @@ impl Slab {
         self.is_reusable(1, false)
     }
 
-    /// As [`is_exclusive`](Self::is_exclusive), for a holder of so many references; when only shared memory
-    /// will do, false for memory that no other process sees.
+    /// As [`is_exclusive`](Self::is_exclusive), for a holder of `references` references; when only shared
+    /// memory will do, false for memory that no other process sees.
     #[inline(always)]
     pub(crate) fn is_reusable(&self, references: usize, shared_only: bool) -> bool {
         let unfit = FOREIGN | if shared_only { PRIVATE } else { 0 };

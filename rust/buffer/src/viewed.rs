@@ -1,9 +1,9 @@
 //! Memory of a buffer that others write into: views.
 //!
-//! A view is an address that was given away, and nobody can take it back. So that whoever keeps one too long
-//! does no harm, the memory stays its buffer's for as long as the view is held, and holds that buffer's
-//! messages only. The buffer uses it again when nobody else reads a message there; what views hold it does
-//! not matter for that. Without views nothing of this costs anything.
+//! A view is an address that was given away, and nobody can take it back. So that a program that keeps one
+//! too long does no harm, the memory stays its buffer's for as long as the view is held, and holds that
+//! buffer's messages only. The buffer uses it again when nobody else reads a message there; what views hold
+//! it does not matter for that. Without views nothing of this costs anything.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::slab::{Slab, SlabSource};
 /// these it forgets the oldest, whose memory comes back when the last view of it goes.
 const VIEWED_MAX: usize = 4;
 
-/// A slab that views refer to. Whoever holds it keeps the memory from other uses than its buffer's.
+/// A slab that views refer to. Its holder keeps the memory from other uses than its buffer's.
 #[derive(Debug)]
 pub struct ViewedSlab(Slab);
 
@@ -55,7 +55,7 @@ impl Viewed {
         viewed
     }
 
-    /// One of the slabs with room for so many octets, which no message is in any more.
+    /// A slab with room for `capacity` octets that holds no message any more.
     pub(crate) fn take(&self, octets: usize, source: &dyn SlabSource) -> Option<Slab> {
         let find = || self.0.iter().find(|v| v.0.len() >= octets && v.0.is_reusable(1, false));
         if self.0.is_empty() {

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! A section goes in two steps. [`WriteBuffer::stage`] checks everything and gives the place for the data;
-//! [`WriteBuffer::commit`] makes the section part of the message. Whoever fails in between leaves the buffer
+//! [`WriteBuffer::commit`] makes the section part of the message. A failure in between leaves the buffer
 //! as it was. The steps exist apart so that a boundary can copy array regions straight to their place; the
 //! methods that take slices do both.
 
@@ -25,7 +25,7 @@ use crate::viewed::{Viewed, ViewedSlab};
 /// Smallest slab for a secondary payload, in octets.
 const SECONDARY_MIN: usize = 4096;
 
-/// What `stage` has prepared and `commit` will make part of the message.
+/// Section that `stage` has prepared and `commit` will make part of the message.
 #[derive(Clone, Copy, Debug)]
 enum Staged {
     Nothing,
@@ -42,7 +42,7 @@ struct Open {
     count: usize,
 }
 
-/// A message being written. Not shared: whoever uses it holds it alone.
+/// A message being written. Not shared: its user holds it alone.
 #[derive(Debug)]
 pub struct WriteBuffer {
     source: Arc<dyn SlabSource>,
@@ -205,8 +205,8 @@ impl WriteBuffer {
         self.finished = true;
     }
 
-    /// Writes one section: `fill` puts the data of `count` elements in their place, in the encoding it is
-    /// told.
+    /// Writes one section: `fill` puts the data of `count` elements in their place, in the given
+    /// encoding.
     ///
     /// # Errors
     /// The section does not fit the capacity; no memory; what `fill` fails with. Then nothing is written.

@@ -38,7 +38,7 @@ fn mark(slab: &Slab) -> &AtomicU64 {
     &slab.memory().as_any().downcast_ref::<Marked>().expect("ours").0
 }
 
-/// What a former holder did is done when a slab is exclusive, and when its memory is freed.
+/// The accesses of a former holder happen before a slab is exclusive, and before its memory is freed.
 #[test]
 fn an_exclusive_slab_has_been_left_by_all_others() {
     loom::model(|| {
@@ -53,7 +53,7 @@ fn an_exclusive_slab_has_been_left_by_all_others() {
     });
 }
 
-/// Whoever has a clone keeps the other one from being alone with it, though the count is read without order.
+/// A clone keeps the other holder from exclusive use, though the count is read without order.
 #[test]
 fn a_slab_that_another_thread_clones_is_not_exclusive() {
     loom::model(|| {
@@ -88,7 +88,7 @@ fn written(parts: &[&[i64]]) -> Vec<u8> {
     octets(buffer.finish().expect("memory"))
 }
 
-/// A writer goes on while a receiver still has the message, or just has not any more: neither sees what the
+/// A writer continues while a receiver still has the message, or just has not any more: neither sees what the
 /// other one does.
 #[test]
 fn a_message_stays_what_it_was_while_its_writer_goes_on() {

@@ -79,7 +79,7 @@ fn expected(octets: &[u8], numbers: Numbers, is_reliable: bool) -> Vec<u8> {
     octets
 }
 
-/// What an error says against what is there.
+/// Compares the numbers of an error with the octets.
 fn check(octets: &[u8], error: &PacketError) {
     match *error {
         PacketError::Cut { end, len, .. } => assert!(len == octets.len() && len < end, "{error}"),

@@ -12,7 +12,7 @@ const BEFORE_NONCE: usize = GREETING_LEN - NONCE_LEN;
 
 /// One end of the exchange hears the input from the other; the first octet says which.
 ///
-/// Nothing panics; no more is taken than belongs to the exchange, and no more is said; it makes no difference
+/// Nothing panics; no more is taken than belongs to the exchange, and no more is sent; it makes no difference
 /// in which pieces the octets come; and the exchange is complete exactly when the octets are those of a host
 /// that has the key.
 pub fn handshake(input: &[u8]) {
@@ -33,7 +33,7 @@ pub fn handshake(input: &[u8]) {
     assert_eq!(whole.is_complete, is_honest, "{:?}", whole.fault);
 }
 
-/// What became of one end.
+/// Result of one end.
 #[derive(Debug, PartialEq, Eq)]
 struct Heard {
     taken: usize,
@@ -67,8 +67,7 @@ fn hear(mut end: Handshake<'_>, octets: &[u8], most: usize) -> Heard {
     }
 }
 
-/// What a host says that has the key, and the nonce that is in these octets; none when they don't reach that
-/// far.
+/// Answer of a host that has the key to the nonce in these octets; `None` if they are too short.
 fn honest(hears_acceptor: bool, octets: &[u8]) -> Option<Vec<u8>> {
     let nonce_at = BEFORE_NONCE + if hears_acceptor { NUMBER_LEN } else { 0 };
     let nonce: Nonce = octets.get(nonce_at..nonce_at + NONCE_LEN)?.try_into().ok()?;

@@ -31,7 +31,7 @@ pub fn pair(input: &[u8]) {
     book.abandon();
 }
 
-/// What must be true of a message that we send.
+/// Invariants of a message that we send.
 #[derive(Debug, Default)]
 struct Ours {
     send: Send,
@@ -356,7 +356,7 @@ impl Book {
 
     /// Whether that was the last part.
     fn continued(&mut self, id: ArrivalId, len: u32) -> bool {
-        let theirs = self.arrivals.get_mut(&id).expect("it goes on");
+        let theirs = self.arrivals.get_mut(&id).expect("it continues");
         theirs.received += u64::from(len);
         let last = theirs.received == theirs.msglen;
         if last {

@@ -198,7 +198,7 @@ impl Book {
         }
     }
 
-    /// What a driver does after each call.
+    /// Work of a driver after each call.
     fn settle(&mut self) {
         while let Some((slot, delivery)) = self.connection.poll_buffered(self.now) {
             assert!(self.slots.remove(&slot), "slot {slot} is empty");

@@ -79,7 +79,7 @@ fn hear(settings: &Settings, octets: &[u8], piece_len: usize) -> Heard {
         said.extend(std::iter::from_fn(|| client.poll_output()).flatten());
     }
     if result.is_err() {
-        // What was said before the damage depends on the cuts; nothing is said behind it.
+        // The events before the damage depend on the cuts; none follow it.
         said.clear();
         assert_eq!(client.poll_output(), None);
         assert_eq!((client.handle_octets(octets), client.handle_eof()), (result.clone(), result.clone()));
@@ -120,7 +120,7 @@ fn are_in_order(tables: &Tables, size: u32) {
 /// settings: connection, kind, two octets of length, octets.
 ///
 /// Promises: no panic; each connection is closed once and not told anything after that; the end closes all,
-/// is said once and as the last thing; what deadlines remain lie ahead.
+/// is reported once and last; what deadlines remain lie ahead.
 pub fn startup_server(input: &[u8]) {
     let Some((octet, clients, mut rest)) = split(input) else { return };
     let limits =

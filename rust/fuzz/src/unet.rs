@@ -146,7 +146,7 @@ impl Book {
         }
     }
 
-    /// What leaves acknowledges what has come, and only if something has come since it was last said.
+    /// A packet acknowledges what was received, and only if something was received since the last one.
     fn acks(&mut self, numbers: Numbers) {
         if let Some(ack) = numbers.ack {
             assert_eq!(ack, Sequence::of(self.received));

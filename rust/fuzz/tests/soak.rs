@@ -82,7 +82,7 @@ fn the_input_decoder_keeps_its_promises() {
     soak("input");
 }
 
-/// Proves the promises of a client that is told anything at all.
+/// Proves the promises of a client that receives arbitrary octets.
 #[test]
 fn the_startup_client_keeps_its_promises() {
     soak("startup-client");

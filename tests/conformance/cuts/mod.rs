@@ -1,7 +1,7 @@
 //! Connections that are cut at every step of a running job, between ranks 0 and 1 of three.
 //!
 //! Whatever arrived whole is received, what did not fails with the rank at the other end, on both sides and
-//! soon, and each goes on with rank 2.
+//! soon, and each continues with rank 2.
 
 mod relay;
 
@@ -20,10 +20,10 @@ use mpjdev_transport::tcp::{self, Member, Terms};
 use crate::letter::Letter;
 use relay::{Cut, How, Place, Relay, Seen, Step, Way};
 
-/// How long anything may take that is to come.
+/// Deadline of every expected event.
 const SOON: Duration = Duration::from_secs(20);
 
-/// What rank 0 sends to rank 1, and gets back: each of them before the next.
+/// Messages that rank 0 sends to rank 1 and gets back, one after the other.
 const LETTERS: [(Letter, Mode); 6] = [
     (Letter { seed: 1, primary: 64, secondary: 0, room: 0 }, Mode::Standard),
     (Letter { seed: 2, primary: 200, secondary: 0, room: 0 }, Mode::Synchronous),
@@ -32,7 +32,7 @@ const LETTERS: [(Letter, Mode); 6] = [
     (Letter { seed: 5, primary: 64, secondary: 1000, room: 0 }, Mode::Standard),
     (Letter { seed: 6, primary: 1000, secondary: 0, room: 0 }, Mode::Synchronous),
 ];
-/// What is exchanged with rank 2 when the connection is gone.
+/// Messages exchanged with rank 2 after the connection has ended.
 const AFTER: [Letter; 2] = [
     Letter { seed: 7, primary: 64, secondary: 0, room: 0 },
     Letter { seed: 8, primary: 5000, secondary: 300, room: 0 },
@@ -47,7 +47,7 @@ fn config() -> Config {
     Config { credit: 500, finish_patience: 3 * SOON, ..Config::default() }.for_ranks(3).bounded()
 }
 
-/// What rank 0 or rank 1 has come to with the other.
+/// Progress of rank 0 or rank 1 with the other.
 #[derive(Debug)]
 struct Told {
     sent: Vec<Result<(), DeviceError>>,
@@ -177,7 +177,7 @@ fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
     let ([zero, one, two], relays) = ranks(terms(dialect), &config(), &pool);
     let relay = Relay::new(relays, dialect, cut);
     let seen = std::thread::spawn(move || relay.run());
-    // Who has heard all is to be told of the end; where that is cut off, by whom it waits for.
+    // A rank that has received everything gets the end; if that is cut off, from the rank that it waits for.
     let ends = cut.is_none_or(|cut| cut.step == Step::Fini).then(|| cut.map_or(Way::Forth, |cut| cut.way));
     // Each rank is gone when its thread ends, as it would be with its process.
     let third = std::thread::spawn(move || {
@@ -194,7 +194,7 @@ fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
     };
     let [first, second] = [play(zero, ends == Some(Way::Forth)), play(one, ends == Some(Way::Back))];
     let [first, second] = [first, second].map(|rank| rank.join().expect("a rank"));
-    third.join().expect("rank 2 goes on");
+    third.join().expect("rank 2 continues");
     let seen = seen.join().expect("the relay");
     all_is_given_back(&pool);
     (seen, first, second)
@@ -216,7 +216,7 @@ fn is_end(error: &DeviceError, rank: u32) -> bool {
     matches!(error, DeviceError::PeerFinished { rank: finished } if *finished == rank)
 }
 
-/// What one rank was told of the other, of whom so many messages have come whole.
+/// Checks what one rank reports of the other, after `messages` complete messages.
 fn check(dialect: Dialect, cut: &Cut, told: &Told, (own, messages): (u32, usize)) {
     let other = 1 - own;
     // A split message is two.

@@ -1,4 +1,4 @@
-//! Carries packets between two ranks, and cuts their connection where it is told to.
+//! Relay of packets between two ranks that cuts their connection at a given position.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,10 +10,10 @@ use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long it carries nothing at most.
+/// Longest time without octets.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Which way packets go.
+/// Direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// From rank 0 to rank 1.
@@ -29,7 +29,7 @@ impl Way {
     }
 }
 
-/// What a packet is, to whoever wants to cut in it.
+/// Kind of a packet, for the choice of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A whole short message that nobody answers.
@@ -42,13 +42,13 @@ pub(crate) enum Step {
     Answer,
     /// That packets have come.
     Ack,
-    /// What ranks of ours say beside messages.
+    /// Control message of our ranks.
     Aside,
     /// That nothing follows.
     Fini,
 }
 
-/// How a connection ends.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// For both, as when the process in between ends.
@@ -59,14 +59,14 @@ pub(crate) enum How {
     Reset,
 }
 
-/// Where a connection is cut.
+/// Position at which a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) way: Way,
     pub(crate) step: Step,
     /// In the first packet of this kind, or a later one.
     pub(crate) nth: usize,
-    /// So many octets of the packet are carried: all when it has no more.
+    /// Octets of the packet that are carried: all if it has no more.
     pub(crate) len: Place,
     pub(crate) how: How,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Cut {
 /// A place in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// So many octets of the header.
+    /// Octets of the header.
     Header(usize),
     /// In the middle of the data.
     Middle,
@@ -84,7 +84,7 @@ pub(crate) enum Place {
     Behind,
 }
 
-/// What has been carried.
+/// Packets that were carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
     /// Packets, whole ones.
@@ -93,7 +93,7 @@ pub(crate) struct Carried {
     pub(crate) messages: usize,
 }
 
-/// What a relay has seen.
+/// Record of a relay.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) forth: Carried,
@@ -166,7 +166,7 @@ impl Place {
         !matches!(self, Place::Header(0) | Place::Behind)
     }
 
-    /// Octets of a packet of so many that are before it.
+    /// Octets before it, of a packet of this length.
     fn of(self, len: usize) -> usize {
         match self {
             Place::Header(n) => n,
@@ -185,7 +185,7 @@ pub(crate) struct Relay {
     sockets: [TcpStream; 2],
     courses: [Course; 2],
     is_cut: bool,
-    /// What goes the way of the cut is kept until there.
+    /// Packets in the direction of the cut are kept until there.
     holds: bool,
 }
 

@@ -99,7 +99,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
     }
 }
 
-/// Rank 0 goes on until it can tell everybody.
+/// Rank 0 continues until it can notify every rank.
 #[test]
 fn a_damaged_request_is_told_to_all_ranks() {
     let mut bench = Bench::new(3, false);

@@ -227,7 +227,7 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     let in_time = over.recv_timeout(Duration::from_secs(20)).is_ok();
     bench.put(shadow(0), 5, &second);
     let ended = thread.join().expect("no panic");
-    assert!(in_time, "it went on until the second half was there: {ended:?}");
+    assert!(in_time, "it continued until the second half was there: {ended:?}");
     assert_eq!(ended, Err(DeviceError::Interrupted));
     bench.finish_clean();
 }

@@ -59,7 +59,7 @@ fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(worl
     });
 }
 
-/// What one thread of a rank does.
+/// Exchange of one thread of a rank.
 struct Exchange<'a> {
     world: &'a World,
     party: &'a Party,
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         self.party.wait_all(sends);
     }
 
-    /// Receives as many as all send, whoever is first; those of one sender in their order.
+    /// Receives as many as all send, in any order of senders; those of one sender in their order.
     fn receive_unposted(&self) {
         let mut next = [0; RANKS as usize];
         for _ in 0..self.count * (RANKS as usize - 1) {

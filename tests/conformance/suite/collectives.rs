@@ -116,7 +116,7 @@ fn messages_of_a_dup_and_of_its_parent_never_meet(world: &World) {
     });
 }
 
-/// Subset and reordered; who is not in it gets none, and the rest of the world goes on.
+/// Subset and reordered; who is not in it gets none, and the rest of the world continues.
 fn a_created_communicator_has_the_members_in_the_order_asked_for(world: &World) {
     run(world, 5, |party| {
         for ids in [&[4, 0, 2][..], &[1], &[0, 1, 2, 3, 4], &[4, 3, 2, 1, 0], &[]] {
@@ -274,7 +274,7 @@ fn an_interrupted_wait_leaves_the_operation_to_go_on(world: &World) {
     });
 }
 
-/// Whoever finds the member gone is still alive, and tells the others; nobody waits for somebody who has
+/// A member that notices the end is still alive and notifies the others; no member waits for one that has
 /// given up.
 fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World) {
     for operation in 0..4 {

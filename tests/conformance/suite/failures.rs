@@ -1,4 +1,4 @@
-//! A rank fails: whoever blocks learns it soon, with the rank and the reason.
+//! Failure of a rank: blocked ranks learn it soon, with the rank and the reason.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn failed(rank: u32) -> DeviceError {
     DeviceError::PeerFailed { rank, why: "the disk is full".into() }
 }
 
-/// What a thread may be blocked in.
+/// Blocking call number `k`.
 fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
     let comm = &party.comm;
     match k {
@@ -47,7 +47,7 @@ fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
     }
 }
 
-/// Rank 1 blocks in one of them, rank 2 goes on in other ways, rank 0 fails.
+/// Rank 1 blocks in one of them, rank 2 works in other ways, rank 0 fails.
 fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
     for k in 0..8 {
         Job::new(world, 3).untidy().run(|party| match party.rank() {

@@ -59,13 +59,13 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(world: &World) {
     let mut bound = u64::from(SENDERS) * (CREDIT * 5 / 4 + 2 * 10_000) + 20_000;
     if world.lack(Ability::LetsGo).is_some() {
         // Of a window of 64 datagrams a quarter that is not acknowledged, and another one whose
-        // acknowledgment is under way.
+        // acknowledgment is in flight.
         bound += u64::from(SENDERS) * 32 * 10_000;
     }
     assert!(most.load(Relaxed) <= bound, "{} octets were in use, the bound is {bound}", most.load(Relaxed));
 }
 
-/// What counts is the memory that a message holds, which is its buffer's.
+/// A message counts with the memory that it holds, which is its buffer's.
 fn small_messages_of_a_large_buffer_use_bounded_memory(world: &World) {
     const CREDIT: u64 = 1 << 20;
     const ROOM: usize = 256 << 10;
@@ -224,7 +224,7 @@ fn messages_to_oneself_count_alike_whatever_their_buffers(world: &World) {
     });
 }
 
-/// Both ranks have very many messages under way, and then hear each other's.
+/// Both ranks have very many messages in flight, and then receive each other's.
 fn ranks_with_very_many_unmatched_sends_answer_each_other(world: &World) {
     const COUNT: usize = (1 << 18) + 100;
     Job::new(world, 2).run(|party| {

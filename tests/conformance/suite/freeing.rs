@@ -128,7 +128,7 @@ fn a_dropped_communicator_is_freed(world: &World) {
     });
 }
 
-/// Before the free or behind it: a receive that is pending goes on.
+/// Before the free or behind it: a pending receive continues.
 fn receives_that_were_posted_before_the_free_get_their_messages(world: &World) {
     let letters = letters(world);
     run(world, 2, |party| {

@@ -94,16 +94,16 @@ fn a_message_goes_past_receives_that_it_does_not_fit(world: &World) {
             party.wait_letter(its, &letter(1, 1));
             assert!(party.comm.test(other_tag).expect("test").is_none());
             assert!(party.comm.test(other_source).expect("test").is_none());
-            party.say("go on");
+            party.say("continue");
             party.wait_letter(other_source, &letter(2, 2));
             party.wait_letter(other_tag, &letter(1, 3));
         } else if party.rank() == 1 {
             party.hear("posted");
             party.send(&letter(1, 1), 0, 7);
-            party.hear("go on");
+            party.hear("continue");
             party.send(&letter(1, 3), 0, 8);
         } else {
-            party.hear("go on");
+            party.hear("continue");
             party.send(&letter(2, 2), 0, 7);
         }
     });

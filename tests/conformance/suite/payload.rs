@@ -295,7 +295,7 @@ fn one_message_goes_to_16_destinations_by_reference(world: &World) {
     });
 }
 
-/// What was received goes out again with its secondary payload, also when it was split.
+/// A received message is sent on with its secondary payload, also when it was split.
 fn a_received_message_can_be_sent_on(world: &World) {
     let letters = [Letter::plain(1, 1000), Letter::appended(2, 40, 999), Letter::split(3, 40, 999)];
     run(world, 3, |party| {

@@ -51,7 +51,7 @@ fn a_look_finds_nothing_until_a_message_is_there(world: &World) {
             }
             party.say("nothing there");
             party.until("the message is there", || party.comm.iprobe(ANY).expect("iprobe").is_some());
-            // It stays, and only whoever asks for it sees it.
+            // It stays, and only a probe for it sees it.
             assert!(party.comm.iprobe(from(0, 7)).expect("iprobe").is_some());
             assert_eq!(party.comm.iprobe(from(0, 8)), Ok(None));
             assert_eq!(party.comm.iprobe(from(1, 7)), Ok(None));

@@ -97,7 +97,7 @@ fn a_wait_that_timed_out_leaves_the_request_pending_and_it_completes_later(world
     });
 }
 
-/// Who waits asks its patience before each sleep, and gives up as soon as that says so.
+/// A waiting thread asks its wait control before each sleep, and gives up as soon as that says so.
 fn an_interrupted_wait_leaves_the_request_pending(world: &World) {
     run(world, 2, |party| {
         if party.rank() == 0 {
@@ -168,7 +168,7 @@ fn a_receive_that_has_its_message_is_not_cancelled(world: &World) {
     });
 }
 
-/// Whatever the cancel answers, the message is received exactly once.
+/// The message is received exactly once, for both answers of the cancel.
 fn a_cancel_that_races_with_the_arrival_loses_no_message(world: &World) {
     let rounds = amount(300, 100_000);
     let at = AtomicUsize::new(0);

@@ -155,7 +155,7 @@ fn split_messages_wait_unexpected_and_are_received_in_reverse_order(world: &Worl
     });
 }
 
-/// Where halves are paired by number there are as many numbers as tags; elsewhere there is no such limit.
+/// Pairing numbers are limited where halves are paired by number; elsewhere there is no such limit.
 fn too_many_open_split_messages_are_refused_and_go_on_when_some_are_received(world: &World) {
     let tags = (world.config)().tag_ub as usize + 1;
     if tags > 40_000 {

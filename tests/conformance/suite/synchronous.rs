@@ -75,7 +75,7 @@ fn a_synchronous_send_is_done_when_its_receive_was_there_before(world: &World) {
     });
 }
 
-/// What the receiver says before it receives has been said when the blocking send returns.
+/// The note that the receiver writes before it receives is there when the blocking send returns.
 fn a_blocking_synchronous_send_returns_only_after_its_match(world: &World) {
     run(world, 2, |party| {
         for (i, letter) in letters().iter().enumerate() {
@@ -141,14 +141,14 @@ fn standard_sends_past_the_credit_are_done_after_their_match(world: &World) {
     });
 }
 
-/// After a round of receives a full credit of messages can be sent again without waiting, unless what tells
-/// of them is late.
+/// After a round of receives a full credit of messages can be sent once more without waiting, unless what
+/// tells of them is late.
 fn credit_comes_back_when_messages_are_received(world: &World) {
     const ROUNDS: usize = 20;
     if !world.can(Ability::Prompt, "credit_comes_back_when_messages_are_received") {
         return;
     }
-    // Several times what a round takes: the sender hears of matches a quarter of the credit late.
+    // Several times what a round takes: the sender learns of matches a quarter of the credit late.
     let job = Job::new(world, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 256));
     job.run(|party| {
         let letter = Letter::plain(1, 1000);
@@ -184,7 +184,7 @@ fn some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way(world
     if !world.can(Ability::Bulk, "some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way") {
         return;
     }
-    // As many as there are parts of the credit but one; the sender hears of one match late.
+    // As many as there are parts of the credit but one; the sender learns of one match late.
     let goes = match (world.config)().message_oriented {
         true => 1..=1,
         false => 6..=7,

@@ -72,7 +72,7 @@ fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(world:
     });
 }
 
-/// A wait that is not woken would last a slice; there are so many that even some of them would show.
+/// A wait that is not woken would last a slice; there are enough of them that even a few would show.
 fn is_quick(begun: Instant, slice: Duration, what: &str) {
     let elapsed = begun.elapsed();
     assert!(elapsed < slice, "{what} took {elapsed:?}, a thread slept through a wake-up");

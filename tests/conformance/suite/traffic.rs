@@ -70,7 +70,7 @@ fn plan(random: &mut Random, ranks: usize, count: usize) -> Vec<Vec<Planned>> {
     (0..ranks).map(|rank| (0..count).map(|i| letter((rank << 32 | i) as u64)).collect()).collect()
 }
 
-/// What one rank still has to receive, by source, in order.
+/// Messages that one rank still has to receive, by source, in order.
 #[derive(Debug)]
 struct Expected(Vec<VecDeque<Planned>>);
 

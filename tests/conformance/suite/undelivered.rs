@@ -245,7 +245,7 @@ fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(world: &World) {
     });
 }
 
-/// What a rank's helpers do for it is no life of its own.
+/// Progress that other threads drive for a rank is no heartbeat of its own.
 fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &World) {
     let job = Job::new(world, 3).untidy().tuned(|config| {
         config.finish_patience = Duration::from_millis(300);
@@ -261,7 +261,7 @@ fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &Wor
         }
         // Never calls in.
         1 => party.hear("over"),
-        // Goes on until rank 0 has given up: without an end of its patience this fails at the deadline of
+        // Continues until rank 0 has given up: without an end of its patience this fails at the deadline of
         // `hear`.
         _ => {
             while !party.was_said("over") {

@@ -33,7 +33,7 @@ fn dup(party: &Party) -> Party {
     }
 }
 
-/// So many messages; fewer where each of them waits for its turn.
+/// Number of messages; fewer if each of them waits for its turn.
 fn many(world: &World, count: usize) -> usize {
     let is_slow = world.lack(Ability::Bulk).is_some() || (world.config)().queue_cells < 8;
     amount(if is_slow { 500 } else { count }, if is_slow { 20_000 } else { 300_000 })
@@ -92,7 +92,7 @@ fn sends_past_the_bound_on_envelopes_fail_and_collectives_pass(world: &World) {
         let other = dup(party);
         if party.rank() == 0 {
             // What makes communicators counts as well until it is answered.
-            party.until("nothing is under way", || party.comm.leftovers().1 == 0);
+            party.until("nothing is in flight", || party.comm.leftovers().1 == 0);
             let sends = started(party, Mode::Synchronous, BOUND as usize, |i| i as i32);
             for past in [Letter::plain(1, LEN), Letter::split(1, LEN, 100)] {
                 let message = past.write(party.source());

@@ -14,7 +14,7 @@ use crate::letter::Letter;
 
 /// Picks this, which is no part of the suite.
 pub(super) const PICKED: &str = "a flood";
-/// How many messages there are.
+/// Number of messages.
 const COUNT: &str = "MPJDEV_TEST_COUNT";
 /// Octets of a message.
 const LEN: usize = 8;

@@ -19,7 +19,7 @@ pub(super) const CYCLES: &str = "communicators come and go";
 /// Picks the test of many rounds in which rank 1 keeps its communicators.
 pub(super) const ROUNDS: &str = "communicators are kept";
 
-/// How many communicators are made.
+/// Number of communicators.
 const COUNT: &str = "MPJDEV_TEST_COUNT";
 /// Communicators that are made in each round.
 const KEPT: usize = 50;

@@ -164,7 +164,7 @@ fn memory_that_runs_out_loses_nothing() {
     }
 }
 
-/// A received message with its secondary payload inline, in memory too small to go on in.
+/// A received message with its secondary payload inline, in memory too small to continue in.
 fn one_message() -> mpjdev_buffer::Message {
     use mpjdev_buffer::SlabSource;
     let octets = written_octets();

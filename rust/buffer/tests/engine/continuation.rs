@@ -1,4 +1,4 @@
-//! Going on after a message was finished: whoever holds it sees it unchanged.
+//! Continuation after a message was finished: its holders see it unchanged.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn a_finished_message_does_not_see_what_its_writer_does_next() {
     }
 }
 
-/// Proves that the octets already sent stay when the secondary payload goes on growing, and are not copied
+/// Proves that the octets already sent stay when the secondary payload grows further, and are not copied
 /// twice.
 #[test]
 fn a_secondary_payload_that_grows_after_a_send_continues_the_message() {
@@ -113,7 +113,7 @@ fn memory_is_taken_only_while_a_message_is_held() {
     assert_eq!(ledger.taken(), 0, "and only one");
 }
 
-/// Proves that an open section goes on after a send, for the message to come only.
+/// Proves that an open section continues after a send, for the message to come only.
 #[test]
 fn an_open_section_goes_on_after_a_send() {
     let mut buffer = WriteBuffer::new(Ledger::new(), 100, Encoding::Big).expect("a capacity");
@@ -134,7 +134,7 @@ fn an_open_section_goes_on_after_a_send() {
     assert_eq!(buffer.section_count(), 1);
 }
 
-/// Proves that a received message goes on in its own byte order, and that its objects cannot be added to.
+/// Proves that a received message continues in its own byte order, and that its objects cannot be added to.
 #[test]
 fn an_adopted_message_is_continued_in_its_own_byte_order() {
     for big in [true, false] {
@@ -225,7 +225,7 @@ fn staging_no_octets_of_secondary_payload_is_fine() {
     assert_eq!(octets_of(buffer.finish().expect("memory")), [0; 16]);
 }
 
-/// What a writer may do, for the random walk.
+/// Step of a writer in the random walk.
 #[derive(Clone, Debug)]
 enum Step {
     Write(Vec<i16>),

@@ -68,7 +68,7 @@ fn explore(octets: &[u8]) -> Result<Vec<(Type, usize, Vec<u8>)>, BufferError> {
     }
 }
 
-/// Proves that every truncation is told with how many octets there are and how many are needed.
+/// Proves that the error of every truncation has the octets that are there and the octets needed.
 #[test]
 fn every_truncation_is_an_error_that_says_what_is_there_and_what_is_needed() {
     for message in messages() {

@@ -58,7 +58,7 @@ proptest! {
         prop_assert_eq!(Patch::check(offset, &extents, &strides, length).is_ok(), inside);
     }
 
-    /// Proves that index checks name the first culprit, wherever it is and whatever the base.
+    /// Proves that index checks name the first wrong index, wherever it is and whatever the base.
     #[test]
     fn index_checks_name_the_first_index_outside(
         indices in prop::collection::vec(-4..12i32, 0..9), base in -3..4i64, length in 0..10usize

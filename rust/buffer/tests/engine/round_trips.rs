@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::ledger::Ledger;
 use crate::naive::{Message, Naive, mix, octets_of, positions};
 
-/// How a section is written or read; the shapes need not agree.
+/// Shape in which a section is written or read; the two need not agree.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Whole,

@@ -96,7 +96,7 @@ fn held_messages_keep_their_memory_and_give_it_back_to_their_buffer() {
     assert_eq!(ledger.taken(), 4 * 80, "four slabs were kept of twenty");
 }
 
-/// Proves that a message that goes on after it was sent does so in memory of its own.
+/// Proves that a message that continues after it was sent does so in memory of its own.
 #[test]
 fn writing_on_leaves_a_held_message_and_its_views_behind() {
     let ledger = Ledger::new();

@@ -22,7 +22,7 @@ pub(crate) struct Expected {
     pub(crate) section: Option<usize>,
     /// Octets from the start.
     pub(crate) offset: u64,
-    /// Which check refuses.
+    /// Check that refuses.
     pub(crate) kind: String,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Vector {
     pub(crate) sections: Vec<Section>,
     /// The secondary payload.
     pub(crate) stream: Vec<u8>,
-    /// What must go wrong.
+    /// Expected error.
     pub(crate) error: Option<Expected>,
 }
 

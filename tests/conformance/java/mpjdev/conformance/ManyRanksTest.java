@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What every transport must do when all speak to all, threads at once, or much at once. */
+/** Exchanges of all ranks with all, of threads at once, and of much data at once. */
 @Timeout(120)
 class ManyRanksTest {
     private static final int MEBI = 1 << 20;

@@ -32,11 +32,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * What every transport must do, written against the public face only. One more transport is one more {@link
+ * Requirements for every transport, in terms of the public API. One more transport is one more {@link
  * World}.
  *
- * <p>Most messages here carry their own description (who, to whom, which, how long), so that one that is
- * mixed up, doubled or cut cannot pass.
+ * <p>Most messages here carry their own description (source, destination, number, length), so that one that
+ * is mixed up, doubled or cut cannot pass.
  */
 @Timeout(120)
 class PointToPointTest {
@@ -50,7 +50,7 @@ class PointToPointTest {
         transport.run(2, world -> {
             for (int length : LENGTHS) {
                 for (int text : new int[] {-1, 0, 100, 5000, 200_000}) {
-                    // Room for all, for the primary payload only, and for nothing but that.
+                    // Room for all, for the primary payload only, and for that alone.
                     for (int capacity : new int[] {CAPACITY, 32 + 8 + 4 * length + 4 + 8}) {
                         if (world.id() == 0) {
                             try (ObjectWriteBuffer out = letter(capacity, 0, 1, length, length, text)) {
@@ -471,7 +471,7 @@ class PointToPointTest {
                         awaitUnreceived(world, 1, Comm.ANY_TAG);
                         throw new ArithmeticException("rank 3");
                 }
-                throw new AssertionError("rank " + world.id() + " has waited for nothing");
+                throw new AssertionError("rank " + world.id() + " has waited without success");
             } catch (PeerFailedException failed) {
                 // Processes are on their own: a barrier may also fail for a rank that has left because of
                 // rank 3.

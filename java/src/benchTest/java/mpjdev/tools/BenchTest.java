@@ -82,7 +82,7 @@ class BenchTest {
         assertEquals(2, Case.ARRAYS.perTime(8, 5));
     }
 
-    /** What the receiver gets is what was packed, not merely as much. */
+    /** The receiver gets the contents that were packed, not merely their length. */
     @Test
     void shouldPassOnWhatItPacks() throws Exception {
         int octets = 1024;
@@ -160,7 +160,7 @@ class BenchTest {
         return Path.of(System.getProperty("java.home"), "bin", "java").toString();
     }
 
-    /** What a program prints whose path is in a property of the system. */
+    /** Output of a program whose path is in a system property. */
     private static String program(String property, String... words) throws Exception {
         List<String> line = new java.util.ArrayList<>(List.of(words));
         line.add(0, System.getProperty(property));
