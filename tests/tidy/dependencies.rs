@@ -1,6 +1,9 @@
 //! Dependencies between crates.
 
-use crate::sources::{none, read, root};
+use std::collections::HashSet;
+
+use crate::text::has_word;
+use crate::tree::{Source, none, read, root, rust_sources};
 
 /// Crates of ours that others may depend on.
 const OURS: [&str; 9] =
@@ -98,16 +101,71 @@ fn no_crate_depends_on_those_that_are_for_tests() {
 
 #[test]
 fn every_member_takes_the_workspaces_lints() {
-    let members = read(&root().join("Cargo.toml"));
-    let members =
-        members.lines().find_map(|line| line.strip_prefix("members = [")).expect("members on one line");
-    for member in members.trim_end_matches(']').split(',').map(|m| m.trim().trim_matches('"')) {
-        let manifest = read(&root().join(member).join("Cargo.toml"));
+    for member in members() {
+        let manifest = read(&root().join(&member).join("Cargo.toml"));
         assert!(
             manifest.contains("[lints]\nworkspace = true"),
             "{member} does not take the workspace's lints"
         );
     }
+}
+
+/// Members of the workspace by their folders.
+fn members() -> Vec<String> {
+    let manifest = read(&root().join("Cargo.toml"));
+    let members =
+        manifest.lines().find_map(|line| line.strip_prefix("members = [")).expect("members on one line");
+    members.trim_end_matches(']').split(',').map(|m| m.trim().trim_matches('"').to_owned()).collect()
+}
+
+/// Names among these dependencies that no code uses. A crate is named in code with `_` for `-`.
+fn unused<'a>(dependencies: &'a [String], code: &[&str]) -> Vec<&'a String> {
+    let is_used = |name: &str| code.iter().any(|code| has_word(code, &name.replace('-', "_")));
+    dependencies.iter().filter(|name| !is_used(name)).collect()
+}
+
+#[test]
+fn every_dependency_of_the_workspace_is_one_of_a_member() {
+    let picked: HashSet<String> = members()
+        .iter()
+        .flat_map(|member| {
+            let manifest = read(&root().join(member).join("Cargo.toml"));
+            dependencies(&manifest, |section| section.ends_with("dependencies"))
+        })
+        .collect();
+    let all = dependencies(&read(&root().join("Cargo.toml")), |section| section == "workspace.dependencies");
+    let findings = all.into_iter().filter(|name| !picked.contains(name));
+    let findings = findings.map(|name| format!("Cargo.toml: {name}"));
+    none(findings.collect(), "a dependency that no member takes; delete it");
+}
+
+#[test]
+fn every_dependency_of_a_member_is_named_in_its_code() {
+    let members = members();
+    let mut findings = Vec::new();
+    for member in &members {
+        let folder = format!("{member}/");
+        let is_other = |path: &str| {
+            members.iter().any(|other| other.starts_with(&folder) && path.starts_with(&format!("{other}/")))
+        };
+        let own = || rust_sources().iter().filter(|s| s.path.starts_with(&folder) && !is_other(&s.path));
+        let product: Vec<&str> = own().filter(|s| s.path.contains("/src/")).map(Source::product).collect();
+        let all: Vec<&str> = own().map(|source| source.text.as_str()).collect();
+        let manifest = read(&root().join(member).join("Cargo.toml"));
+        for (is_test, code) in [(false, &product), (true, &all)] {
+            let names = dependencies(&manifest, |section| {
+                section.ends_with("dependencies") && section.ends_with("dev-dependencies") == is_test
+            });
+            findings.extend(unused(&names, code).iter().map(|name| format!("{member}/Cargo.toml: {name}")));
+        }
+    }
+    none(findings, "a dependency that no code names; delete it, or make it a dev-dependency");
+}
+
+#[test]
+fn unused_dependencies_are_found() {
+    let names = ["mpjdev-sys", "bytes"].map(str::to_owned);
+    assert_eq!(unused(&names, &["use mpjdev_sys::x;", "my_bytes()"]), [&names[1]]);
 }
 
 /// A dependency is a decision: the line above its group says why it is there.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sources::{read, root, sources};
+use crate::tree::{read, root, sources};
 
 /// The levels, as the document orders them.
 const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];

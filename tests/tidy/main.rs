@@ -1,8 +1,18 @@
-//! The boundaries that ARCHITECTURE.md draws and the texts that the manual lists, checked against the
-//! sources.
+//! Rules of the tree that the compiler does not check: the edges that ARCHITECTURE.md draws, the texts that
+//! the documents list, and the words, widths and names of all files.
 #![forbid(unsafe_code)]
 
+mod citations;
 mod dependencies;
+mod figures;
+mod known;
 mod logging;
+mod modules;
+mod names;
+mod prose;
+mod public_items;
 mod sources;
+mod text;
+mod tree;
 mod troubleshooting;
+mod words;

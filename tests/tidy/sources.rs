@@ -1,84 +1,7 @@
 //! Rules for the contents of files.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-/// Lines of a file without its tests.
-const LINES_MAX: usize = 600;
-/// Folders that hold what is made, not written.
-const MADE: [&str; 4] = ["target", "build", ".git", ".gradle"];
-
-/// The project's root.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a member of the workspace").to_owned()
-}
-
-pub(crate) fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// A file of the project, by its path from the root, and its text.
-pub(crate) struct Source {
-    pub(crate) path: String,
-    pub(crate) text: String,
-}
-
-impl Source {
-    /// The text before the unit tests.
-    pub(crate) fn without_tests(&self) -> &str {
-        let ends = ["\n#[cfg(test)]", "\n#[cfg(all(test"].map(|mark| self.text.find(mark));
-        let end = ends.into_iter().flatten().min().unwrap_or(self.text.len());
-        &self.text[..end]
-    }
-
-    /// Its lines of code with their numbers, comments cut off.
-    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let code = self.without_tests().lines().map(|line| line.split("//").next().unwrap_or(line));
-        (1..).zip(code)
-    }
-}
-
-/// All files below a folder whose names end so.
-pub(crate) fn sources(folder: &str, extension: &str) -> Vec<Source> {
-    let root = root();
-    let mut found = Vec::new();
-    let mut folders = vec![root.join(folder)];
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries {
-            let path = entry.expect("a readable folder").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() && !MADE.contains(&name.as_str()) {
-                folders.push(path);
-            } else if name.ends_with(extension) {
-                let inside = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
-                found.push(Source { path: inside, text: read(&path) });
-            }
-        }
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
-}
-
-fn rust_sources() -> Vec<Source> {
-    ["rust", "tests"].iter().flat_map(|folder| sources(folder, ".rs")).collect()
-}
-
-/// Fails with all findings, not only the first.
-#[track_caller]
-pub(crate) fn none(findings: Vec<String>, rule: &str) {
-    assert!(findings.is_empty(), "{rule}:\n  {}", findings.join("\n  "));
-}
-
-/// Whether the word stands there, not as a part of another.
-fn has_word(line: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back().is_some_and(is_part);
-        let after = line[at + word.len()..].chars().next().is_some_and(is_part);
-        !before && !after
-    })
-}
+use crate::text::has_word;
+use crate::tree::{Source, java_sources, none, read, root, rust_sources, sources};
 
 /// Lines of code outside tests in which one of these stands.
 fn lines_with(sources: &[Source], needles: &[&str]) -> Vec<String> {
@@ -134,8 +57,8 @@ fn proto_uses_nothing_of_buffer_but_its_layout() {
     none(findings, "proto uses more than buffer::layout");
 }
 
-/// And every clock that is read is read by the transports, the engines, the start of a job, the lines of
-/// events, the launcher, the rim of IMPI's start-up, a benchmark or a test.
+/// Clocks are read by the transports, the engines, the start of a job, the lines of events, the launcher, the
+/// startup server, benchmarks and tests.
 #[test]
 fn clocks_are_read_above_the_pure_crates_alone() {
     let all = sources("rust", ".rs");
@@ -197,27 +120,6 @@ fn unsafe_code_stands_in_the_leaf_and_in_two_rooms_of_the_boundary() {
     none(findings, "unsafe code outside its rooms");
 }
 
-#[test]
-fn files_are_short_enough_to_be_read() {
-    let long = rust_sources().into_iter().filter_map(|source| {
-        let lines = source.without_tests().lines().count();
-        (lines > LINES_MAX).then(|| format!("{}: {lines} lines", source.path))
-    });
-    none(long.collect(), "more than 600 lines before the tests");
-}
-
-/// A module doc names what the file has: it does not circumscribe it.
-#[test]
-fn module_docs_begin_with_a_noun_phrase() {
-    const CLAUSES: [&str; 8] = ["What", "How", "Who", "Whoever", "Whether", "Where", "When", "Which"];
-    let findings = rust_sources().into_iter().filter_map(|source| {
-        let line = source.text.lines().next()?.strip_prefix("//! ")?;
-        let begins = line.split_whitespace().next()?;
-        CLAUSES.contains(&begins).then(|| format!("{}: {line}", source.path))
-    });
-    none(findings.collect(), "a module doc that begins with a relative clause");
-}
-
 /// The JVM uses SIGSEGV, SIGBUS, SIGFPE and SIGILL itself; what is loaded into it has no business with
 /// signals at all.
 #[test]
@@ -241,8 +143,7 @@ fn nothing_is_left_undone_or_switched_off() {
     let ignored = ["ignore]", "ignore ="].map(|rest| format!("#[{rest}"));
     let disabled = ["Disabled", "Ignore"].map(|name| format!("@{name}"));
     let mut findings = Vec::new();
-    for source in rust_sources().into_iter().chain(sources("java", ".java")).chain(sources("tests", ".java"))
-    {
+    for source in rust_sources().iter().chain(java_sources()) {
         for (number, line) in (1..).zip(source.text.lines()) {
             let needles = undone.iter().chain(&ignored).chain(&disabled);
             findings.extend(

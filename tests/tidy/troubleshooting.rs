@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::sources::{none, read, root, sources};
+use crate::tree::{none, read, root, sources};
 
 /// Stands in the document for a number, a name, or a text of the system.
 const VALUE: char = '…';
@@ -61,7 +61,7 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// Where a text may be cut in two, its beginning included and its end not.
+/// Positions at which a text may be cut in two, from its beginning to before its end.
 fn boundaries(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().map(|(at, _)| at)
 }
@@ -124,7 +124,7 @@ fn string_literal(text: &str) -> (String, &str) {
     (literal, chars.as_str())
 }
 
-/// What of a format string stays when values are put into it.
+/// Parts of a format string that stay when values are put into it.
 fn fixed(format: &str) -> Vec<String> {
     let mut fragments = vec![String::new()];
     let mut chars = format.chars().peekable();
