@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::send_policy::LengthError;
 use mpjdev_transport::{
@@ -146,7 +146,7 @@ impl Bench {
             HookedSource { inner: packet_sources.remove(0), after: Arc::new(Hooked(after_receive.clone())) };
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
             (Arc::new(transport), Box::new(packet_source));
-        let endpoint = Endpoint::new(0, ranks, config, ends, source);
+        let endpoint = PacketEngine::new(0, ranks, config, ends, source);
         Bench {
             pool,
             comm: Comm::world(Arc::new(endpoint)),

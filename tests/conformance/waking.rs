@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient};
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::{PacketSource, Transport, local};
 
@@ -122,7 +122,7 @@ fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm
         |(rank, (transport, packet_source)): (usize, (local::LocalTransport, local::LocalSource))| {
             let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
                 (Arc::new(transport), Box::new(packet_source));
-            Comm::world(Arc::new(Endpoint::new(
+            Comm::world(Arc::new(PacketEngine::new(
                 rank as u32,
                 ranks as u32,
                 config.clone(),

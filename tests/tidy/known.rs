@@ -68,7 +68,7 @@ pub(crate) const CYCLES: [&[&str]; 3] = [
         "rust/engine/src/mpi/runtime.rs",
         "rust/engine/src/mpi/send.rs",
         "rust/engine/src/packet/credit.rs",
-        "rust/engine/src/packet/endpoint.rs",
+        "rust/engine/src/packet/engine.rs",
         "rust/engine/src/packet/fast_recv.rs",
         "rust/engine/src/packet/finish.rs",
         "rust/engine/src/packet/foreign_order.rs",

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::Endpoint;
+use mpjdev_engine::PacketEngine;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::local;
 
@@ -42,13 +42,13 @@ pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<
     assert!(ranks > 0, "a job has at least one rank");
     let config = config.for_ranks(ranks).bounded();
     let ends = local::connect(ranks, &config);
-    let endpoints: Vec<Arc<Endpoint>> = ends
+    let endpoints: Vec<Arc<PacketEngine>> = ends
         .into_iter()
         .enumerate()
         .map(|(rank, (transport, packet_source))| {
             let ends: (Arc<dyn mpjdev_transport::Transport>, Box<dyn mpjdev_transport::PacketSource>) =
                 (Arc::new(transport), Box::new(packet_source));
-            Arc::new(Endpoint::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
+            Arc::new(PacketEngine::new(rank as u32, ranks as u32, config.clone(), ends, source.clone()))
         })
         .collect();
     for endpoint in &endpoints {

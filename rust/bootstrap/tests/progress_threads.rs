@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Endpoint, Mode, Patience, RecvFrom};
+use mpjdev_engine::{Comm, Config, Mode, PacketEngine, Patience, RecvFrom};
 use mpjdev_transport::net::progress_thread::{self, Pumped, Ticks, Watch};
 use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
@@ -46,7 +46,7 @@ fn rank(
     pumped: &Arc<impl Pumped>,
     source: Arc<dyn SlabSource>,
 ) -> Rank {
-    let endpoint = Arc::new(Endpoint::new(number, size as u32, config(size), ends, source));
+    let endpoint = Arc::new(PacketEngine::new(number, size as u32, config(size), ends, source));
     if number == 0 {
         progress_thread::start_with(Ticks::NEVER, "test", &endpoint, pumped).expect("a thread");
     }
@@ -177,7 +177,7 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
     receiver.rest(sender);
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     assert!(!receiver.watch.is_resting(), "nobody reads it");
-    sender.look_until(|| receiver.comm.endpoint().is_some_and(|endpoint| !endpoint.has_pending()));
+    sender.look_until(|| receiver.comm.packet_engine().is_some_and(|endpoint| !endpoint.has_pending()));
     receiver.comm.wait(id, None, &mut patience()).expect("a message");
     if let Some(id) = sent {
         sender.comm.wait(id, None, &mut patience()).expect("sent");

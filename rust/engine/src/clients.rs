@@ -10,7 +10,7 @@ use mpjdev_transport::{Header, Payload, PeerState};
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint, Mode};
+use crate::packet::engine::{Core, Mode, PacketEngine};
 use crate::packet::send::send;
 
 /// The ranks of each client of IMPI, as seen by a rank of this project.
@@ -46,7 +46,7 @@ impl Clients {
 impl Comm {
     /// The world rank of the first member that is foreign; `None` without foreign members.
     pub(crate) fn first_foreign(&self) -> Option<u32> {
-        let endpoint = self.endpoint()?;
+        let endpoint = self.packet_engine()?;
         match endpoint.remote.is_empty() {
             true => None,
             false => self.members().iter().copied().find(|member| endpoint.transport.is_foreign(*member)),
@@ -54,7 +54,7 @@ impl Comm {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Sets the clients of a job with foreign ranks that have a barrier with the ranks of this project.
     #[cfg(not(loom))]
     pub fn set_clients(&self, clients: Clients) {

@@ -14,7 +14,7 @@ use mpjdev_transport::waiting::Patience;
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::endpoint::Endpoint;
+use crate::packet::engine::PacketEngine;
 pub(crate) use abandonment::Abandonment;
 #[cfg(not(loom))]
 pub(crate) use abandonment::NOTICE_CAPACITY;
@@ -73,7 +73,7 @@ impl Comm {
     }
 
     fn barrier_way(&self, is_end: bool) -> Operation {
-        let clients = self.endpoint().and_then(|endpoint| Some((endpoint, endpoint.clients()?)));
+        let clients = self.packet_engine().and_then(|endpoint| Some((endpoint, endpoint.clients()?)));
         let way = match (self.first_foreign(), clients) {
             (None, _) => {
                 let machine = Barrier::new(self.rank(), self.size() as u32);
@@ -165,13 +165,13 @@ impl Operation {
 
     /// Whether this is an operation of `endpoint`.
     #[cfg(not(loom))]
-    pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
+    pub fn is_of(&self, endpoint: &Arc<PacketEngine>) -> bool {
         self.comm.is_of(endpoint)
     }
 
     /// Ends the operation because its rank has ended, and moves it to the rank's
-    /// [remains](Endpoint::remains).
-    pub fn retire(&mut self, remains: &Arc<Endpoint>) {
+    /// [remains](PacketEngine::remains).
+    pub fn retire(&mut self, remains: &Arc<PacketEngine>) {
         self.stage = Stage::Over;
         self.comm = self.comm.on(remains);
         let gone = DeviceError::Finished { rank: remains.rank() };

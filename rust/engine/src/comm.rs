@@ -15,7 +15,7 @@ use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::packet::endpoint::{Endpoint, Mode};
+use crate::packet::engine::{Mode, PacketEngine};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::packet::requests::{Completed, RequestId};
@@ -65,7 +65,7 @@ pub struct RecvFrom {
 
 impl Comm {
     /// The communicator of all ranks.
-    pub fn world(endpoint: Arc<Endpoint>) -> Comm {
+    pub fn world(endpoint: Arc<PacketEngine>) -> Comm {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let (members, abandonment) = ((0..size).collect(), endpoint.abandonment.clone());
         Comm::new(AnyEngine::Packet(endpoint), WORLD, (members, rank), None, abandonment)
@@ -104,8 +104,8 @@ impl Comm {
         self.engine.free(self.membership.as_deref());
     }
 
-    /// This communicator on the [remains](Endpoint::remains) of its rank.
-    pub fn on(&self, remains: &Arc<Endpoint>) -> Comm {
+    /// This communicator on the [remains](PacketEngine::remains) of its rank.
+    pub fn on(&self, remains: &Arc<PacketEngine>) -> Comm {
         Comm { engine: AnyEngine::Packet(remains.clone()), membership: None, ..self.clone() }
     }
 
@@ -132,7 +132,7 @@ impl Comm {
     }
 
     /// The rank of this communicator in the packet engine; `None` over a C MPI.
-    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+    pub fn packet_engine(&self) -> Option<&Arc<PacketEngine>> {
         self.engine.packet()
     }
 

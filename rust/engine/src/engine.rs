@@ -20,7 +20,7 @@ use crate::comm::Part;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::Group;
-use crate::packet::endpoint::{Endpoint, Mode};
+use crate::packet::engine::{Mode, PacketEngine};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::packet::requests::{Completed, RequestId};
@@ -56,7 +56,7 @@ pub(crate) struct Selection<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum AnyEngine {
     /// The packet engine, over a transport.
-    Packet(Arc<Endpoint>),
+    Packet(Arc<PacketEngine>),
     /// The machine's C MPI.
     #[cfg(not(loom))]
     Mpi(Arc<Group>),
@@ -64,7 +64,7 @@ pub(crate) enum AnyEngine {
 
 impl AnyEngine {
     /// The packet engine; `None` over a C MPI.
-    pub(crate) fn packet(&self) -> Option<&Arc<Endpoint>> {
+    pub(crate) fn packet(&self) -> Option<&Arc<PacketEngine>> {
         match self {
             AnyEngine::Packet(endpoint) => Some(endpoint),
             #[cfg(not(loom))]

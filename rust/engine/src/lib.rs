@@ -24,7 +24,7 @@ pub use mpjdev_sys::slots as handles;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
-pub use packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+pub use packet::engine::{Mode, PacketEngine, ReceiveArgs};
 pub use packet::fast_recv::FastRecv;
 pub use packet::requests::{Completed, RequestId};
 pub use packet::unreceived::Unreceived;

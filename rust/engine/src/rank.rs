@@ -84,7 +84,7 @@ impl Comm {
         self.engine().detach(id)
     }
 
-    /// Finishes this rank through its engine: [`Endpoint::finish`](crate::Endpoint::finish) or
+    /// Finishes this rank through its engine: [`PacketEngine::finish`](crate::PacketEngine::finish) or
     /// [`mpi::Rank::finish`](crate::mpi::Rank::finish). Blocks.
     ///
     /// # Errors

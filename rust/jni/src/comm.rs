@@ -95,7 +95,7 @@ pub(crate) fn world_of_one(_: &mut Env) -> Answer {
 pub(crate) fn process_world(env: &mut Env) -> Answer {
     match job::join(Config::default(), handle::pool(), &mut || env.may_wait())? {
         Some(joined) => {
-            if let Some(endpoint) = joined.world.endpoint() {
+            if let Some(endpoint) = joined.world.packet_engine() {
                 handle::share(joined.source, endpoint);
             }
             handle::keep_comm(joined.world)
@@ -147,7 +147,7 @@ pub(crate) fn finish(env: &mut Env, comm: i64) -> Answer<()> {
     if let Some(unreceived) = comm.take_unreceived() {
         eprintln!("mpjdev: {unreceived}");
     }
-    if let Some(endpoint) = comm.endpoint() {
+    if let Some(endpoint) = comm.packet_engine() {
         handle::unshare(endpoint);
     }
     Ok(finished?)

@@ -11,7 +11,7 @@ use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handles::Slots;
 use mpjdev_engine::keepsake::{Keepsake, Keepsakes};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Endpoint, RequestId};
+use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
 use crate::error::{Failure, Fault};
 use crate::view::Hold;
@@ -212,7 +212,7 @@ fn look_up(own: &Keepsake<'static, Arc<Comm>>, handle: i64) -> Result<Arc<Comm>,
     let found = comm(handle)?;
     own.keep(handle as u64, found.clone());
     // A thread that freed or retired the communicator meanwhile may not have seen this reference.
-    if !COMMS.is_live(handle) || found.endpoint().is_some_and(|rank| rank.has_ended()) {
+    if !COMMS.is_live(handle) || found.packet_engine().is_some_and(|rank| rank.has_ended()) {
         own.forget();
     }
     Ok(found)
@@ -224,14 +224,14 @@ pub(crate) fn free_comm(handle: i64) {
     let Ok(comm) = COMMS.remove(handle) else { return };
     LAST.take(|kept| kept == handle as u64);
     comm.free();
-    if let Some(rank) = comm.endpoint().filter(|_| comm.is_world()) {
+    if let Some(rank) = comm.packet_engine().filter(|_| comm.is_world()) {
         retire(rank);
     }
 }
 
 /// Releases a rank whose world was freed. Its transport, its memory and its threads must not wait until Java
 /// collects the communicators, requests and buffers that refer to it.
-fn retire(rank: &Arc<Endpoint>) {
+fn retire(rank: &Arc<PacketEngine>) {
     rank.end_progress_threads();
     let remains = OnceCell::new();
     let on_remains = |comm: &mut Arc<Comm>| {
@@ -342,7 +342,7 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
 }
 
 /// Memory whose messages are sent by reference, and the rank of this process, until it has finished.
-type Shared = Option<(Arc<dyn SlabSource>, Weak<Endpoint>)>;
+type Shared = Option<(Arc<dyn SlabSource>, Weak<PacketEngine>)>;
 
 static SHARED: Mutex<Shared> = Mutex::new(None);
 
@@ -353,12 +353,12 @@ static IS_SHARED: AtomicBool = AtomicBool::new(false);
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 /// Makes messages take memory from `source` until this rank has finished.
-pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<Endpoint>) {
+pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<PacketEngine>) {
     change(Some((source, Arc::downgrade(rank))));
 }
 
 /// Stops the use of a finished rank's memory by new messages. Existing messages keep theirs.
-pub(crate) fn unshare(rank: &Arc<Endpoint>) {
+pub(crate) fn unshare(rank: &Arc<PacketEngine>) {
     let is_its = matches!(&*shared(), Some((_, owner)) if owner.as_ptr() == Arc::as_ptr(rank));
     if is_its {
         change(None);
@@ -366,7 +366,7 @@ pub(crate) fn unshare(rank: &Arc<Endpoint>) {
 }
 
 /// The rank of this process, unless it has finished.
-pub(crate) fn process_rank() -> Option<Arc<Endpoint>> {
+pub(crate) fn process_rank() -> Option<Arc<PacketEngine>> {
     shared().as_ref().and_then(|(_, rank)| rank.upgrade())
 }
 
@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn a_rank_that_has_finished_goes_though_handles_of_it_are_kept() {
         let world = job::local(2, Config::default(), &private()).remove(0);
-        let rank = world.endpoint().expect("a rank of ours").clone();
+        let rank = world.packet_engine().expect("a rank of ours").clone();
         let gone = Arc::downgrade(&rank);
         let handle = keep_comm(world).expect("room");
         let comm = super::comm(handle).expect("a communicator");

@@ -76,8 +76,8 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
     for physical in [false, true] {
         for (split, mode) in [(false, Mode::Synchronous), (true, Mode::Standard), (true, Mode::Synchronous)] {
             let bench = Bench::new(2, physical);
-            let endpoint: Arc<OnceLock<Weak<Endpoint>>> = Arc::default();
-            endpoint.set(Arc::downgrade(bench.comm.endpoint().expect("packets"))).expect("set once");
+            let endpoint: Arc<OnceLock<Weak<PacketEngine>>> = Arc::default();
+            endpoint.set(Arc::downgrade(bench.comm.packet_engine().expect("packets"))).expect("set once");
             let form = if split { letter(1) } else { Letter::plain(1, 40) };
             let message = bench.message(&form);
             let Bench { comm, transports, packet_sources, pool, after_epoch, .. } = bench;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::Endpoint;
+use mpjdev_engine::PacketEngine;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::udp::{self, Member, Terms, UdpTransport, ids};
@@ -102,7 +102,7 @@ pub fn udp_rank_and_wire(
     let (rank, size) = (job.rank, job.members.len() as u32);
     let (transport, packet_source) = udp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, source.clone()));
     progress_thread::start("udp", &endpoint, &transport)?;
     Ok((Comm::world(endpoint), transport))
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::Endpoint;
+use mpjdev_engine::PacketEngine;
 use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
@@ -78,7 +78,7 @@ pub(super) fn connect(
         tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
     transport.tell_finish(pool.clone());
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint = Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone());
+    let endpoint = PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone());
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
     progress_thread::start("tcp", &endpoint, &transport).map_err(system("a thread"))?;
@@ -123,7 +123,8 @@ fn connect_by_datagrams(
         udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
     transport.tell_finish(memory.pool.clone());
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint = Arc::new(Endpoint::new(rank, world.members.len() as u32, config, ends, source.clone()));
+    let endpoint =
+        Arc::new(PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone()));
     progress_thread::start("udp", &endpoint, &transport).map_err(system("a thread"))?;
     Ok((Comm::world(endpoint), source))
 }

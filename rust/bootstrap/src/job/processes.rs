@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::Endpoint;
+use mpjdev_engine::PacketEngine;
 use mpjdev_engine::mpi;
 use mpjdev_sys::segment::has_room;
 use mpjdev_transport::config::Config;
@@ -57,7 +57,7 @@ fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -
     let (transport, packet_source) = shm::connect(rank, config, pool.clone(), Arc::new(job));
     let bell = transport.helper_bell();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
-    let endpoint = Arc::new(Endpoint::new(rank, ranks, config.clone(), ends, pool.clone()));
+    let endpoint = Arc::new(PacketEngine::new(rank, ranks, config.clone(), ends, pool.clone()));
     shm::helper::start(&endpoint, bell)?;
     Ok(Comm::world(endpoint))
 }

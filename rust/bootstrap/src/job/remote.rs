@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Clients;
 use mpjdev_engine::Comm;
-use mpjdev_engine::Endpoint;
+use mpjdev_engine::PacketEngine;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
@@ -67,7 +67,7 @@ pub(super) fn sites_rank(
     let (transport, packet_source, far) = hybrid::connect(job, &config, pool.clone())?;
     let bell = transport.helper_bell();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
-    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, pool.clone()));
+    let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     shm::helper::start(&endpoint, bell)?;
     progress_thread::start("tcp", &endpoint, &far)?;
@@ -96,7 +96,7 @@ pub fn tcp_rank_of(
     let (rank, size) = (job.rank, job.members.len() as u32);
     let (transport, packet_source) = tcp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint = Arc::new(Endpoint::new(rank, size, config, ends, source.clone()));
+    let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, source.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     progress_thread::start("tcp", &endpoint, &transport)?;
     Ok(Comm::world(endpoint))

@@ -12,7 +12,7 @@ use loom::thread;
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
 use mpjdev_engine::ReceiveArgs;
-use mpjdev_engine::{Config, DeviceError, Endpoint, Mode, Patient, RequestId};
+use mpjdev_engine::{Config, DeviceError, Mode, PacketEngine, Patient, RequestId};
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::{Header, Outgoing, PacketSource, PeerState, Transport, Unacked, local};
 
@@ -92,14 +92,14 @@ fn config() -> Config {
 }
 
 /// Two ranks that do not drive each other's progress.
-fn ranks_apart() -> [Arc<Endpoint>; 2] {
+fn ranks_apart() -> [Arc<PacketEngine>; 2] {
     let mut ends = local::connect(2, &config()).into_iter();
     [0, 1].map(|rank| {
         let (transport, packet_source) = ends.next().expect("an end for each");
         let transport = Watched { transport, sleepers: AtomicUsize::new(0) };
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
             (Arc::new(transport), Box::new(packet_source));
-        Arc::new(Endpoint::new(rank, 2, config(), ends, Arc::new(PlainSource)))
+        Arc::new(PacketEngine::new(rank, 2, config(), ends, Arc::new(PlainSource)))
     })
 }
 
@@ -116,21 +116,21 @@ fn from(source: u32, tag: i32) -> Selector {
     Selector { context: CONTEXT, source: Some(source), tag: Some(tag) }
 }
 
-fn send(rank: &Endpoint, dest: u32, tag: i32) {
+fn send(rank: &PacketEngine, dest: u32, tag: i32) {
     rank.send(dest, CONTEXT, tag, &empty_message(), Mode::Standard, &mut Patient).expect("sent");
 }
 
-fn post(rank: &Endpoint, selector: Selector) -> RequestId {
+fn post(rank: &PacketEngine, selector: Selector) -> RequestId {
     rank.start_receive(ReceiveArgs { selector, capacity: 0, spare: None, members: None }).expect("posted")
 }
 
-fn receive(rank: &Endpoint, source: u32, tag: i32) {
+fn receive(rank: &PacketEngine, source: u32, tag: i32) {
     let id = post(rank, from(source, tag));
     assert!(rank.wait(id, None, &mut Patient).expect("received").message.is_some());
 }
 
 /// Lets a thread of its own do this with the rank.
-fn spawn(rank: &Arc<Endpoint>, act: impl FnOnce(&Arc<Endpoint>) + 'static) -> thread::JoinHandle<()> {
+fn spawn(rank: &Arc<PacketEngine>, act: impl FnOnce(&Arc<PacketEngine>) + 'static) -> thread::JoinHandle<()> {
     let rank = rank.clone();
     thread::spawn(move || act(&rank))
 }
@@ -318,7 +318,7 @@ fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
     explore(2, || {
         let source: Arc<dyn SlabSource> = Arc::new(PlainSource);
         let comms = job::local(2, config(), &source);
-        let [left, right] = [0, 1].map(|rank| comms[rank as usize].endpoint().expect("packets").clone());
+        let [left, right] = [0, 1].map(|rank| comms[rank as usize].packet_engine().expect("packets").clone());
         (0..2).for_each(|_| send(&left, 1, 1));
         let sender = spawn(&left, |left| send(left, 1, 1));
         (0..3).for_each(|_| receive(&right, 0, 1));

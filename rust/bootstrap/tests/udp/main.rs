@@ -12,7 +12,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
-use mpjdev_engine::{Comm, Config, DeviceError, Endpoint, Mode, Patient, RecvFrom};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient, RecvFrom};
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
 use mpjdev_proto::datagram::network::{Chance, Impairment};
@@ -66,7 +66,7 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
         job.terms.linger = LINGER;
         let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-        let endpoint = Arc::new(Endpoint::new(rank, count as u32, config.clone(), ends, source.clone()));
+        let endpoint = Arc::new(PacketEngine::new(rank, count as u32, config.clone(), ends, source.clone()));
         if pump == Pump::Runs {
             progress_thread::start("udp", &endpoint, &transport).expect("a thread");
         }

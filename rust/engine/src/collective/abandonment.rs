@@ -21,7 +21,7 @@ use super::traffic::{pack, unpack};
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::packet::endpoint::Endpoint;
+use crate::packet::engine::PacketEngine;
 use crate::packet::requests::RequestId;
 
 /// Octets of a notice: the reason of the abandonment, and the world rank that caused it.
@@ -101,7 +101,7 @@ impl Comm {
             FAILED => Some(self.gone(rank).unwrap_or_else(|| {
                 // This rank may end because of it, and the launcher selects the rank that has not reported a
                 // failed peer.
-                if let Some(endpoint) = self.endpoint() {
+                if let Some(endpoint) = self.packet_engine() {
                     endpoint.transport.report_failed_peer(rank);
                 }
                 let why = format!("rank {sender} has noticed it in a collective operation");
@@ -165,7 +165,7 @@ impl Comm {
         let spare = || pack(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), &octets);
         let Ok(message) = pack(self.source(), &octets).or_else(|_| spare()) else { return };
         for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
-            if self.endpoint().is_some_and(|e| e.transport.is_foreign(self.members()[dest as usize])) {
+            if self.packet_engine().is_some_and(|e| e.transport.is_foreign(self.members()[dest as usize])) {
                 continue;
             }
             // A member without a path has finished or failed, which the others notice themselves.
@@ -192,7 +192,7 @@ impl Comm {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
     /// damaged.
     pub(crate) fn take_abandonment(

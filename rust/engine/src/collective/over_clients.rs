@@ -20,14 +20,14 @@ use super::machine_run::MachineRun;
 use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::endpoint::Endpoint;
+use crate::packet::engine::PacketEngine;
 use crate::packet::requests::RequestId;
 
 /// The barrier in progress.
 #[derive(Debug)]
 pub(super) struct OverClients {
     comm: Comm,
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<PacketEngine>,
     /// The ranks of the own client.
     own: Range<u32>,
     stage: Stage,
@@ -58,7 +58,12 @@ struct Waiting {
 }
 
 impl OverClients {
-    pub(super) fn new(comm: &Comm, endpoint: &Arc<Endpoint>, clients: &Clients, is_end: bool) -> OverClients {
+    pub(super) fn new(
+        comm: &Comm,
+        endpoint: &Arc<PacketEngine>,
+        clients: &Clients,
+        is_end: bool,
+    ) -> OverClients {
         let own = clients.own.clone();
         OverClients {
             comm: comm.clone(),

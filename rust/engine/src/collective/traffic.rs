@@ -9,7 +9,7 @@ use mpjdev_proto::context::{ContextError, collective};
 use crate::comm::Comm;
 use crate::engine::{Engine, SendArgs};
 use crate::error::DeviceError;
-use crate::packet::endpoint::Mode;
+use crate::packet::engine::Mode;
 use crate::packet::requests::RequestId;
 
 impl Comm {

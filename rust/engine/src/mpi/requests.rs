@@ -10,7 +10,7 @@ use super::retirement::VISITS;
 use super::send::Sending;
 use super::{Rank, State};
 use crate::error::DeviceError;
-use crate::packet::endpoint::Mode;
+use crate::packet::engine::Mode;
 use crate::packet::requests::{Completed, RequestId};
 
 /// Requests that one poll of the table advances: a poll takes no longer with a million of them.

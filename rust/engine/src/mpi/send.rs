@@ -15,7 +15,7 @@ use super::lanes::Held;
 use super::memory::{self, Octets};
 use super::{Rank, requests};
 use crate::error::DeviceError;
-use crate::packet::endpoint::Mode;
+use crate::packet::engine::Mode;
 use crate::packet::requests::RequestId;
 
 /// A send in progress.

@@ -16,7 +16,7 @@ use crate::collective::Abandonment;
 use crate::comm::{Comm, Part};
 use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Endpoint, ReceiveArgs};
+use crate::packet::engine::{PacketEngine, ReceiveArgs};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::packet::requests::{Completed, RequestId};
@@ -32,17 +32,17 @@ impl Selection<'_> {
     }
 }
 
-impl Engine for Arc<Endpoint> {
+impl Engine for Arc<PacketEngine> {
     #[inline]
     fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
-        Endpoint::send(self, world, context, tag, message, mode, patience)
+        PacketEngine::send(self, world, context, tag, message, mode, patience)
     }
 
     #[inline]
     fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
-        Endpoint::start_send(self, world, context, tag, message, mode)
+        PacketEngine::start_send(self, world, context, tag, message, mode)
     }
 
     #[inline(always)]
@@ -52,7 +52,7 @@ impl Engine for Arc<Endpoint> {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        Endpoint::try_recv_spinning(self, from.selector, capacity, place)
+        PacketEngine::try_recv_spinning(self, from.selector, capacity, place)
     }
 
     fn recv_posted(
@@ -63,7 +63,7 @@ impl Engine for Arc<Endpoint> {
         spare: Option<Slab>,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, Message), DeviceError> {
-        Endpoint::recv_posted(self, &fast, from.receive_args(capacity, spare), patience)
+        PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), patience)
     }
 
     fn start_receive(
@@ -72,7 +72,7 @@ impl Engine for Arc<Endpoint> {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
-        Endpoint::start_receive(self, from.receive_args(capacity, spare))
+        PacketEngine::start_receive(self, from.receive_args(capacity, spare))
     }
 
     fn probe(
@@ -80,15 +80,15 @@ impl Engine for Arc<Endpoint> {
         from: Selection<'_>,
         patience: &mut dyn Patience,
     ) -> Result<(Envelope, usize), DeviceError> {
-        Endpoint::probe(self, &from.selector, from.members, patience)
+        PacketEngine::probe(self, &from.selector, from.members, patience)
     }
 
     fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        Endpoint::probe_now(self, &from.selector, from.members)
+        PacketEngine::probe_now(self, &from.selector, from.members)
     }
 
     fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
-        Endpoint::test(self, id)
+        PacketEngine::test(self, id)
     }
 
     fn wait(
@@ -97,11 +97,11 @@ impl Engine for Arc<Endpoint> {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<Completed, DeviceError> {
-        Endpoint::wait(self, id, deadline, patience)
+        PacketEngine::wait(self, id, deadline, patience)
     }
 
     fn is_done(&self, id: RequestId) -> bool {
-        Endpoint::is_done(self, id)
+        PacketEngine::is_done(self, id)
     }
 
     fn wait_any(
@@ -110,15 +110,15 @@ impl Engine for Arc<Endpoint> {
         deadline: Option<Instant>,
         patience: &mut dyn Patience,
     ) -> Result<usize, DeviceError> {
-        Endpoint::wait_any(self, ids, deadline, patience)
+        PacketEngine::wait_any(self, ids, deadline, patience)
     }
 
     fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
-        Endpoint::cancel(self, id)
+        PacketEngine::cancel(self, id)
     }
 
     fn detach(&self, id: RequestId) {
-        Endpoint::detach(self, id);
+        PacketEngine::detach(self, id);
     }
 
     fn world_rank(&self) -> u32 {
@@ -127,36 +127,36 @@ impl Engine for Arc<Endpoint> {
 
     #[inline]
     fn config(&self) -> &Config {
-        Endpoint::config(self)
+        PacketEngine::config(self)
     }
 
     fn source(&self) -> &Arc<dyn SlabSource> {
-        Endpoint::source(self)
+        PacketEngine::source(self)
     }
 
     fn stats(&self) -> Stats {
-        Endpoint::stats(self)
+        PacketEngine::stats(self)
     }
 
     #[inline]
     fn check_unfinished(&self) -> Result<(), DeviceError> {
-        Endpoint::check_unfinished(self)
+        PacketEngine::check_unfinished(self)
     }
 
     fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        Endpoint::finish(self, patience)
+        PacketEngine::finish(self, patience)
     }
 
     fn take_unreceived(&self) -> Option<Unreceived> {
-        Endpoint::take_unreceived(self)
+        PacketEngine::take_unreceived(self)
     }
 
     fn fail(&self, why: &str) {
-        Endpoint::fail(self, why);
+        PacketEngine::fail(self, why);
     }
 
     fn leftovers(&self) -> (usize, usize) {
-        Endpoint::leftovers(self)
+        PacketEngine::leftovers(self)
     }
 
     fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
@@ -178,14 +178,14 @@ impl Engine for Arc<Endpoint> {
     }
 
     fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {
-        Endpoint::check_going(self, is_end)
+        PacketEngine::check_going(self, is_end)
     }
 
     fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
         match is_end {
             true => self.begin_send(world, context, tag, message, mode),
-            false => Endpoint::start_send(self, world, context, tag, message, mode),
+            false => PacketEngine::start_send(self, world, context, tag, message, mode),
         }
     }
 
@@ -197,7 +197,7 @@ impl Engine for Arc<Endpoint> {
     ) -> Result<RequestId, DeviceError> {
         match is_end {
             true => Ok(self.begin_receive(from.receive_args(capacity, None))),
-            false => Endpoint::start_receive(self, from.receive_args(capacity, None)),
+            false => PacketEngine::start_receive(self, from.receive_args(capacity, None)),
         }
     }
 
@@ -214,7 +214,7 @@ impl Engine for Arc<Endpoint> {
     }
 
     fn lost(&self, world: u32) -> DeviceError {
-        Endpoint::lost(self, world)
+        PacketEngine::lost(self, world)
     }
 
     fn take_abandonment(
@@ -223,8 +223,8 @@ impl Engine for Arc<Endpoint> {
         abandonment: &Abandonment,
     ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
         // A finishing rank takes no messages but those of its last barrier.
-        match Endpoint::check_unfinished(self) {
-            Ok(()) => Endpoint::take_abandonment(self, context, abandonment),
+        match PacketEngine::check_unfinished(self) {
+            Ok(()) => PacketEngine::take_abandonment(self, context, abandonment),
             Err(_) => Ok(None),
         }
     }
@@ -237,6 +237,6 @@ impl Engine for Arc<Endpoint> {
         patience: &mut dyn Patience,
     ) -> Result<(), DeviceError> {
         let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving()).collect();
-        Endpoint::wait_collective(self, context, &ids, patience)
+        PacketEngine::wait_collective(self, context, &ids, patience)
     }
 }

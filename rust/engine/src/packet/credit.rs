@@ -3,7 +3,7 @@
 use mpjdev_transport::config::{CREDIT_OVERHEAD, Config, INLINE_MAX};
 use mpjdev_transport::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 
-use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::engine::{PacketEngine, State};
 use crate::packet::outbox::Queued;
 
 /// The credit charge of a message until it is matched.
@@ -105,7 +105,7 @@ impl RecvCredit {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Checks and charges an arriving message.
     #[inline]
     pub(crate) fn charge(

@@ -11,7 +11,7 @@ use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::{Envelope, Selector};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint, State};
+use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::recv::UnpostedRecv;
 
 /// Packets for other receives that are handled before the lock is released.
@@ -46,7 +46,7 @@ impl From<DeviceError> for FastRecv {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
     /// Nobody else refers to the memory in `place`; its contents are undefined after an error.
     #[inline(always)]

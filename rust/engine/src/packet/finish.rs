@@ -11,7 +11,7 @@ use mpjdev_transport::{PeerState, Unacked};
 use tracing::{debug, info, warn};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint, State};
+use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::rendezvous::PendingRendezvous;
 use crate::packet::requests::{Receive, Request, RequestId, Work};
 use crate::packet::split::AwaitedSecond;
@@ -45,7 +45,7 @@ impl Undelivered {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     pub(crate) fn check_self(&self, state: &State) -> Result<(), DeviceError> {
         if state.finished {
             return Err(DeviceError::Finished { rank: self.rank });
@@ -384,7 +384,7 @@ impl Endpoint {
 }
 
 /// A rank that is dropped without having finished has failed.
-impl Drop for Endpoint {
+impl Drop for PacketEngine {
     fn drop(&mut self) {
         self.print_stats();
     }

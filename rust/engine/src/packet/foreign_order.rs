@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, PeerState};
 
-use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::engine::{PacketEngine, State};
 use crate::packet::recv::Unexpected;
 
 /// The ambiguous and the deferred messages of one foreign rank in one context.
@@ -119,7 +119,7 @@ impl State {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Replays the deferred messages of a stream up to the first one that is still ambiguous.
     pub(crate) fn replay_deferred(&self, state: &mut State, source: u32, context: u64) {
         loop {

@@ -18,7 +18,7 @@ use mpjdev_transport::Incoming;
 
 use crate::error::DeviceError;
 use crate::packet::credit::CreditCharge;
-use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::engine::{PacketEngine, State};
 use crate::packet::recv::Unexpected;
 use crate::packet::rendezvous::Completion;
 
@@ -72,7 +72,7 @@ impl State {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Checks that this rank has not freed a communicator.
     ///
     /// # Errors
@@ -164,12 +164,12 @@ impl Endpoint {
 /// communicator.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<PacketEngine>,
     context: u64,
 }
 
 impl Membership {
-    pub(crate) fn new(endpoint: Arc<Endpoint>, context: u64) -> Arc<Membership> {
+    pub(crate) fn new(endpoint: Arc<PacketEngine>, context: u64) -> Arc<Membership> {
         Arc::new(Membership { endpoint, context })
     }
 

@@ -2,7 +2,7 @@
 
 mod comm_interface;
 mod credit;
-pub(crate) mod endpoint;
+pub(crate) mod engine;
 pub(crate) mod fast_recv;
 pub(crate) mod finish;
 mod foreign_order;

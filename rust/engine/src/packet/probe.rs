@@ -4,10 +4,10 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::waiting::{Backoff, Patience};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint};
+use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::requests::{Receive, RequestId, Work};
 
-impl Endpoint {
+impl PacketEngine {
     /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it
     /// needs.
     ///

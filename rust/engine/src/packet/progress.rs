@@ -9,7 +9,7 @@ use mpjdev_transport::Incoming;
 use mpjdev_transport::waiting::{Backoff, Patience, Step, Waiter};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint, State};
+use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::requests::RequestId;
 
 /// Packets that are handled before the lock is released.
@@ -19,7 +19,7 @@ const EMPTY_POLLS: u32 = 64;
 /// Polls after which a wait checks deadline and patience, even if packets arrive without end.
 const ROUNDS: u32 = 64;
 
-impl Endpoint {
+impl PacketEngine {
     /// Drives progress once, and updates the heartbeat: a thread of this rank has called.
     pub(crate) fn progress(&self, core: &mut Core) {
         // A finishing rank receives nothing more: other ranks must not wait for it because its process still

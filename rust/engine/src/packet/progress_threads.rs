@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::packet::endpoint::Endpoint;
+use crate::packet::engine::PacketEngine;
 
 /// The progress threads of a rank, which drive its progress while its program computes.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl fmt::Debug for Thread {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Ends the progress threads of this rank and waits for their ends: a finished rank needs none. Blocks
     /// for a moment.
     pub fn end_progress_threads(&self) {
@@ -48,21 +48,21 @@ impl Endpoint {
 }
 
 #[cfg(not(loom))]
-impl mpjdev_transport::Progress for Endpoint {
+impl mpjdev_transport::Progress for PacketEngine {
     fn rank(&self) -> u32 {
         self.rank
     }
 
     fn help(&self) {
-        Endpoint::progress_for_other(self);
+        PacketEngine::progress_for_other(self);
     }
 
     fn has_pending(&self) -> bool {
-        Endpoint::has_pending(self)
+        PacketEngine::has_pending(self)
     }
 
     fn has_ended(&self) -> bool {
-        Endpoint::has_ended(self)
+        PacketEngine::has_ended(self)
     }
 
     fn start_beside(
@@ -156,13 +156,13 @@ mod remains {
         }
     }
 
-    impl Endpoint {
+    impl PacketEngine {
         /// The remains of a rank that is no longer used for communication. They have no transport and no
         /// threads, answer as the rank itself would, and keep the outcomes of its requests.
-        pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<Endpoint> {
+        pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<PacketEngine> {
             let transport = Arc::new(Gone { abort: self.transport.abort() });
             let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(Nothing));
-            let remains = Endpoint::new(self.rank, self.size, self.config.clone(), ends, source.clone());
+            let remains = PacketEngine::new(self.rank, self.size, self.config.clone(), ends, source.clone());
             let outcomes = self.lock().state.requests.outcomes(self.rank);
             let has_finished = self.transport.abort().is_none() || self.lock().state.finished;
             {
@@ -179,8 +179,8 @@ mod remains {
 
     impl Comm {
         /// Whether this is a communicator of `endpoint`.
-        pub fn is_of(&self, endpoint: &Arc<Endpoint>) -> bool {
-            self.endpoint().is_some_and(|own| Arc::ptr_eq(own, endpoint))
+        pub fn is_of(&self, endpoint: &Arc<PacketEngine>) -> bool {
+            self.packet_engine().is_some_and(|own| Arc::ptr_eq(own, endpoint))
         }
     }
 }

@@ -14,7 +14,7 @@ use tracing::debug;
 
 use crate::error::DeviceError;
 use crate::packet::credit::CreditCharge;
-use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::engine::{PacketEngine, State};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::{Completed, RequestId, Work};
@@ -127,7 +127,7 @@ impl UnpostedRecv<'_> {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Handles one packet: gives it to the earliest matching posted receive, or else to the unposted receive.
     ///
     /// # Errors

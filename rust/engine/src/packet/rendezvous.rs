@@ -5,7 +5,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
 use tracing::debug;
 
-use crate::packet::endpoint::{Endpoint, State};
+use crate::packet::engine::{PacketEngine, State};
 use crate::packet::requests::RequestId;
 use crate::packet::split::AwaitedSecond;
 
@@ -44,7 +44,7 @@ impl PendingRendezvous {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use mpjdev_proto::matching::PostId;
 use mpjdev_transport::waiting::Waiter;
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::Mode;
+use crate::packet::engine::Mode;
 
 /// The id of one request of one rank. It is used again only after its slot in the table was used 2³² times.
 ///

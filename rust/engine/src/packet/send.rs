@@ -9,11 +9,11 @@ use mpjdev_transport::waiting::Patience;
 use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Core, Endpoint, Mode, State};
+use crate::packet::engine::{Core, Mode, PacketEngine, State};
 use crate::packet::outbox::Queued;
 use crate::packet::requests::{Completed, RequestId, Work};
 
-impl Endpoint {
+impl PacketEngine {
     /// Sends a message and waits until the send is complete.
     ///
     /// # Errors

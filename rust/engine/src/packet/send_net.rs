@@ -10,11 +10,11 @@ use mpjdev_transport::{Header, Kind, Outgoing, Payload};
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Endpoint, Mode};
+use crate::packet::engine::{Mode, PacketEngine};
 use crate::packet::requests::{RequestId, Work};
 use crate::packet::send::send;
 
-impl Endpoint {
+impl PacketEngine {
     /// Starts to send a message as physical messages that are copied.
     pub(crate) fn start_remote(
         &self,

@@ -16,7 +16,7 @@ use mpjdev_transport::config::CREDIT_OVERHEAD;
 use mpjdev_transport::{Header, Incoming, Kind, Payload};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Endpoint, Mode, State};
+use crate::packet::engine::{Mode, PacketEngine, State};
 use crate::packet::recv::{arrived_whole, lengths, physical, received};
 use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::{Completed, RequestId, Work};
@@ -42,7 +42,7 @@ impl AwaitedSecond {
     }
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// Starts to send a message as physical messages: one, or two that are paired by number.
     pub(crate) fn start_physical(
         &self,

@@ -7,7 +7,7 @@ use std::fmt;
 use mpjdev_proto::context::{WORLD, communicator, is_internal, is_shadow};
 use mpjdev_proto::envelope::Envelope;
 
-use crate::packet::endpoint::State;
+use crate::packet::engine::State;
 
 /// The limit for messages that are named, and for sources that are listed.
 const NAMED_MAX: usize = 8;

@@ -9,7 +9,7 @@ use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::tcp::{self, TcpSource, TcpTransport, Terms};
 use mpjdev_transport::{Header, Kind, Outgoing, PacketSource, PeerState, Transport};
 
-use crate::packet::endpoint::Endpoint;
+use crate::packet::engine::PacketEngine;
 
 /// A deadline that no step reaches.
 const LONG: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
     let limit = config.unmatched_limit() as usize;
     let [(sender, mut answers), (receiver, packet_source)] = pair();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (receiver.clone(), Box::new(packet_source));
-    let flooded = Endpoint::new(1, 2, config, ends, HeapPool::new(1 << 30));
+    let flooded = PacketEngine::new(1, 2, config, ends, HeapPool::new(1 << 30));
     let message = message(24);
     let begun = Instant::now();
     let mut token = 0;

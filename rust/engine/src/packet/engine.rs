@@ -1,4 +1,4 @@
-//! Endpoint: one rank with its requests, its progress and its waiting threads.
+//! Packet engine of one rank: its state, its requests and its blocking receives.
 //!
 //! One lock guards the state that operations and progress share. It is held for short stretches only: never
 //! during a wait, and never while this thread blocks on another rank's lock. A waiting thread drives the
@@ -109,9 +109,9 @@ pub(crate) struct SendCredit {
     pub(crate) matched: plain::AtomicU64,
 }
 
-/// One rank of a job.
+/// The packet engine of one rank of a job.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct PacketEngine {
     pub(crate) rank: u32,
     pub(crate) size: u32,
     pub(crate) config: Config,
@@ -138,7 +138,7 @@ pub struct Endpoint {
     /// Batches of packets per poll: more packets than all queues hold.
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
-    pub(crate) neighbours: OnceLock<Vec<Weak<Endpoint>>>,
+    pub(crate) neighbours: OnceLock<Vec<Weak<PacketEngine>>>,
     /// The client of each rank, for a job with foreign ranks that take part in the last barrier.
     pub(crate) clients: OnceLock<Clients>,
     /// The progress threads of this rank.
@@ -149,7 +149,7 @@ pub struct Endpoint {
     pub(crate) abandonment: Arc<Abandonment>,
 }
 
-impl Endpoint {
+impl PacketEngine {
     /// A rank on this transport. Its messages take memory from `source`.
     ///
     /// # Panics
@@ -180,7 +180,7 @@ impl Endpoint {
             lost: Undelivered::default(),
             unreceived: Unreceived::of(rank),
         };
-        Endpoint {
+        PacketEngine {
             rank,
             size,
             remote: match (0..size).any(|peer| transport.is_remote(peer)) {
@@ -209,7 +209,7 @@ impl Endpoint {
     }
 
     /// Sets the other ranks of this process, whose progress this one may drive while it waits.
-    pub fn set_neighbours(&self, neighbours: Vec<Weak<Endpoint>>) {
+    pub fn set_neighbours(&self, neighbours: Vec<Weak<PacketEngine>>) {
         let _ = self.neighbours.set(neighbours);
     }
 

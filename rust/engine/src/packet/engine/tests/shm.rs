@@ -10,7 +10,7 @@ use mpjdev_transport::shm::{self, Board, Death, SegmentPool, ShmSource, ShmTrans
 use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
-use crate::packet::endpoint::{Endpoint, Mode, ReceiveArgs};
+use crate::packet::engine::{Mode, PacketEngine, ReceiveArgs};
 use crate::packet::requests::RequestId;
 
 /// A rank without its engine.
@@ -60,14 +60,14 @@ impl Rank {
     }
 
     /// The rank with its engine.
-    fn into_endpoint(self, size: u32) -> Endpoint {
+    fn into_endpoint(self, size: u32) -> PacketEngine {
         self.into_endpoint_with(size, config())
     }
 
-    fn into_endpoint_with(self, size: u32, config: Config) -> Endpoint {
+    fn into_endpoint_with(self, size: u32, config: Config) -> PacketEngine {
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
             (self.transport, Box::new(self.packet_source));
-        Endpoint::new(self.rank, size, config, ends, self.pool)
+        PacketEngine::new(self.rank, size, config, ends, self.pool)
     }
 
     /// Lengths in octets of the received packets.
@@ -137,7 +137,7 @@ fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers()
 
 /// A rank with more messages for another one than that one's queue holds. The receiver has taken some of
 /// them.
-fn sender_that_waits_for_room() -> (Endpoint, Rank, Vec<RequestId>) {
+fn sender_that_waits_for_room() -> (PacketEngine, Rank, Vec<RequestId>) {
     let mut ranks = ranks(2);
     let mut receiver = ranks.pop().expect("two ranks");
     let sender = ranks.pop().expect("one rank").into_endpoint(2);
@@ -172,8 +172,8 @@ fn room_for_messages_that_are_cancelled_is_not_waited_for() {
 
 /// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
 struct ClearedBells {
-    sender: Endpoint,
-    receiver: Endpoint,
+    sender: PacketEngine,
+    receiver: PacketEngine,
     hostile: Rank,
     board: Board,
 }
