@@ -140,9 +140,7 @@ pub(crate) const PHRASES: [&str; 7] = [
 pub(crate) const CITATIONS: [&str; 0] = [];
 
 /// Files whose module docs begin with a long sentence.
-pub(crate) const LONG_SENTENCES: [&str; 8] = [
-    "rust/bench/src/desk.rs",
-    "rust/bench/src/figures/computing.rs",
+pub(crate) const LONG_SENTENCES: [&str; 6] = [
     "rust/bench/tests/goodput.rs",
     "rust/proto/tests/simulation/mod.rs",
     "rust/proto/tests/startup/simulation.rs",
@@ -152,9 +150,8 @@ pub(crate) const LONG_SENTENCES: [&str; 8] = [
 ];
 
 /// Files that are named by gerunds.
-pub(crate) const GERUND_FILES: [&str; 11] = [
+pub(crate) const GERUND_FILES: [&str; 10] = [
     "java/src/bench/java/mpjdev/tools/Computing.java",
-    "rust/bench/src/figures/computing.rs",
     "rust/transport/src/waiting.rs",
     "tests/conformance/raw/endings.rs",
     "tests/conformance/suite/finishing.rs",

@@ -7,8 +7,8 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-use super::order::Case;
 use super::outcome::median;
+use super::protocol::Case;
 use super::report::{Row, size, time};
 
 const WIDTH: u32 = 1040;

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
+use super::background_load::BackgroundLoad;
+use super::cacheline;
+use super::contestant::RunningJob;
 use super::counters::Counted;
-use super::foreign::Watch;
-use super::line;
-use super::order::{Answer, Case, Order};
 use super::outcome::Sample;
-use super::side::Side;
+use super::protocol::{Answer, Case, Order};
 
 /// How long things are measured.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,8 @@ const TIMES_MAX: u64 = 1 << 24;
 /// What one of those that take turns does.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Which of the sides.
-    pub side: usize,
+    /// Which of the jobs.
+    pub job: usize,
     /// What it does.
     pub case: Case,
     /// With messages of so many octets.
@@ -72,14 +72,19 @@ pub struct Turns {
 /// Has all entries take turns.
 ///
 /// # Errors
-/// A side fails, or it is to stop.
-pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -> Result<Turns, BenchError> {
+/// A contestant fails, or it is to stop.
+pub fn contest(
+    jobs: &mut [RunningJob],
+    entries: &[Entry],
+    pace: Pace,
+    stop: &Stop,
+) -> Result<Turns, BenchError> {
     let times =
-        entries.iter().map(|entry| warm_up(sides, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
+        entries.iter().map(|entry| warm_up(jobs, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); entries.len()];
     let deadline = Instant::now() + pace.time * entries.len() as u32;
-    let watch = Watch::begin();
-    let mut before = line::one_way();
+    let load = BackgroundLoad::begin();
+    let mut before = cacheline::one_way();
     let mut told = Instant::now();
     for turn in 0..TURNS_MAX {
         if turn >= pace.turns && Instant::now() > deadline {
@@ -92,8 +97,8 @@ pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -
         for at in 0..entries.len() {
             // Everybody comes first at times.
             let at = (at + turn) % entries.len();
-            let (answer, count) = follow(sides, entries[at], times[at], stop)?;
-            let after = line::one_way();
+            let (answer, count) = follow(jobs, entries[at], times[at], stop)?;
+            let after = cacheline::one_way();
             samples[at].push(Sample {
                 nanos: answer.nanos / count,
                 extra: answer.extra / count,
@@ -104,15 +109,15 @@ pub fn contest(sides: &mut [Side], entries: &[Entry], pace: Pace, stop: &Stop) -
             before = after;
         }
     }
-    Ok(Turns { samples, others: watch.processors_of_others() })
+    Ok(Turns { samples, others: load.processors_of_others() })
 }
 
 /// Warms an entry up; gives the times that make a turn.
-fn warm_up(sides: &mut [Side], entry: Entry, pace: Pace, stop: &Stop) -> Result<u64, BenchError> {
+fn warm_up(jobs: &mut [RunningJob], entry: Entry, pace: Pace, stop: &Stop) -> Result<u64, BenchError> {
     let begin = Instant::now();
     let mut times = 1;
     loop {
-        let (answer, _) = follow(sides, entry, times, stop)?;
+        let (answer, _) = follow(jobs, entry, times, stop)?;
         times = adapted(times, answer.nanos, pace.turn);
         if begin.elapsed() >= pace.warm_up {
             return Ok(times);
@@ -127,13 +132,18 @@ fn adapted(times: u64, nanos: f64, turn: Duration) -> u64 {
 }
 
 /// Gives the answer and how many of what is counted it is for.
-fn follow(sides: &mut [Side], entry: Entry, times: u64, stop: &Stop) -> Result<(Answer, f64), BenchError> {
+fn follow(
+    jobs: &mut [RunningJob],
+    entry: Entry,
+    times: u64,
+    stop: &Stop,
+) -> Result<(Answer, f64), BenchError> {
     if stop.load(Ordering::Relaxed) {
         return Err(BenchError::Stopped);
     }
-    let side = &mut sides[entry.side];
-    let answer = side.follow(Order { case: entry.case, octets: entry.octets, times })?;
-    Ok((answer, (times * entry.case.per_time(entry.octets, side.size())) as f64))
+    let job = &mut jobs[entry.job];
+    let answer = job.follow(Order { case: entry.case, octets: entry.octets, times })?;
+    Ok((answer, (times * entry.case.per_time(entry.octets, job.size())) as f64))
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ pub fn table(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::Case;
     use super::super::outcome::{Mode, Summary};
+    use super::super::protocol::Case;
     use super::super::report::Cell;
     use super::*;
 

@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use self::link::{HEADER_WORDS, Link};
-use super::order::{Case, Order};
 use super::plain;
+use super::protocol::{Case, Order};
 use super::rank::RankError;
 
 /// Octets that go there and back at most while ways to cut are tried.

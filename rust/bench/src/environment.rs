@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::side::processors;
+use super::contestant::processors;
 
 /// Stands for what the system does not tell.
 pub const UNKNOWN: &str = "unknown";

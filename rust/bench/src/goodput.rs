@@ -17,7 +17,7 @@ use super::stream::Goodput;
 
 /// What is to be measured.
 #[derive(Debug)]
-pub struct Course<'a> {
+pub struct GoodputRun<'a> {
     /// How bad the network is each way.
     pub impairment: Impairment,
     /// Which numbers are drawn.
@@ -98,7 +98,7 @@ const TRIPS: f64 = 50.0;
 /// A part of the time is enough to compare machines.
 const PART: u32 = 2;
 
-impl Course<'_> {
+impl GoodputRun<'_> {
     /// Measures all of it; `tell` hears what is measured next.
     ///
     /// # Errors

@@ -7,9 +7,9 @@ use mpjdev_proto::datagram::network::{Counts, Impairment};
 use serde::Serialize;
 
 use super::BenchError;
-use super::desk::Desk;
+use super::contestant::Passage;
 use super::relay::Totals;
-use super::side::Passage;
+use super::relay_ports::RelayPorts;
 
 /// Ranks that can be in it: each two of them have two sockets of the relay.
 pub const RANKS_MAX: u32 = 16;
@@ -32,7 +32,7 @@ pub struct Conditions {
 #[derive(Debug)]
 pub struct BadNetwork {
     conditions: Conditions,
-    desk: Desk,
+    ports: RelayPorts,
 }
 
 /// What has become of all datagrams between ranks, from their start to their end.
@@ -76,8 +76,8 @@ impl BadNetwork {
     /// # Errors
     /// The system refuses.
     pub fn new(conditions: Conditions, ranks: u32) -> Result<BadNetwork, BenchError> {
-        let desk = Desk::open(ranks, conditions.impairment, conditions.seed);
-        Ok(BadNetwork { conditions, desk: desk.map_err(BenchError::system("a relay"))? })
+        let ports = RelayPorts::open(ranks, conditions.impairment, conditions.seed);
+        Ok(BadNetwork { conditions, ports: ports.map_err(BenchError::system("a relay"))? })
     }
 
     /// What ranks are started with.
@@ -85,7 +85,7 @@ impl BadNetwork {
     pub fn passage(&self) -> Passage {
         let (is_far, link_rate) = (self.conditions.is_far(), self.conditions.link_rate);
         let datagram_len = is_far.then_some(DATAGRAM_LEN);
-        Passage { relay: self.desk.variable(is_far), link_rate, datagram_len }
+        Passage { relay: self.ports.variable(is_far), link_rate, datagram_len }
     }
 
     /// Ends it when the ranks have ended.
@@ -93,7 +93,7 @@ impl BadNetwork {
     /// # Errors
     /// It has ended before.
     pub fn end(self) -> Result<Fate, BenchError> {
-        let totals = self.desk.end().map_err(BenchError::system("the relay"))?;
+        let totals = self.ports.end().map_err(BenchError::system("the relay"))?;
         let Totals { overrun, undelivered, .. } = totals;
         let Counts { sent, delivered, lost, dropped, duplicated, reordered } = totals.sum();
         Ok(Fate {

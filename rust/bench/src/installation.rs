@@ -67,7 +67,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::side::Folder;
+    use crate::contestant::Folder;
 
     fn file(folder: &Path, name: &str) -> PathBuf {
         let file = folder.join(name);

@@ -2,49 +2,49 @@
 //!
 //! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of the machine, and plain TCP
 //! sockets.
-//! All of them run at the same time, but only one works: its ranks follow the [`order`]s that come through a socket, and sleep
+//! All of them run at the same time, but only one works: its ranks follow the orders of the [`protocol`] that come through a socket, and sleep
 //! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
-//! fast it moves a bare cache line is measured between the turns ([`line`](mod@line)), and what is compared was measured in
-//! the same mode ([`outcome`]). [`side`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
+//! fast it moves a bare cache line is measured between the turns ([`cacheline`]), and what is compared was measured in
+//! the same mode ([`outcome`]). [`contestant`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
 //! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
 //! protocols go through, [`stream`] what TCP does there and [`ends`] what messages over datagrams do, both as [`pairs`] of processes, which [`goodput`]
 //! compares;
 //! [`report`], [`counters`], [`page`] and [`chart`] are for people.
 #![forbid(unsafe_code)]
 
+pub mod background_load;
+pub mod cacheline;
 pub mod chart;
 pub mod commands;
 pub mod contest;
+pub mod contestant;
 pub mod counters;
 pub mod datagrams;
-pub mod desk;
 pub mod ends;
 pub mod environment;
 pub mod figures;
-pub mod foreign;
 pub mod goodput;
 pub mod impaired;
 pub mod installation;
-pub mod line;
 pub mod loops;
 pub mod memory;
 mod messages;
 pub mod netem;
-pub mod order;
 pub mod outcome;
 pub mod page;
 pub mod pairs;
 pub mod peer;
 mod plain;
+pub mod protocol;
 pub mod rank;
 pub mod relay;
+pub mod relay_ports;
 pub mod report;
-pub mod side;
 pub mod sleeps;
 pub mod sockets;
 pub mod startup;
 pub mod stream;
-pub mod trial;
+pub mod targets;
 mod unet;
 
 use std::ffi::OsString;
@@ -94,10 +94,10 @@ pub enum BenchError {
     #[error("stopped")]
     Stopped,
     /// A contestant has ended, or says something else than it should.
-    #[error("{side}: {why}")]
-    Side {
-        /// Who.
-        side: String,
+    #[error("{name}: {why}")]
+    Contestant {
+        /// Its name.
+        name: String,
         /// What it did.
         why: String,
     },

@@ -7,7 +7,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::{Comm, Mode, Patient, RecvFrom};
 
-use super::order::{Case, Order, window};
+use super::protocol::{Case, Order, window};
 use super::rank::RankError;
 use super::sleeps;
 
@@ -22,7 +22,7 @@ const BUSY: Duration = Duration::from_micros(200);
 pub struct Told {
     /// Nanoseconds of the part that counts, where that is not all.
     pub nanos: Option<f64>,
-    /// As [`Answer::extra`](super::order::Answer).
+    /// As [`Answer::extra`](super::protocol::Answer).
     pub extra: f64,
 }
 

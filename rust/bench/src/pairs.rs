@@ -77,7 +77,7 @@ impl Drop for Process {
 }
 
 fn wrong(side: &str, why: &str) -> BenchError {
-    BenchError::Side { side: side.into(), why: why.into() }
+    BenchError::Contestant { name: side.into(), why: why.into() }
 }
 
 /// A stream of TCP that is about to begin.

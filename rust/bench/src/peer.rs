@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 
 use super::BenchError;
-use super::side::Transport;
+use super::contestant::Transport;
 
 /// The program's source.
 const SOURCE: &str = include_str!("peer.c");

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use super::order::{Answer, Case, Order, window};
+use super::contestant::RANK;
+use super::protocol::{Answer, Case, Order, window};
 use super::rank::{RankError, follow};
-use super::side::RANK;
 
 /// One of the two ranks that exchange messages. What fails says that the other rank is gone or does not as it should.
 pub(super) trait Party {

@@ -14,7 +14,7 @@ use mpjdev_engine::{Comm, Config, DeviceError, Patient, mpi};
 use thiserror::Error;
 
 use super::loops::Party;
-use super::order::{Answer, END, Order};
+use super::protocol::{Answer, END, Order};
 
 /// Octets that messages may take together.
 const LIMIT: u64 = 1 << 30;

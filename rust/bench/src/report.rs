@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::order::Case;
 use super::outcome::{Compared, Mode, Summary};
+use super::protocol::Case;
 
 /// Contestants that did the same and took turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 
-use super::order::Order;
 use super::plain;
+use super::protocol::Order;
 use super::rank::RankError;
 
 /// Octets before the elements of a message, as many as a packet's header has (IMPI 7.1).
@@ -135,8 +135,8 @@ fn is_for_now(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::Case;
     use super::super::plain::Party as _;
+    use super::super::protocol::Case;
     use super::*;
 
     /// Two ranks follow an order; gives the octets of a message with its header.

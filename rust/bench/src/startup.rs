@@ -90,7 +90,7 @@ fn taken(joined: &[Joined]) -> Option<Taken> {
 }
 
 fn wrong(why: String) -> BenchError {
-    BenchError::Side { side: NAME.into(), why }
+    BenchError::Contestant { name: NAME.into(), why }
 }
 
 fn settings(rank: u32, key: u64) -> Settings {

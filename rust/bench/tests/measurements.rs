@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mpjdev_bench::order::{Case, Order};
-use mpjdev_bench::side::{Contestant, Folder, Side, Tools};
+use mpjdev_bench::contestant::{Contestant, Folder, RunningJob, Tools};
+use mpjdev_bench::protocol::{Case, Order};
 use mpjdev_bench::startup;
 use serde_json::Value;
 
@@ -331,13 +331,13 @@ fn plain_datagrams_are_a_contestant() {
     let folder = Folder::new().expect("a folder");
     let launcher = own.clone();
     let tools = Tools { folder, own, launcher, java: "java".into(), class_path: "".into() };
-    let mut side = Side::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
-    assert_eq!(side.name(), "plain UDP sockets");
+    let mut job = RunningJob::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
+    assert_eq!(job.name(), "plain UDP sockets");
     for (case, octets) in [(Case::Buffers, 8), (Case::Arrays, 1 << 16), (Case::RateBuffers, 1 << 12)] {
-        let answer = side.follow(Order { case, octets, times: 3 }).expect("an answer");
+        let answer = job.follow(Order { case, octets, times: 3 }).expect("an answer");
         assert!(answer.nanos > 0.0, "{case}");
     }
-    side.end().expect("all its ranks end well");
+    job.end().expect("all its ranks end well");
 }
 
 /// Proves that a rank does not start ranks, and that nothing is left in the folder for temporary files.

@@ -15,9 +15,11 @@ use mpjdev_cli::job::network;
 use mpjdev_proto::datagram::network::Impairment;
 use serde::Serialize;
 
+use super::workload::Workload;
 use crate::BenchError;
 use crate::chart;
 use crate::contest::{self, Entry, Pace, Stop};
+use crate::contestant::{Contestant, Folder, RunningJob, Tools, Transport};
 use crate::counters;
 use crate::environment::Environment;
 use crate::figures::{self, Held};
@@ -25,12 +27,11 @@ use crate::goodput;
 use crate::impaired::{self, BadNetwork, Conditions, Fate};
 use crate::installation::Installation;
 use crate::netem::{Maker, Way};
-use crate::order::Case;
 use crate::outcome::compare;
 use crate::peer::{Peer, Program};
-use crate::report::{Absent, Row, Unit, size, table};
-use crate::side::{Contestant, Folder, Side, Tools, Transport};
-use crate::trial::{Course, Outcome};
+use crate::protocol::Case;
+use crate::report::{Absent, Row, size, table};
+use crate::targets::{Outcome, TargetRun};
 
 /// Arguments of a measurement.
 #[derive(Args, Debug)]
@@ -68,8 +69,8 @@ by the kernel (netem) or, where it cannot, by a relay of this process between tw
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Measure {
     /// What to measure: the command has its name
-    #[arg(skip = What::Pingpong)]
-    what: What,
+    #[arg(skip = Workload::Pingpong)]
+    what: Workload,
 
     /// Number of ranks [default: 2; of ring and alltoall 4]
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
@@ -133,81 +134,6 @@ pub struct Measure {
     svg: Option<PathBuf>,
 }
 
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Time of one way.
-    Pingpong,
-    /// Octets per second.
-    Bandwidth,
-    /// Messages per second.
-    Rate,
-    /// From every rank to every other.
-    Alltoall,
-    /// Round a ring of all ranks.
-    Ring,
-    /// All targets.
-    Figures,
-    /// Through a bad network.
-    Goodput,
-}
-
-impl What {
-    fn cases(self) -> &'static [Case] {
-        match self {
-            What::Pingpong => &[Case::Arrays, Case::Buffers],
-            What::Bandwidth => &[Case::RateArrays],
-            What::Rate => &[Case::RateArrays, Case::RateBuffers],
-            What::Alltoall => &[Case::Alltoall],
-            What::Ring => &[Case::Ring],
-            What::Figures | What::Goodput => &[],
-        }
-    }
-
-    fn sizes(self) -> &'static [u64] {
-        match self {
-            What::Pingpong => {
-                &[8, 64, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
-            }
-            What::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
-            What::Rate | What::Ring => &[8, 1 << 10],
-            What::Alltoall => &[8, 1 << 10, 64 << 10],
-            What::Figures | What::Goodput => &[],
-        }
-    }
-
-    /// Whether it is between two ranks, which is all that plain sockets do.
-    fn is_of_two(self) -> bool {
-        matches!(self, What::Pingpong | What::Bandwidth | What::Rate)
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            What::Pingpong => "One way between two ranks, half of there and back",
-            What::Bandwidth | What::Rate => "One message of a window of 64",
-            What::Alltoall => "A message from every rank to every other",
-            What::Ring => "One hop round a ring of all ranks",
-            What::Figures => "Figures",
-            What::Goodput => "Goodput",
-        }
-    }
-
-    fn ranks(self) -> u32 {
-        match self {
-            What::Alltoall | What::Ring => 4,
-            What::Pingpong | What::Bandwidth | What::Rate | What::Figures | What::Goodput => 2,
-        }
-    }
-
-    fn unit(self) -> Unit {
-        match self {
-            What::Bandwidth => Unit::Bandwidth,
-            What::Rate => Unit::Rate,
-            What::Pingpong | What::Alltoall | What::Ring | What::Figures | What::Goodput => Unit::Time,
-        }
-    }
-}
-
 /// All that was measured.
 #[derive(Default, Serialize)]
 struct Whole {
@@ -230,10 +156,10 @@ struct Whole {
 
 impl Measure {
     /// Measures and tells; gives the exit status.
-    pub fn run(mut self, what: What) -> ExitCode {
+    pub fn run(mut self, what: Workload) -> ExitCode {
         self.what = what;
         let told = self.check().and_then(|()| match self.what {
-            What::Goodput => self.goodput(),
+            Workload::Goodput => self.goodput(),
             _ => self.measure_and_tell(),
         });
         match told {
@@ -256,7 +182,7 @@ impl Measure {
 
     /// What belongs together.
     fn check(&self) -> Result<(), BenchError> {
-        if self.what != What::Goodput && self.by.is_some() {
+        if self.what != Workload::Goodput && self.by.is_some() {
             return Err(BenchError::Missing("--by is of goodput".into()));
         }
         let is_of_others = self.ranks.is_some()
@@ -265,7 +191,7 @@ impl Measure {
             || self.no_peer
             || self.svg.is_some()
             || !(self.transport.is_empty() && self.peer.is_empty() && self.sizes.is_empty());
-        if self.what == What::Goodput && is_of_others {
+        if self.what == Workload::Goodput && is_of_others {
             let why = "goodput has contestants and sizes of its own: with --time, --impair, --seed, --by, --json, --save alone";
             return Err(BenchError::Missing(why.into()));
         }
@@ -283,8 +209,8 @@ impl Measure {
         }
         let maker = trial.maker();
         drop(trial);
-        let course = goodput::Course { impairment, seed, maker, time, stop: &stop };
-        let measured = course.run(&|what| eprintln!("mpjdev-bench: {what}"))?;
+        let run = goodput::GoodputRun { impairment, seed, maker, time, stop: &stop };
+        let measured = run.run(&|what| eprintln!("mpjdev-bench: {what}"))?;
         let json = self.save(&measured)?;
         let text = if self.json { json } else { measured.table() };
         print(&text).map(|()| true)
@@ -310,7 +236,7 @@ impl Measure {
         }
         let text = match self.what {
             _ if self.json => json,
-            What::Figures => figures::table(&whole.figures),
+            Workload::Figures => figures::table(&whole.figures),
             _ => self.text(whole),
         };
         print(&text)
@@ -326,18 +252,18 @@ impl Measure {
             return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
         }
         let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.svg.is_none();
-        if self.what == What::Figures && !is_plain {
+        if self.what == Workload::Figures && !is_plain {
             let why = "figures have ranks and sizes of their own: without -n, --sizes, --svg";
             return Err(BenchError::Missing(why.into()));
         }
-        if self.what == What::Figures && self.transport.contains(&Transport::Local) {
+        if self.what == Workload::Figures && self.transport.contains(&Transport::Local) {
             return Err(BenchError::Missing(
                 "figures are of ranks over shm, over tcp, over udp and over mpi".into(),
             ));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
-        if self.what == What::Figures {
+        if self.what == Workload::Figures {
             return self.figures(&tools, &stop);
         }
         let ranks = self.ranks.unwrap_or(self.what.ranks());
@@ -346,7 +272,7 @@ impl Measure {
             Some(network) => vec![Contestant::Relayed(network.passage())],
             None => self.contestants(&tools)?,
         };
-        let (mut sides, mut whole) = self.start(&contestants, ranks, &tools)?;
+        let (mut jobs, mut whole) = self.start(&contestants, ranks, &tools)?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
         // Only what goes from array to array is checked.
         let is_asked = |case: &&Case| network.is_none() || matches!(case, Case::Arrays | Case::RateArrays);
@@ -355,10 +281,10 @@ impl Measure {
                 if network.is_some() {
                     eprintln!("mpjdev-bench: measuring {} of {}", case.title(), size(*octets));
                 }
-                whole.rows.push(self.row(&mut sides, *case, *octets, &stop)?);
+                whole.rows.push(self.row(&mut jobs, *case, *octets, &stop)?);
             }
         }
-        whole.complaints.extend(Side::end_all(sides));
+        whole.complaints.extend(RunningJob::end_all(jobs));
         whole.network = network.map(BadNetwork::end).transpose()?;
         Ok(whole)
     }
@@ -384,11 +310,11 @@ impl Measure {
         contestants: &[Contestant],
         ranks: u32,
         tools: &Tools,
-    ) -> Result<(Vec<Side>, Whole), BenchError> {
-        let (mut sides, mut whole) = (Vec::new(), Whole::default());
+    ) -> Result<(Vec<RunningJob>, Whole), BenchError> {
+        let (mut jobs, mut whole) = (Vec::new(), Whole::default());
         for contestant in contestants {
-            match Side::start(contestant, ranks, tools) {
-                Ok(side) => sides.push(side),
+            match RunningJob::start(contestant, ranks, tools) {
+                Ok(job) => jobs.push(job),
                 Err(error) => {
                     whole.absent.push(Absent { name: contestant.name(), why: error.to_string() });
                     whole.complaints.push(error);
@@ -396,10 +322,10 @@ impl Measure {
             }
         }
         match whole.complaints.pop() {
-            Some(error) if sides.is_empty() => Err(error),
+            Some(error) if jobs.is_empty() => Err(error),
             last => {
                 whole.complaints.extend(last);
-                Ok((sides, whole))
+                Ok((jobs, whole))
             }
         }
     }
@@ -415,19 +341,19 @@ impl Measure {
         };
         let programs = self.programs(tools, theirs)?;
         let pace = Pace::of(self.time.unwrap_or(TURNS));
-        let course = Course { tools, transports, peers: &programs, pace, stop };
-        let outcome = course.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
+        let run = TargetRun { tools, transports, peers: &programs, pace, stop };
+        let outcome = run.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
         let Outcome { rows, held, absent, complaints } = outcome;
         let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
         Ok(Whole { environment, rows, figures: held, absent, complaints, ..Whole::default() })
     }
 
-    fn row(&self, sides: &mut [Side], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
-        let entries: Vec<Entry> = (0..sides.len()).map(|side| Entry { side, case, octets }).collect();
+    fn row(&self, jobs: &mut [RunningJob], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
+        let entries: Vec<Entry> = (0..jobs.len()).map(|job| Entry { job, case, octets }).collect();
         let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time.unwrap_or(TURNS)) };
-        let turns = contest::contest(sides, &entries, pace, stop)?;
-        let names: Vec<String> = sides.iter().map(|side| side.name().to_owned()).collect();
-        let ranks = sides.first().map_or(0, Side::size);
+        let turns = contest::contest(jobs, &entries, pace, stop)?;
+        let names: Vec<String> = jobs.iter().map(|job| job.name().to_owned()).collect();
+        let ranks = jobs.first().map_or(0, RunningJob::size);
         Ok(Row::new(case, octets, ranks, &names, compare(&turns.samples)).beside(turns.others))
     }
 
@@ -435,7 +361,7 @@ impl Measure {
         let installation = Installation::own().map_err(BenchError::system("this program"))?;
         let class_path = self.class_path.clone().or_else(|| installation.class_path()).unwrap_or_default();
         let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
-        if (self.java || self.what == What::Figures) && !is_there {
+        if (self.java || self.what == Workload::Figures) && !is_there {
             return Err(BenchError::Missing(format!(
                 "no Java counterpart at '{}': --class-path names mpjdev-bench.jar and mpjdev.jar",
                 class_path.display()

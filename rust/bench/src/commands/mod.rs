@@ -4,13 +4,15 @@ pub mod measure;
 pub mod net;
 pub mod rank;
 pub mod report;
+pub mod workload;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use measure::{Measure, What};
+use measure::Measure;
+use workload::Workload;
 
 /// Benchmarks of mpjdev: messages between ranks, beside a C program under an MPI of the machine.
 #[derive(Debug, Parser)]
@@ -20,7 +22,7 @@ struct Line {
     command: Command,
 }
 
-/// What `mpjdev-bench` can do.
+/// A command of `mpjdev-bench`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure the time of one way, there and back between two ranks
@@ -51,13 +53,13 @@ impl Command {
     /// Runs the command; gives the exit status.
     pub fn run(self) -> ExitCode {
         match self {
-            Command::Pingpong(measure) => measure.run(What::Pingpong),
-            Command::Bandwidth(measure) => measure.run(What::Bandwidth),
-            Command::Rate(measure) => measure.run(What::Rate),
-            Command::Alltoall(measure) => measure.run(What::Alltoall),
-            Command::Ring(measure) => measure.run(What::Ring),
-            Command::Figures(measure) => measure.run(What::Figures),
-            Command::Goodput(measure) => measure.run(What::Goodput),
+            Command::Pingpong(measure) => measure.run(Workload::Pingpong),
+            Command::Bandwidth(measure) => measure.run(Workload::Bandwidth),
+            Command::Rate(measure) => measure.run(Workload::Rate),
+            Command::Alltoall(measure) => measure.run(Workload::Alltoall),
+            Command::Ring(measure) => measure.run(Workload::Ring),
+            Command::Figures(measure) => measure.run(Workload::Figures),
+            Command::Goodput(measure) => measure.run(Workload::Goodput),
             Command::Report(report) => report.run(),
             Command::Net(net) => net.run(),
             Command::Rank(rank) => rank.run(),

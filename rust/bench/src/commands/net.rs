@@ -135,9 +135,8 @@ impl Net {
             What::Take { at } => take(*at).map_err(BenchError::system("a stream")),
             What::Rank { rank, at, peer, number, what } => {
                 let order = what.order(*rank, [*at, *peer], *number);
-                ends::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| BenchError::Side {
-                    side: format!("rank {rank}"),
-                    why: error.to_string(),
+                ends::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| {
+                    BenchError::Contestant { name: format!("rank {rank}"), why: error.to_string() }
                 })
             }
             What::Messages { impair, seed, what, beside_tcp } => {

@@ -4,7 +4,7 @@ use super::super::counters::Counted;
 use super::super::outcome::{Sample, median};
 use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
 use super::Who::{Ours, OverTcp, Plain};
-use super::computing::late;
+use super::delay::late;
 use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
 
 /// What is made of the numbers that ranks over datagrams have counted in a turn.

@@ -1,4 +1,5 @@
-//! A relay between all ranks of a job over datagrams, and the desk at which they ask for it (`mpjdev_bootstrap`, `setup::relay`).
+//! Ports of a relay between all ranks of a job over datagrams. Ranks ask for them at a TCP port (`mpjdev_bootstrap`,
+//! `setup::relay`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -13,14 +14,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::relay::{Relay, Totals, front_of_nobody};
 
-/// How long somebody at the desk may take to say what it has to.
+/// The longest time that a request may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Octets of that.
+/// The longest request, in octets.
 const ASKED_MAX: u64 = 64;
 
 /// A relay between each two of a number of ranks.
 #[derive(Debug)]
-pub struct Desk {
+pub struct RelayPorts {
     address: SocketAddr,
     relay: Relay,
     /// Its other end is the thread's; it ends with this one.
@@ -28,12 +29,12 @@ pub struct Desk {
     thread: JoinHandle<()>,
 }
 
-impl Desk {
+impl RelayPorts {
     /// Opens it for so many ranks, on the loopback interface.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn open(ranks: u32, impairment: Impairment, seed: u64) -> io::Result<Desk> {
+    pub fn open(ranks: u32, impairment: Impairment, seed: u64) -> io::Result<RelayPorts> {
         let mut fronts =
             Fronts { ranks: ranks as usize, sockets: Vec::new(), known: vec![false; ranks as usize] };
         let count = fronts.ranks * fronts.ranks.saturating_sub(1);
@@ -44,9 +45,9 @@ impl Desk {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (stop, stopped) = UnixStream::pair()?;
-        let thread = std::thread::Builder::new().name("mpjdev-desk".into());
+        let thread = std::thread::Builder::new().name("mpjdev-relay-ports".into());
         let thread = thread.spawn(move || fronts.serve(&listener, &stopped))?;
-        Ok(Desk { address, relay, stop, thread })
+        Ok(RelayPorts { address, relay, stop, thread })
     }
 
     /// What ranks have to find in their environment.
@@ -134,8 +135,8 @@ impl Fronts {
 mod tests {
     use super::*;
 
-    fn ask(desk: &Desk, rank: u32, ranks: u32, socket: &UdpSocket) -> Vec<u16> {
-        let mut stream = TcpStream::connect(desk.address).expect("a desk");
+    fn ask(ports: &RelayPorts, rank: u32, ranks: u32, socket: &UdpSocket) -> Vec<u16> {
+        let mut stream = TcpStream::connect(ports.address).expect("a relay");
         let port = socket.local_addr().expect("bound").port();
         writeln!(stream, "{rank} {ranks} {port}").expect("sent");
         let mut line = String::new();
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn each_pair_has_its_own_way() {
         const RANKS: u32 = 4;
-        let desk = Desk::open(RANKS, Impairment::NONE, 1).expect("a desk");
+        let ports = RelayPorts::open(RANKS, Impairment::NONE, 1).expect("a relay");
         let socket = |_| {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
             socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
@@ -155,7 +156,7 @@ mod tests {
         };
         let sockets: Vec<UdpSocket> = (0..RANKS).map(socket).collect();
         let told: Vec<_> =
-            (0..).zip(&sockets).map(|(rank, socket)| ask(&desk, rank, RANKS, socket)).collect();
+            (0..).zip(&sockets).map(|(rank, socket)| ask(&ports, rank, RANKS, socket)).collect();
         for (rank, one) in sockets.iter().enumerate() {
             assert_eq!(told[rank][rank], 0);
             for (peer, other) in sockets.iter().enumerate().filter(|(peer, _)| *peer != rank) {
@@ -167,9 +168,9 @@ mod tests {
                 assert_eq!((len, got[..2].to_vec(), from.port()), (2, octets.to_vec(), told[rank][peer]));
             }
         }
-        assert_eq!(ask(&desk, 0, RANKS, &sockets[0]), Vec::<u16>::new(), "a rank asks once");
-        assert_eq!(ask(&desk, 4, RANKS, &sockets[0]), Vec::<u16>::new(), "there is no such rank");
-        let totals = desk.end().expect("totals");
+        assert_eq!(ask(&ports, 0, RANKS, &sockets[0]), Vec::<u16>::new(), "a rank asks once");
+        assert_eq!(ask(&ports, 4, RANKS, &sockets[0]), Vec::<u16>::new(), "there is no such rank");
+        let totals = ports.end().expect("totals");
         assert_eq!(totals.counts.iter().map(|counts| counts.delivered).sum::<u64>(), 12);
     }
 }

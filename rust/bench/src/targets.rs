@@ -1,4 +1,4 @@
-//! Holding ourselves against the figures.
+//! Run of all targets: the contestants of each group take turns, and each figure is held against its limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::BenchError;
 use super::contest::{self, Entry, Pace, Stop, Turns};
+use super::contestant::{self, Contestant, RunningJob, Tools, Transport};
 use super::figures::{self, GROUPS, Group, Held, Part, Trial, Who};
 use super::memory::{held_below, private_below};
-use super::order::{Case, Order};
 use super::outcome::{Compared, Sample, compare};
 use super::peer::{Peer, Program};
+use super::protocol::{Case, Order};
 use super::report::{Absent, Row};
-use super::side::{self, Contestant, Side, Tools, Transport};
 use super::startup;
 
 /// How often the start and the end of a job are measured.
@@ -24,7 +24,7 @@ const STARTUPS: usize = 15;
 
 /// All that is needed for it.
 #[derive(Debug)]
-pub struct Course<'a> {
+pub struct TargetRun<'a> {
     /// What contestants are started from.
     pub tools: &'a Tools,
     /// The transports whose figures are asked for.
@@ -51,14 +51,14 @@ pub struct Outcome {
 }
 
 /// Contestants that have been started, and their parts.
-struct Cast {
+struct TargetJobs {
     parts: Vec<Who>,
-    sides: Vec<Side>,
+    jobs: Vec<RunningJob>,
 }
 
-impl Cast {
-    /// Which of the sides has this part.
-    fn side(&self, part: &Part) -> Option<usize> {
+impl TargetJobs {
+    /// Which of the jobs has this part.
+    fn index_of(&self, part: &Part) -> Option<usize> {
         self.parts.iter().position(|who| *who == part.0)
     }
 }
@@ -66,7 +66,7 @@ impl Cast {
 /// How long a JVM with a processor of its own is warmed up: until all that matters is compiled.
 const COMPILED_AFTER: Duration = Duration::from_millis(1500);
 
-impl Course<'_> {
+impl TargetRun<'_> {
     /// All figures. `tell` is told what is being measured.
     ///
     /// # Errors
@@ -128,11 +128,11 @@ impl Course<'_> {
         for (at, contestant) in
             [Contestant::RustOver(program.clone()), Contestant::C(program)].into_iter().enumerate()
         {
-            let mut side = Side::start(&contestant, RANKS, self.tools)?;
-            side.follow(Order { case: Case::Arrays, octets: 8, times: 100 })?;
-            let held = private_below(side.process()).map_err(BenchError::system("/proc"))?;
+            let mut job = RunningJob::start(&contestant, RANKS, self.tools)?;
+            job.follow(Order { case: Case::Arrays, octets: 8, times: 100 })?;
+            let held = private_below(job.process()).map_err(BenchError::system("/proc"))?;
             private[at] = held as f64 / 1024.0 / f64::from(RANKS);
-            complaints.extend(Side::end_all(vec![side]));
+            complaints.extend(RunningJob::end_all(vec![job]));
         }
         Ok(private[0] - private[1])
     }
@@ -147,18 +147,24 @@ impl Course<'_> {
         let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
         group.trials.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
         for (ranks, trials) in by_ranks {
-            let mut cast = self.cast(group.transport, peer, ranks, outcome);
+            let mut started = self.start_jobs(group.transport, peer, ranks, outcome);
             for trial in trials {
                 tell(trial.asked.first().map_or("", |asked| asked.title));
-                self.hold(&mut cast, trial, outcome)?;
+                self.hold(&mut started, trial, outcome)?;
             }
-            outcome.complaints.extend(Side::end_all(cast.sides));
+            outcome.complaints.extend(RunningJob::end_all(started.jobs));
         }
         Ok(())
     }
 
     /// Starts those who take part. Whoever is not there is named, and the others are measured without.
-    fn cast(&self, transport: Transport, peer: Option<&Program>, ranks: u32, outcome: &mut Outcome) -> Cast {
+    fn start_jobs(
+        &self,
+        transport: Transport,
+        peer: Option<&Program>,
+        ranks: u32,
+        outcome: &mut Outcome,
+    ) -> TargetJobs {
         let peer = peer.and_then(|program| program.over(transport));
         let ours = match (&peer, transport) {
             (Some(program), Transport::Mpi) => Contestant::JavaOver(program.clone()),
@@ -176,12 +182,12 @@ impl Course<'_> {
         // Its MPI knows no datagrams.
         let peer = peer.filter(|_| transport != Transport::Udp);
         contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));
-        let mut cast = Cast { parts: Vec::new(), sides: Vec::new() };
+        let mut started = TargetJobs { parts: Vec::new(), jobs: Vec::new() };
         for (who, contestant) in contestants {
-            match Side::start(&contestant, ranks, self.tools) {
-                Ok(side) => {
-                    cast.parts.push(who);
-                    cast.sides.push(side);
+            match RunningJob::start(&contestant, ranks, self.tools) {
+                Ok(job) => {
+                    started.parts.push(who);
+                    started.jobs.push(job);
                 }
                 Err(error) => {
                     outcome.absent.push(Absent { name: contestant.name(), why: error.to_string() });
@@ -189,25 +195,27 @@ impl Course<'_> {
                 }
             }
         }
-        cast
+        started
     }
 
-    fn hold(&self, cast: &mut Cast, trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
+    fn hold(&self, started: &mut TargetJobs, trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
         // Parts of whoever is not there have no turns.
-        let places: Vec<Option<usize>> = trial.parts.iter().map(|part| cast.side(part)).collect();
-        let present = || trial.parts.iter().zip(&places).filter_map(|(part, side)| Some((part, (*side)?)));
+        let places: Vec<Option<usize>> = trial.parts.iter().map(|part| started.index_of(part)).collect();
+        let present = || trial.parts.iter().zip(&places).filter_map(|(part, job)| Some((part, (*job)?)));
         let entries: Vec<Entry> =
-            present().map(|(part, side)| Entry { side, case: part.1, octets: part.2 }).collect();
+            present().map(|(part, job)| Entry { job, case: part.1, octets: part.2 }).collect();
         let mut pace = self.pace;
         // So many compilers take their time on so few processors.
-        let crowding = trial.ranks.div_ceil(side::processors().max(1));
+        let crowding = trial.ranks.div_ceil(contestant::processors().max(1));
         pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
-        let Turns { samples, others } = contest::contest(&mut cast.sides, &entries, pace, self.stop)?;
+        let Turns { samples, others } = contest::contest(&mut started.jobs, &entries, pace, self.stop)?;
         let compared = compare(&samples);
-        outcome.rows.extend(rows(&entries, &cast.sides, &compared).into_iter().map(|row| row.beside(others)));
+        outcome
+            .rows
+            .extend(rows(&entries, &started.jobs, &compared).into_iter().map(|row| row.beside(others)));
         let mut turns = samples.into_iter();
         let samples: Vec<Vec<Sample>> =
-            places.iter().map(|side| side.and_then(|_| turns.next()).unwrap_or_default()).collect();
+            places.iter().map(|job| job.and_then(|_| turns.next()).unwrap_or_default()).collect();
         let compared = spread(compared, &samples);
         let held = trial.asked.iter().map(|asked| asked.hold(&compared, &samples));
         outcome.held.extend(held.map(|figure| Held { others, ..figure }));
@@ -218,16 +226,16 @@ impl Course<'_> {
     fn start(&self) -> Result<Held, BenchError> {
         let ranks = figures::JOB_RANKS;
         let java = |word: &str| {
-            let mut words = side::java(self.tools, true);
+            let mut words = contestant::java(self.tools, true);
             words.push(word.into());
             words
         };
         let launcher = self.tools.launcher.clone().into();
-        let mut job: Vec<OsString> = vec![launcher, "run".into(), "-n".into(), ranks.to_string().into()];
-        job.extend(java("empty"));
+        let mut command: Vec<OsString> = vec![launcher, "run".into(), "-n".into(), ranks.to_string().into()];
+        command.extend(java("empty"));
         let mut samples = [Vec::new(), Vec::new()];
         for _ in 0..STARTS {
-            let commands = [(&job, 1), (&java("nothing"), ranks)];
+            let commands = [(&command, 1), (&java("nothing"), ranks)];
             for (samples, (words, count)) in samples.iter_mut().zip(commands) {
                 let nanos = together(words, count)?.as_nanos() as f64;
                 samples.push(Sample { nanos, ..Sample::default() });
@@ -258,12 +266,12 @@ impl Course<'_> {
     /// What ranks hold that have done nothing, and what every pair takes that exchanges something small.
     fn memory(&self, complaints: &mut Vec<BenchError>) -> Result<Vec<Held>, BenchError> {
         let ranks = figures::JOB_RANKS;
-        let mut side = Side::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
-        let look = |side: &Side| held_below(side.process()).map_err(BenchError::system("/proc"));
-        let idle = look(&side)?;
-        side.follow(Order { case: Case::Alltoall, octets: 8, times: 1 })?;
-        let used = look(&side)?;
-        complaints.extend(Side::end_all(vec![side]));
+        let mut job = RunningJob::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
+        let look = |job: &RunningJob| held_below(job.process()).map_err(BenchError::system("/proc"));
+        let idle = look(&job)?;
+        job.follow(Order { case: Case::Alltoall, octets: 8, times: 1 })?;
+        let used = look(&job)?;
+        complaints.extend(RunningJob::end_all(vec![job]));
         let kib = |octets: u64, by: u32| octets as f64 / 1024.0 / f64::from(by);
         let pairs = ranks * (ranks - 1);
         Ok(vec![
@@ -275,7 +283,7 @@ impl Course<'_> {
 }
 
 /// One row for each case and size.
-fn rows(entries: &[Entry], sides: &[Side], compared: &Compared) -> Vec<Row> {
+fn rows(entries: &[Entry], jobs: &[RunningJob], compared: &Compared) -> Vec<Row> {
     let mut kinds: Vec<(Case, u64)> = Vec::new();
     for entry in entries {
         if !kinds.contains(&(entry.case, entry.octets)) {
@@ -285,9 +293,9 @@ fn rows(entries: &[Entry], sides: &[Side], compared: &Compared) -> Vec<Row> {
     let row = |(case, octets): (Case, u64)| {
         let is_same = |at: &usize| (entries[*at].case, entries[*at].octets) == (case, octets);
         let places: Vec<usize> = (0..entries.len()).filter(is_same).collect();
-        let names: Vec<String> = places.iter().map(|at| sides[entries[*at].side].name().to_owned()).collect();
+        let names: Vec<String> = places.iter().map(|at| jobs[entries[*at].job].name().to_owned()).collect();
         let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
-        let ranks = sides.first().map_or(0, Side::size);
+        let ranks = jobs.first().map_or(0, RunningJob::size);
         Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })
     };
     kinds.into_iter().map(row).collect()
@@ -316,7 +324,7 @@ fn together(words: &[OsString], count: u32) -> Result<Duration, BenchError> {
     for status in ended {
         let status = status.map_err(BenchError::system(name.clone()))?;
         if !status.success() {
-            return Err(BenchError::Side { side: name, why: format!("it ended with {status}") });
+            return Err(BenchError::Contestant { name, why: format!("it ended with {status}") });
         }
     }
     Ok(taken)

@@ -16,8 +16,8 @@ use clap::ValueEnum;
 use mpjdev_bootstrap::setup::relay;
 
 use super::BenchError;
-use super::order::{Answer, END, Order};
 use super::peer::Program;
+use super::protocol::{Answer, END, Order};
 
 /// How long ranks may take to come, and to follow one order.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -229,7 +229,7 @@ pub fn processors() -> u32 {
 
 /// A contestant whose ranks wait for orders.
 #[derive(Debug)]
-pub struct Side {
+pub struct RunningJob {
     name: String,
     ranks: Vec<BufReader<UnixStream>>,
     child: Child,
@@ -237,12 +237,12 @@ pub struct Side {
     patience: Duration,
 }
 
-impl Side {
+impl RunningJob {
     /// Starts a contestant with so many ranks, and waits until all have come.
     ///
     /// # Errors
     /// It cannot be started, or ends before its ranks come.
-    pub fn start(contestant: &Contestant, ranks: u32, tools: &Tools) -> Result<Side, BenchError> {
+    pub fn start(contestant: &Contestant, ranks: u32, tools: &Tools) -> Result<RunningJob, BenchError> {
         let name = contestant.name();
         let socket = tools.folder.path().join(format!("{}-{ranks}", name.replace([' ', '.'], "-")));
         let listener =
@@ -253,12 +253,12 @@ impl Side {
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
         let patience = if matches!(contestant, Contestant::Relayed(_)) { LONG_PATIENCE } else { PATIENCE };
-        let mut side = Side { name, ranks: Vec::new(), child, ended: false, patience };
-        let accepted = side.accept(&listener, ranks);
+        let mut job = RunningJob { name, ranks: Vec::new(), child, ended: false, patience };
+        let accepted = job.accept(&listener, ranks);
         // Nobody else is to come.
         let _ = fs::remove_file(&socket);
         accepted?;
-        Ok(side)
+        Ok(job)
     }
 
     fn accept(&mut self, listener: &UnixListener, ranks: u32) -> Result<(), BenchError> {
@@ -342,8 +342,8 @@ impl Side {
     }
 
     /// Ends all of them, and gives what went wrong: what they have measured is good all the same.
-    pub fn end_all(sides: Vec<Side>) -> Vec<BenchError> {
-        sides.into_iter().filter_map(|side| side.end().err()).collect()
+    pub fn end_all(jobs: Vec<RunningJob>) -> Vec<BenchError> {
+        jobs.into_iter().filter_map(|job| job.end().err()).collect()
     }
 
     fn stop(&mut self) -> Option<ExitStatus> {
@@ -378,11 +378,11 @@ impl Side {
     }
 
     fn wrong(&self, why: String) -> BenchError {
-        BenchError::Side { side: self.name.clone(), why }
+        BenchError::Contestant { name: self.name.clone(), why }
     }
 }
 
-impl Drop for Side {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         if !self.ended {
             // Whatever went wrong is being told already.

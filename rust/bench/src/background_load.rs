@@ -13,7 +13,7 @@ const COUNTERS: usize = 8;
 
 /// A moment from which on it is looked at.
 #[derive(Debug)]
-pub struct Watch {
+pub struct BackgroundLoad {
     begin: Instant,
     before: Option<Ticks>,
 }
@@ -27,10 +27,10 @@ struct Ticks {
     own: u64,
 }
 
-impl Watch {
+impl BackgroundLoad {
     /// From now on.
-    pub fn begin() -> Watch {
-        Watch { begin: Instant::now(), before: Ticks::now() }
+    pub fn begin() -> BackgroundLoad {
+        BackgroundLoad { begin: Instant::now(), before: Ticks::now() }
     }
 
     /// How many processors others have used since then. None when the system does not tell, and when processes below this one
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn somebody_uses_what_is_used() {
-        let others = Watch::begin().processors_of_others();
+        let others = BackgroundLoad::begin().processors_of_others();
         assert!(others.is_some_and(|processors| processors >= 0.0), "{others:?}");
     }
 }

@@ -1,4 +1,6 @@
-//! Delay of a message whose sender or receiver computes after its call, beyond the time of one that is waited for.
+//! Delay of a message whose sender or receiver computes after its call.
+//!
+//! The delay is measured beyond the time of a message that is waited for.
 
 /// Nanoseconds.
 pub(super) const LATE_MAX: f64 = 2e6;
@@ -9,13 +11,13 @@ macro_rules! late {
         $crate::figures::Trial {
             ranks: 2,
             parts: &[
-                ($crate::figures::Who::Ours, $crate::order::Case::$case, $octets),
-                ($crate::figures::Who::Ours, $crate::order::Case::Buffers, $octets),
+                ($crate::figures::Who::Ours, $crate::protocol::Case::$case, $octets),
+                ($crate::figures::Who::Ours, $crate::protocol::Case::Buffers, $octets),
             ],
             asked: &[$crate::figures::Asked {
                 title: $title,
                 of: $crate::figures::Of::Beyond(0, 1),
-                limit: $crate::figures::Limit::Most($crate::figures::computing::LATE_MAX),
+                limit: $crate::figures::Limit::Most($crate::figures::delay::LATE_MAX),
             }],
         }
     };

@@ -1,0 +1,87 @@
+//! Workloads of the measuring commands: cases, sizes, ranks and units of each.
+
+use crate::protocol::Case;
+use crate::report::Unit;
+
+/// What a command measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Time of one way.
+    Pingpong,
+    /// Octets per second.
+    Bandwidth,
+    /// Messages per second.
+    Rate,
+    /// From every rank to every other.
+    Alltoall,
+    /// Round a ring of all ranks.
+    Ring,
+    /// All targets.
+    Figures,
+    /// Through a bad network.
+    Goodput,
+}
+
+impl Workload {
+    pub(super) fn cases(self) -> &'static [Case] {
+        match self {
+            Workload::Pingpong => &[Case::Arrays, Case::Buffers],
+            Workload::Bandwidth => &[Case::RateArrays],
+            Workload::Rate => &[Case::RateArrays, Case::RateBuffers],
+            Workload::Alltoall => &[Case::Alltoall],
+            Workload::Ring => &[Case::Ring],
+            Workload::Figures | Workload::Goodput => &[],
+        }
+    }
+
+    pub(super) fn sizes(self) -> &'static [u64] {
+        match self {
+            Workload::Pingpong => {
+                &[8, 64, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
+            }
+            Workload::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
+            Workload::Rate | Workload::Ring => &[8, 1 << 10],
+            Workload::Alltoall => &[8, 1 << 10, 64 << 10],
+            Workload::Figures | Workload::Goodput => &[],
+        }
+    }
+
+    /// Whether it is between two ranks, which is all that plain sockets do.
+    pub(super) fn is_of_two(self) -> bool {
+        matches!(self, Workload::Pingpong | Workload::Bandwidth | Workload::Rate)
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Workload::Pingpong => "One way between two ranks, half of there and back",
+            Workload::Bandwidth | Workload::Rate => "One message of a window of 64",
+            Workload::Alltoall => "A message from every rank to every other",
+            Workload::Ring => "One hop round a ring of all ranks",
+            Workload::Figures => "Figures",
+            Workload::Goodput => "Goodput",
+        }
+    }
+
+    pub(super) fn ranks(self) -> u32 {
+        match self {
+            Workload::Alltoall | Workload::Ring => 4,
+            Workload::Pingpong
+            | Workload::Bandwidth
+            | Workload::Rate
+            | Workload::Figures
+            | Workload::Goodput => 2,
+        }
+    }
+
+    pub(super) fn unit(self) -> Unit {
+        match self {
+            Workload::Bandwidth => Unit::Bandwidth,
+            Workload::Rate => Unit::Rate,
+            Workload::Pingpong
+            | Workload::Alltoall
+            | Workload::Ring
+            | Workload::Figures
+            | Workload::Goodput => Unit::Time,
+        }
+    }
+}
