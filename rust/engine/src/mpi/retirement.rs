@@ -72,7 +72,7 @@ struct Retiring {
     /// Markers that have not arrived.
     awaited: usize,
     sends: Vec<Operation<Words>>,
-    dropped: Vec<Dropped>,
+    drops: Drops,
 }
 
 /// All retiring communicators, in the order of their visits.
@@ -91,7 +91,42 @@ enum Dropped {
     TakenOver(Operation<Octets>),
 }
 
+/// The messages of a communicator that are received to be dropped.
+#[derive(Debug, Default)]
+struct Drops {
+    messages: Vec<Dropped>,
+    /// A message waits for memory.
+    lacks_memory: bool,
+}
+
+impl Drops {
+    /// Whether another message may be taken from the library. Without memory the messages stay there: their
+    /// number is not bounded here.
+    fn may_take(&mut self) -> bool {
+        !self.lacks_memory && self.messages.try_reserve(1).is_ok()
+    }
+
+    fn push(&mut self, message: Dropped) {
+        self.lacks_memory |= message.lacks_memory();
+        self.messages.push(message);
+    }
+
+    /// Makes progress with `advance`, which returns true for a message that is released.
+    fn advance(&mut self, mut advance: impl FnMut(&mut Dropped) -> bool) {
+        self.messages.retain_mut(|message| !advance(message));
+        self.lacks_memory = self.messages.iter().any(Dropped::lacks_memory);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
 impl Dropped {
+    fn lacks_memory(&self) -> bool {
+        matches!(self, Dropped::Unbegun(..))
+    }
+
     /// Starts to receive the message if that has not happened and there is memory; true when the library
     /// refuses, which ends it.
     fn begin(&mut self, mpi: &'static Mpi) -> bool {
@@ -145,8 +180,8 @@ impl Dropped {
 impl Retiring {
     fn new(context: u64, members: Arc<[u32]>, comms: [mpi::Comm; 2]) -> Retiring {
         let awaited = 2 * members.len();
-        let (due, sends, dropped) = (Vec::new(), Vec::new(), Vec::new());
-        Retiring { context, members, comms, is_last: false, told: 0, due, awaited, sends, dropped }
+        let (due, sends, drops) = (Vec::new(), Vec::new(), Drops::default());
+        Retiring { context, members, comms, is_last: false, told: 0, due, awaited, sends, drops }
     }
 
     /// Makes progress; true when nothing can arrive any more.
@@ -166,9 +201,9 @@ impl Retiring {
         }
         self.drain(rank, Channel::Program);
         self.sends.retain_mut(|send| matches!(send.test(), Ok(None)));
-        self.dropped.retain_mut(|message| !message.advance(rank));
+        self.drops.advance(|message| message.advance(rank));
         let is_told = self.told == self.members.len() as u32 && self.due.is_empty() && self.sends.is_empty();
-        self.is_last && self.awaited == 0 && is_told && self.dropped.is_empty()
+        self.is_last && self.awaited == 0 && is_told && self.drops.is_empty()
     }
 
     /// Sends the marker of a channel to a member; true if the library has accepted it.
@@ -182,6 +217,9 @@ impl Retiring {
     fn drain(&mut self, rank: &Rank, channel: Channel) {
         let any = mpi::RecvFrom { source: None, tag: None };
         for _ in 0..TAKEN {
+            if !self.drops.may_take() {
+                return;
+            }
             let taken = rank.mpi.improbe(any, self.comms[channel as usize]);
             let Ok(Some((matched, mpi::Envelope { source, tag, len }))) = taken else { return };
             if len > 0 {
@@ -213,7 +251,7 @@ impl Retiring {
         }
         let mut dropped = Dropped::Unbegun(Some(matched), envelope, len);
         if !dropped.begin(rank.mpi) {
-            self.dropped.push(dropped);
+            self.drops.push(dropped);
         }
     }
 
@@ -226,10 +264,10 @@ impl Retiring {
                 ProbedForm::Physical(Physical::Here(_)) => rank.note_dropped(&envelope, len, 0),
                 ProbedForm::Physical(Physical::Arriving(operation)) => {
                     rank.note_dropped(&envelope, len, 0);
-                    self.dropped.push(Dropped::TakenOver(operation));
+                    self.drops.push(Dropped::TakenOver(operation));
                 }
                 ProbedForm::Announced(announcement) => {
-                    self.dropped.push(Dropped::announced(rank, envelope, &announcement));
+                    self.drops.push(Dropped::announced(rank, envelope, &announcement));
                 }
             }
         }
@@ -320,5 +358,23 @@ pub(super) fn empty(mpi: &'static Mpi, comm: mpi::Comm) {
         if received.and_then(Operation::finish).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_message_is_taken_while_an_earlier_one_lacks_memory() {
+        let envelope = Envelope { context: 0, source: 0, tag: 0 };
+        let mut drops = Drops::default();
+        assert!(drops.may_take());
+        drops.push(Dropped::Unbegun(None, envelope, usize::MAX));
+        assert!(!drops.may_take());
+        drops.advance(|_| false);
+        assert!(!drops.may_take() && !drops.is_empty(), "there is no memory yet");
+        drops.advance(|_| true);
+        assert!(drops.may_take() && drops.is_empty());
     }
 }
