@@ -3,10 +3,10 @@
 //! Everything here is safe to call. Each file states which few lines the compiler does not check, and why
 //! they are sound. No code in this crate knows what a message is.
 
-pub mod bell;
 pub mod call;
 #[cfg(not(loom))]
 pub mod datagram;
+pub mod futex;
 #[cfg(not(loom))]
 pub mod inherited;
 pub mod keepsake;

@@ -144,12 +144,12 @@ impl Segment {
 
     /// The futex in one word: wakes in one half, sleepers in the other.
     #[inline(always)]
-    pub fn bell(&self, word: usize) -> SharedBell<'_> {
+    pub fn futex(&self, word: usize) -> SharedFutex<'_> {
         let place: *const AtomicU64 = &raw const self.words()[word];
         let place: *const AtomicU32 = place.cast();
         // SAFETY: both halves of an initialised word that lives as long as `self`. No code uses it as a whole
         // word.
-        unsafe { SharedBell { rings: &*place, sleepers: &*place.add(1) } }
+        unsafe { SharedFutex { wakes: &*place, sleepers: &*place.add(1) } }
     }
 }
 
@@ -230,60 +230,60 @@ fn map(file: BorrowedFd<'_>, len: usize, protection: ProtFlags) -> io::Result<Se
     Ok(Segment { start, words: len / 8 })
 }
 
-/// As [`Bell`](crate::bell::Bell), between processes. Any process may write any value: a sleep may end early,
+/// As [`Futex`](crate::futex::Futex), between processes. Any process may write any value: a sleep may end early,
 /// or only at its timeout.
 #[derive(Clone, Copy, Debug)]
-pub struct SharedBell<'a> {
-    rings: &'a AtomicU32,
+pub struct SharedFutex<'a> {
+    wakes: &'a AtomicU32,
     sleepers: &'a AtomicU32,
 }
 
-impl SharedBell<'_> {
+impl SharedFutex<'_> {
     /// Wakes all sleepers. They see the caller's earlier stores, and so do threads about to sleep.
     #[inline(always)]
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         fence(SeqCst);
-        self.ring_after_fence();
+        self.wake_after_fence();
     }
 
-    /// As [`ring`](Self::ring), for a caller that has just passed a sequentially consistent fence.
+    /// As [`wake`](Self::wake), for a caller that has just passed a sequentially consistent fence.
     #[inline(always)]
-    pub fn ring_after_fence(&self) {
+    pub fn wake_after_fence(&self) {
         if self.sleepers.load(Relaxed) != 0 {
-            self.wake();
+            self.wake_sleepers();
         }
     }
 
-    /// As [`ring`](Self::ring), and counts the wake even without a sleeper.
-    pub fn call(&self) {
-        self.rings.fetch_add(1, SeqCst);
+    /// As [`wake`](Self::wake), and counts the wake even without a sleeper.
+    pub fn wake_counted(&self) {
+        self.wakes.fetch_add(1, SeqCst);
         if self.sleepers.load(SeqCst) != 0 {
-            let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
+            let _ = futex::wake(self.wakes, futex::Flags::empty(), u32::MAX >> 1);
         }
     }
 
     #[cold]
-    fn wake(&self) {
-        self.rings.fetch_add(1, SeqCst);
+    fn wake_sleepers(&self) {
+        self.wakes.fetch_add(1, SeqCst);
         // The only failures are a bad address or bad flags, and neither is possible.
-        let _ = futex::wake(self.rings, futex::Flags::empty(), u32::MAX >> 1);
+        let _ = futex::wake(self.wakes, futex::Flags::empty(), u32::MAX >> 1);
     }
 
     /// Number of wakes so far.
-    pub fn rings(&self) -> u32 {
-        self.rings.load(SeqCst)
+    pub fn wakes(&self) -> u32 {
+        self.wakes.load(SeqCst)
     }
 
     /// Sleeps until a wake, at most for `most`. Returns at once if `ready`.
     pub fn sleep(&self, most: Duration, ready: impl FnOnce() -> bool) {
-        let seen = self.rings.load(SeqCst);
+        let seen = self.wakes.load(SeqCst);
         self.sleepers.fetch_add(1, SeqCst);
         fence(SeqCst);
         if !ready()
             && let Ok(timeout) = Timespec::try_from(most)
         {
             // Woken, changed before, interrupted by a signal, timed out: the caller polls again in each case.
-            let _ = futex::wait(self.rings, futex::Flags::empty(), seen, Some(&timeout));
+            let _ = futex::wait(self.wakes, futex::Flags::empty(), seen, Some(&timeout));
         }
         self.sleepers.fetch_sub(1, SeqCst);
     }
@@ -410,12 +410,12 @@ mod tests {
             let sleeper = s.spawn(|| {
                 let begun = Instant::now();
                 while own.words()[1].load(SeqCst) == 0 {
-                    own.bell(0).sleep(Duration::from_secs(30), || own.words()[1].load(SeqCst) != 0);
+                    own.futex(0).sleep(Duration::from_secs(30), || own.words()[1].load(SeqCst) != 0);
                 }
                 begun.elapsed()
             });
             other.words()[1].store(1, SeqCst);
-            other.bell(0).ring();
+            other.futex(0).wake();
             assert!(sleeper.join().expect("no panic") < Duration::from_secs(20));
         });
     }

@@ -1,4 +1,4 @@
-//! Every interleaving of small pieces of code that share a queue, a table or a bell.
+//! Every interleaving of small pieces of code that share a queue, a table or a futex.
 //!
 //! ```text
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-sys --release --test loom --target-dir target/loom
@@ -14,8 +14,8 @@ use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use mpjdev_sys::bell::Bell;
 use mpjdev_sys::call::Call;
+use mpjdev_sys::futex::Futex;
 use mpjdev_sys::keepsake::{Keepsake, Keepsakes};
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::slots::{Refused, Slots};
@@ -314,26 +314,26 @@ fn threads_that_insert_at_once_get_slots_of_their_own() {
     });
 }
 
-// ---- The bell
+// ---- The futex
 
-/// Sleeps until the flag is set. loom reports a deadlock when a ring is lost, since time never ends this sleep.
-fn sleep_until(bell: &Bell, flag: &AtomicBool) {
+/// Sleeps until the flag is set. loom reports a deadlock when a wake is lost, since time never ends this sleep.
+fn sleep_until(futex: &Futex, flag: &AtomicBool) {
     while !flag.load(Relaxed) {
-        bell.sleep(NEVER, || flag.load(Relaxed));
+        futex.sleep(NEVER, || flag.load(Relaxed));
     }
 }
 
-/// The flag is as weak as can be: the bell's own fences must make up for it.
+/// The flag is as weak as can be: the futex's own fences must make up for it.
 #[test]
 fn no_ring_is_lost() {
     explore(|| {
-        let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
+        let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleeper = {
             let shared = shared.clone();
             thread::spawn(move || sleep_until(&shared.0, &shared.1))
         };
         shared.1.store(true, Relaxed);
-        shared.0.ring();
+        shared.0.wake();
         sleeper.join().unwrap();
     });
 }
@@ -341,27 +341,27 @@ fn no_ring_is_lost() {
 #[test]
 fn one_ring_wakes_both_sleepers() {
     explore_bounded(3, || {
-        let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
+        let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleepers = [(); 2].map(|()| {
             let shared = shared.clone();
             thread::spawn(move || sleep_until(&shared.0, &shared.1))
         });
         shared.1.store(true, Relaxed);
-        shared.0.ring();
+        shared.0.wake();
         sleepers.into_iter().for_each(|s| s.join().unwrap());
     });
 }
 
-/// Each waits for its own word; the ring for one must not use up the other's.
+/// Each waits for its own word; the wake of one must not use up the other's.
 #[test]
 fn two_ringers_and_one_sleeper_lose_nothing() {
     explore_bounded(3, || {
-        let shared = Arc::new((Bell::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
+        let shared = Arc::new((Futex::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
         let ringers = [0, 1].map(|i| {
             let shared = shared.clone();
             thread::spawn(move || {
                 shared.1[i].store(true, Relaxed);
-                shared.0.ring();
+                shared.0.wake();
             })
         });
         sleep_until(&shared.0, &shared.1[0]);
@@ -377,44 +377,44 @@ fn two_ringers_and_one_sleeper_lose_nothing() {
 #[test]
 fn what_was_left_before_a_call_is_found_though_an_earlier_call_stands() {
     explore(|| {
-        let shared = Arc::new((Call::default(), Bell::new(), AtomicBool::new(false)));
+        let shared = Arc::new((Call::default(), Futex::new(), AtomicBool::new(false)));
         assert!(shared.0.make());
         let answerer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let (call, bell, has_ended) = &*shared;
+                let (call, futex, has_ended) = &*shared;
                 loop {
                     call.take();
                     if has_ended.load(Relaxed) {
                         break;
                     }
-                    bell.sleep(NEVER, || call.is_made());
+                    futex.sleep(NEVER, || call.is_made());
                 }
             })
         };
-        let (call, bell, has_ended) = &*shared;
+        let (call, futex, has_ended) = &*shared;
         has_ended.store(true, Relaxed);
         if call.make() {
-            bell.ring();
+            futex.wake();
         }
         answerer.join().unwrap();
     });
 }
 
-// ---- Queue and bell together, as the local transport uses them
+// ---- Queue and futex together, as the local transport uses them
 
-/// The consumer sleeps on the bell while the queue is empty.
+/// The consumer sleeps on the futex while the queue is empty.
 #[test]
 fn a_consumer_that_sleeps_is_woken_by_a_push() {
     explore_bounded(3, || {
-        let bell = Arc::new(Bell::new());
+        let futex = Arc::new(Futex::new());
         let (queue, mut right) = Queue::<u32>::new(2);
         let producer = {
-            let (queue, bell) = (queue.clone(), bell.clone());
+            let (queue, futex) = (queue.clone(), futex.clone());
             thread::spawn(move || {
                 for value in [1, 2] {
                     put(&queue, value);
-                    bell.ring();
+                    futex.wake();
                 }
             })
         };
@@ -422,7 +422,7 @@ fn a_consumer_that_sleeps_is_woken_by_a_push() {
             let taken = loop {
                 match right.pop(|v| *v) {
                     Some(taken) => break taken,
-                    None => bell.sleep(NEVER, || queue.is_ready()),
+                    None => futex.sleep(NEVER, || queue.is_ready()),
                 }
             };
             assert_eq!(taken, value);
@@ -436,7 +436,7 @@ fn a_consumer_that_sleeps_is_woken_by_a_push() {
 #[test]
 fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
     explore_bounded(3, || {
-        let bell = Arc::new(Bell::new());
+        let futex = Arc::new(Futex::new());
         let (queue, right) = Queue::<u32>::new(4);
         put(&queue, 1);
         let right = Arc::new(Mutex::new(right));
@@ -445,14 +445,14 @@ fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
             thread::spawn(move || right.lock().unwrap().pop(|v| *v))
         };
         let producer = {
-            let (queue, bell) = (queue.clone(), bell.clone());
+            let (queue, futex) = (queue.clone(), futex.clone());
             thread::spawn(move || {
                 put(&queue, 2);
-                bell.ring();
+                futex.wake();
             })
         };
         // Deadlocks if it sleeps though the second value is there and nobody will ring again.
-        bell.sleep(NEVER, || queue.is_ready());
+        futex.sleep(NEVER, || queue.is_ready());
         assert_eq!(taker.join().unwrap(), Some(1));
         producer.join().unwrap();
         assert!(queue.is_ready());

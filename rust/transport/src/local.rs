@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use mpjdev_buffer::Message;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_sys::bell::Bell;
+use mpjdev_sys::futex::Futex;
 use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::sync::AtomicU32;
 
@@ -60,7 +60,7 @@ const FINISHED: u8 = 1;
 #[derive(Debug)]
 struct Shared {
     queues: Vec<Arc<Queue<Cell>>>,
-    bells: Vec<CachePadded<Bell>>,
+    futexes: Vec<CachePadded<Futex>>,
     states: Vec<AtomicU8>,
     lives: Vec<CachePadded<AtomicU64>>,
     epoch: AtomicU32,
@@ -78,8 +78,8 @@ impl Shared {
 
     fn ring_all(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
-        for bell in &self.bells {
-            bell.ring();
+        for futex in &self.futexes {
+            futex.wake();
         }
     }
 }
@@ -103,7 +103,7 @@ pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalTransport, LocalSourc
     let (queues, consumers): (Vec<_>, Vec<_>) = (0..ranks).map(|_| Queue::new(config.queue_cells)).unzip();
     let shared = Arc::new(Shared {
         queues,
-        bells: (0..ranks).map(|_| CachePadded::new(Bell::new())).collect(),
+        futexes: (0..ranks).map(|_| CachePadded::new(Futex::new())).collect(),
         states: (0..ranks).map(|_| AtomicU8::new(ALIVE)).collect(),
         lives: (0..ranks).map(|_| CachePadded::default()).collect(),
         epoch: AtomicU32::new(0),
@@ -156,7 +156,7 @@ impl Transport for LocalTransport {
             }
         });
         if sent {
-            self.shared.bells[dest as usize].ring();
+            self.shared.futexes[dest as usize].wake();
         }
         sent
     }
@@ -167,11 +167,11 @@ impl Transport for LocalTransport {
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.shared.bells[self.rank as usize].sleep(most, ready);
+        self.shared.futexes[self.rank as usize].sleep(most, ready);
     }
 
     fn wake(&self) {
-        self.shared.bells[self.rank as usize].ring();
+        self.shared.futexes[self.rank as usize].wake();
     }
 
     #[inline]

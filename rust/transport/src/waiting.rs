@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mpjdev_sys::bell::Bell;
+use mpjdev_sys::futex::Futex;
 use mpjdev_sys::sync::{AtomicBool, thread_local};
 
 use crate::config::Config;
@@ -19,14 +19,14 @@ use crate::config::Config;
 #[derive(Debug, Default)]
 pub struct Waiter {
     signalled: AtomicBool,
-    bell: Bell,
+    futex: Futex,
 }
 
 impl Waiter {
     /// Wakes the thread, now or when it goes to sleep.
     pub fn signal(&self) {
         self.signalled.store(true, Ordering::SeqCst);
-        self.bell.ring();
+        self.futex.wake();
     }
 
     /// Whether it was woken since the last reset.
@@ -41,7 +41,7 @@ impl Waiter {
 
     /// Sleeps until signalled, or until `most` has passed.
     pub fn sleep(&self, most: Duration) {
-        self.bell.sleep(most, || self.is_signalled());
+        self.futex.sleep(most, || self.is_signalled());
     }
 
     /// The waiter of the calling thread.

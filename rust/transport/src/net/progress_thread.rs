@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use mpjdev_sys::bell::Bell;
 use mpjdev_sys::call::Call;
+use mpjdev_sys::futex::Futex;
 
 use super::epoll_waiter::Sentry;
 use super::poller::Poller;
@@ -83,7 +83,7 @@ pub trait Pumped: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Watch {
     pub(in super::super) poller: Poller,
-    bell: Bell,
+    futex: Futex,
     call: Call,
     /// Work was left pending, and may still be.
     is_open: AtomicBool,
@@ -103,7 +103,7 @@ impl Watch {
     pub(in super::super) fn new(channels: usize) -> io::Result<Watch> {
         Ok(Watch {
             poller: Poller::new(channels)?,
-            bell: Bell::new(),
+            futex: Futex::new(),
             call: Call::default(),
             is_open: AtomicBool::new(false),
             is_far: AtomicBool::new(false),
@@ -127,7 +127,7 @@ impl Watch {
             match self.sentry.get() {
                 Some(sentry) if is_far || is_polling => sentry.ring(),
                 Some(_) => {}
-                None if is_far => self.bell.ring(),
+                None if is_far => self.futex.wake(),
                 None if is_polling => self.poller.ring(),
                 None => {}
             }
@@ -172,13 +172,13 @@ impl Watch {
             self.is_far.store(true, SeqCst);
             match self.sentry.get() {
                 Some(sentry) => self.watch_until(sentry, most - TICK_MIN, true, for_sleeper),
-                None => self.bell.sleep(most - TICK_MIN, || self.call.is_made()),
+                None => self.futex.sleep(most - TICK_MIN, || self.call.is_made()),
             }
             self.is_far.store(false, SeqCst);
         }
         match self.sentry.get() {
             Some(sentry) => self.watch_until(sentry, TICK_MIN, false, for_sleeper),
-            None => self.bell.sleep(TICK_MIN, || false),
+            None => self.futex.sleep(TICK_MIN, || false),
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) const QUEUE_LINES_MAX: usize = 1024;
 
 /// Words of the common page.
 pub(super) const EPOCH: usize = 0;
-pub(super) const BELLS: usize = 16;
+pub(super) const FUTEXES: usize = 16;
 /// Words of a rank's part: its futex, that of its progress thread, its doorbells.
 pub(super) const HELPER: usize = 1;
 pub(super) const DOORBELLS: usize = 2;
@@ -73,7 +73,7 @@ pub(super) const BOARD_EPOCH: usize = 2;
 pub(super) const DEATHS: usize = 8;
 
 /// Number of words of a rank's part of the common page: whole pairs of lines.
-pub(super) fn bell_words(ranks: usize) -> usize {
+pub(super) fn futex_words(ranks: usize) -> usize {
     (DOORBELLS + ranks.div_ceil(64)).next_multiple_of(16)
 }
 
@@ -105,7 +105,7 @@ pub(super) fn slabs_at(ranks: usize) -> usize {
 
 /// Octets of the common page.
 pub(super) fn common_len(ranks: usize) -> usize {
-    ((BELLS + ranks * bell_words(ranks)) * 8).next_multiple_of(PAGE)
+    ((FUTEXES + ranks * futex_words(ranks)) * 8).next_multiple_of(PAGE)
 }
 
 /// Octets of the status page.

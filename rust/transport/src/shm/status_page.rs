@@ -10,8 +10,8 @@ use mpjdev_sys::segment::{Segment, Writers, allocate};
 
 use super::SegmentPool;
 use super::layout::{
-    BELLS, BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FAILED, FINISHED, HELPER, MAGIC, RANK, STATE, WHY,
-    WHY_LEN, WHY_MAX, bell_words, board_len, common_len, tables_len,
+    BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FAILED, FINISHED, FUTEXES, HELPER, MAGIC, RANK, STATE, WHY,
+    WHY_LEN, WHY_MAX, board_len, common_len, futex_words, tables_len,
 };
 
 /// How a process ended.
@@ -80,10 +80,10 @@ impl Board {
         words[DEATHS + rank as usize].store(death.emit(), Release);
         words[BOARD_EPOCH].fetch_add(1, SeqCst);
         for rank in 0..self.ranks {
-            let part = BELLS + rank * bell_words(self.ranks);
-            self.common.bell(part).ring();
+            let part = FUTEXES + rank * futex_words(self.ranks);
+            self.common.futex(part).wake();
             // A rank whose program computes may hold packets for the dead rank.
-            self.common.bell(part + HELPER).call();
+            self.common.futex(part + HELPER).wake_counted();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
 use super::Job;
-use super::layout::{BELLS, DOORBELLS, EPOCH, HELPER, WAITS, bell_words};
+use super::layout::{DOORBELLS, EPOCH, FUTEXES, HELPER, WAITS, futex_words};
 use super::transport::ShmTransport;
 use crate::PeerState;
 
@@ -32,7 +32,7 @@ pub struct HelperCaller {
 impl HelperCaller {
     /// Ends the current sleep, or the next one.
     pub fn call(&self) {
-        self.job.pages.common.bell(self.word).call();
+        self.job.pages.common.futex(self.word).wake_counted();
     }
 }
 
@@ -45,9 +45,9 @@ impl HelperBell {
     /// Sleeps until a rank wakes the progress thread, at most for `most`. A wake since the last sleep returns
     /// at once. Returns whether there was a wake.
     pub fn sleep(&mut self, most: Duration) -> bool {
-        let bell = self.job.pages.common.bell(self.word);
-        bell.sleep(most, || bell.rings() != self.seen);
-        std::mem::replace(&mut self.seen, bell.rings()) != self.seen
+        let futex = self.job.pages.common.futex(self.word);
+        futex.sleep(most, || futex.wakes() != self.seen);
+        std::mem::replace(&mut self.seen, futex.wakes()) != self.seen
     }
 }
 
@@ -89,24 +89,24 @@ pub(super) struct Room {
 
 /// Index of the first hint word of a rank on the common page.
 pub(super) fn bell_at(ranks: usize, rank: u32) -> usize {
-    BELLS + rank as usize * bell_words(ranks)
+    FUTEXES + rank as usize * futex_words(ranks)
 }
 
 impl ShmTransport {
-    fn bell(&self, rank: u32) -> usize {
+    fn futex_word(&self, rank: u32) -> usize {
         bell_at(self.job.ranks(), rank)
     }
 
     /// The futex that this rank's progress thread sleeps on.
     pub fn helper_bell(&self) -> HelperBell {
-        let word = self.bell(self.rank) + HELPER;
-        HelperBell { job: self.job.clone(), word, seen: self.job.pages.common.bell(word).rings() }
+        let word = self.futex_word(self.rank) + HELPER;
+        HelperBell { job: self.job.clone(), word, seen: self.job.pages.common.futex(word).wakes() }
     }
 
     /// The doorbells of 64 ranks from `source` on. A set bit means that the rank has put a record into its
     /// queue to `dest`.
     pub(super) fn doorbells(&self, dest: u32, source: u32) -> &AtomicU64 {
-        &self.job.pages.common.words()[self.bell(dest) + DOORBELLS + source as usize / 64]
+        &self.job.pages.common.words()[self.futex_word(dest) + DOORBELLS + source as usize / 64]
     }
 
     /// Clears the doorbells of a rank as a hostile rank can, for tests of the layers above.
@@ -131,18 +131,18 @@ impl ShmTransport {
             doorbells.fetch_or(bit, SeqCst);
             fence(SeqCst);
         }
-        self.job.pages.common.bell(self.bell(dest)).ring_after_fence();
+        self.job.pages.common.futex(self.futex_word(dest)).wake_after_fence();
     }
 
     /// Wakes the thread of a rank that is parked in the transport.
     #[inline]
     pub(super) fn wake(&self, rank: u32) {
-        self.job.pages.common.bell(self.bell(rank)).ring();
+        self.job.pages.common.futex(self.futex_word(rank)).wake();
     }
 
     /// Wakes the progress thread of a rank, whether it sleeps or not.
     pub(super) fn ring_helper(&self, rank: u32) {
-        self.job.pages.common.bell(self.bell(rank) + HELPER).call();
+        self.job.pages.common.futex(self.futex_word(rank) + HELPER).wake_counted();
     }
 
     /// The doorbells that other ranks ring for this rank.
@@ -175,10 +175,10 @@ impl ShmTransport {
 
     /// Parks until a packet arrives, a rank wakes this one, or `most` has passed.
     pub(super) fn sleep_on_bell(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        let bell = self.job.pages.common.bell(self.bell(self.rank));
-        let before = bell.rings();
-        bell.sleep(most, ready);
-        if bell.rings() == before {
+        let futex = self.job.pages.common.futex(self.futex_word(self.rank));
+        let before = futex.wakes();
+        futex.sleep(most, ready);
+        if futex.wakes() == before {
             self.look_around();
         }
     }

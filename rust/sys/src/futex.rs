@@ -11,44 +11,44 @@ use crate::sync::{AtomicU32, fence};
 
 /// A word to sleep on.
 #[derive(Debug)]
-pub struct Bell {
-    rings: AtomicU32,
+pub struct Futex {
+    wakes: AtomicU32,
     sleepers: AtomicU32,
     #[cfg(loom)]
-    futex: futex::Futex,
+    model: model::Futex,
 }
 
-impl Default for Bell {
+impl Default for Futex {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Bell {
+impl Futex {
     /// A futex without sleepers.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
+        Futex { wakes: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
     /// A futex without sleepers.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Bell { rings: AtomicU32::new(0), sleepers: AtomicU32::new(0), futex: futex::Futex::new() }
+        Futex { wakes: AtomicU32::new(0), sleepers: AtomicU32::new(0), model: model::Futex::new() }
     }
 
     /// Wakes all sleepers. They see the caller's earlier stores, and so do threads about to sleep.
     #[inline(always)]
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         fence(SeqCst);
         if self.sleepers.load(Relaxed) != 0 {
-            self.wake();
+            self.wake_sleepers();
         }
     }
 
     #[cold]
-    fn wake(&self) {
-        self.rings.fetch_add(1, SeqCst);
+    fn wake_sleepers(&self) {
+        self.wakes.fetch_add(1, SeqCst);
         self.wake_all();
     }
 
@@ -56,7 +56,7 @@ impl Bell {
     ///
     /// May return early without a wake, so the caller polls again.
     pub fn sleep(&self, most: Duration, ready: impl FnOnce() -> bool) {
-        let seen = self.rings.load(SeqCst);
+        let seen = self.wakes.load(SeqCst);
         self.sleepers.fetch_add(1, SeqCst);
         fence(SeqCst);
         if !ready() {
@@ -67,36 +67,36 @@ impl Bell {
 }
 
 #[cfg(not(loom))]
-impl Bell {
+impl Futex {
     fn wake_all(&self) {
         use rustix::thread::futex;
         // The only failures are a bad address or bad flags, and neither is possible.
-        let _ = futex::wake(&self.rings, futex::Flags::PRIVATE, u32::MAX >> 1);
+        let _ = futex::wake(&self.wakes, futex::Flags::PRIVATE, u32::MAX >> 1);
     }
 
     fn wait(&self, seen: u32, most: Duration) {
         use rustix::thread::{Timespec, futex};
         let Ok(timeout) = Timespec::try_from(most) else { return };
         // Woken, changed before, interrupted by a signal, timed out: the caller polls again in each case.
-        let _ = futex::wait(&self.rings, futex::Flags::PRIVATE, seen, Some(&timeout));
+        let _ = futex::wait(&self.wakes, futex::Flags::PRIVATE, seen, Some(&timeout));
     }
 }
 
 #[cfg(loom)]
-impl Bell {
+impl Futex {
     fn wake_all(&self) {
-        self.futex.wake_all();
+        self.model.wake_all();
     }
 
     fn wait(&self, seen: u32, _: Duration) {
-        self.futex.wait(&self.rings, seen);
+        self.model.wait(&self.wakes, seen);
     }
 }
 
 /// The model checker has no futex. This one never times out, so that a lost wake is a deadlock, which the
 /// checker reports.
 #[cfg(loom)]
-mod futex {
+mod model {
     use super::{AtomicU32, SeqCst};
     use crate::sync::{Condvar, Mutex};
 
@@ -133,24 +133,24 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_ring_ends_a_sleep_long_before_its_time() {
-        let (bell, flag) = (Bell::new(), AtomicBool::new(false));
+    fn wake_ends_a_sleep_before_its_timeout() {
+        let (futex, flag) = (Futex::new(), AtomicBool::new(false));
         std::thread::scope(|s| {
             let sleeper = s.spawn(|| {
                 let begun = Instant::now();
                 while !flag.load(SeqCst) {
-                    bell.sleep(Duration::from_secs(30), || flag.load(SeqCst));
+                    futex.sleep(Duration::from_secs(30), || flag.load(SeqCst));
                 }
                 begun.elapsed()
             });
             flag.store(true, SeqCst);
-            bell.ring();
+            futex.wake();
             assert!(sleeper.join().unwrap() < Duration::from_secs(20));
         });
     }
 
     #[test]
-    fn time_ends_a_sleep_without_a_ring() {
-        Bell::new().sleep(Duration::from_millis(1), || false);
+    fn sleep_ends_at_its_timeout_without_a_wake() {
+        Futex::new().sleep(Duration::from_millis(1), || false);
     }
 }
