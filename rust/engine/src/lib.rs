@@ -17,10 +17,10 @@ mod rank;
 pub use clients::Clients;
 pub use comm::{Comm, Done, RecvFrom, Status};
 pub use error::DeviceError;
+/// Handles for values that Java refers to by number.
+pub use mpjdev_sys::handle_table;
 /// Values that threads keep for themselves.
 pub use mpjdev_sys::keepsake;
-/// Handles for values that Java refers to by number.
-pub use mpjdev_sys::slots as handles;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};

@@ -3,7 +3,7 @@
 use mpjdev_bootstrap::job::JoinError;
 use mpjdev_buffer::{BufferError, SlabError};
 use mpjdev_engine::DeviceError;
-use mpjdev_engine::handles::Refused;
+use mpjdev_engine::handle_table::HandleError;
 use thiserror::Error;
 
 /// A failed native method.
@@ -68,12 +68,12 @@ pub(crate) fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>, Failure> 
 
 impl Failure {
     /// The failure of a refused handle; `what` names its kind.
-    pub(crate) fn handle(what: &'static str) -> impl Fn(Refused) -> Failure {
+    pub(crate) fn handle(what: &'static str) -> impl Fn(HandleError) -> Failure {
         move |refused| {
             Failure::from(match refused {
-                Refused::Stale => Fault::Closed { what },
-                Refused::Busy => Fault::Shared { what },
-                Refused::Full => Fault::TableFull { what },
+                HandleError::Stale => Fault::Closed { what },
+                HandleError::Busy => Fault::Shared { what },
+                HandleError::Full => Fault::TableFull { what },
             })
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_engine::collective::Operation;
-use mpjdev_engine::handles::Slots;
+use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::keepsake::{Keepsake, Keepsakes};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
@@ -49,11 +49,11 @@ pub(crate) struct Request {
     pub(crate) buffer: Option<i64>,
 }
 
-static BUFFERS: Slots<Buffer> = Slots::new();
-static COMMS: Slots<Arc<Comm>> = Slots::new();
-static REQUESTS: Slots<Request> = Slots::new();
-static OPERATIONS: Slots<Operation> = Slots::new();
-static VIEWS: Slots<Hold> = Slots::new();
+static BUFFERS: HandleTable<Buffer> = HandleTable::new();
+static COMMS: HandleTable<Arc<Comm>> = HandleTable::new();
+static REQUESTS: HandleTable<Request> = HandleTable::new();
+static OPERATIONS: HandleTable<Operation> = HandleTable::new();
+static VIEWS: HandleTable<Hold> = HandleTable::new();
 
 const BUFFER: &str = "buffer";
 const COMM: &str = "communicator";
@@ -74,7 +74,7 @@ pub(crate) fn with_buffer<R>(
     handle: i64,
     f: impl FnOnce(&mut Kind) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(
+    BUFFERS.lock(handle).map_err(Failure::handle(BUFFER))?.with(
         #[inline(always)]
         |buffer| {
             if buffer.pending.is_some() {
@@ -88,7 +88,7 @@ pub(crate) fn with_buffer<R>(
 /// Holds a buffer for the start of a receive; fails while another receive is in progress.
 #[inline(always)]
 pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
-    BUFFERS.hold(handle).map_err(Failure::handle(BUFFER))?.with(
+    BUFFERS.lock(handle).map_err(Failure::handle(BUFFER))?.with(
         #[inline(always)]
         |buffer| {
             if buffer.pending.is_some() {
@@ -101,7 +101,7 @@ pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R)
 
 /// Holds a buffer in any state.
 pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) -> Result<R, Failure> {
-    let mut held = BUFFERS.hold_patiently(handle).map_err(Failure::handle(BUFFER))?;
+    let mut held = BUFFERS.lock_spinning(handle).map_err(Failure::handle(BUFFER))?;
     Ok(held.with(f))
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn keep_comm(comm: Comm) -> Result<i64, Failure> {
 /// A communicator. Many threads may use one at once, so it is not held for the length of the call.
 #[inline(always)]
 pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
-    let mut held = COMMS.hold_patiently(handle).map_err(Failure::handle(COMM))?;
+    let mut held = COMMS.lock_spinning(handle).map_err(Failure::handle(COMM))?;
     Ok(held.with(|comm| comm.clone()))
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn keep_request(request: Request) -> Result<i64, Failure> {
 
 /// A request, which any thread may wait for or cancel.
 pub(crate) fn request(handle: i64) -> Result<Request, Failure> {
-    let mut held = REQUESTS.hold_patiently(handle).map_err(Failure::handle(REQUEST))?;
+    let mut held = REQUESTS.lock_spinning(handle).map_err(Failure::handle(REQUEST))?;
     Ok(held.with(|request| request.clone()))
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn keep_operation(operation: Operation) -> Result<i64, Failure> {
 
 /// Uses a collective operation, one thread at a time.
 pub(crate) fn with_operation<R>(handle: i64, f: impl FnOnce(&mut Operation) -> R) -> Result<R, Failure> {
-    Ok(OPERATIONS.hold(handle).map_err(Failure::handle(OPERATION))?.with(f))
+    Ok(OPERATIONS.lock(handle).map_err(Failure::handle(OPERATION))?.with(f))
 }
 
 /// Removes a collective operation; a second call is no error.

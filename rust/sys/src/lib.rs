@@ -7,6 +7,7 @@ pub mod call;
 #[cfg(not(loom))]
 pub mod datagram;
 pub mod futex;
+pub mod handle_table;
 #[cfg(not(loom))]
 pub mod inherited;
 pub mod keepsake;
@@ -16,7 +17,6 @@ pub mod mpi;
 pub mod queue;
 #[cfg(not(loom))]
 pub mod segment;
-pub mod slots;
 #[cfg(not(loom))]
 pub mod stream;
 #[cfg(not(loom))]

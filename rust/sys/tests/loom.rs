@@ -16,9 +16,9 @@ use loom::thread;
 
 use mpjdev_sys::call::Call;
 use mpjdev_sys::futex::Futex;
+use mpjdev_sys::handle_table::{HandleError, HandleTable};
 use mpjdev_sys::keepsake::{Keepsake, Keepsakes};
 use mpjdev_sys::queue::{Consumer, Queue};
-use mpjdev_sys::slots::{Refused, Slots};
 
 /// All interleavings.
 fn explore(model: impl Fn() + Sync + Send + 'static) {
@@ -161,23 +161,23 @@ fn what_is_left_is_seen_by_whoever_asks() {
 #[test]
 fn a_value_is_used_by_one_thread_at_a_time() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let handle = slots.insert(0).unwrap();
-        let other = slots.clone();
-        let add = move |slots: &Slots<i32>| match slots.hold(handle) {
-            Ok(mut held) => {
-                held.with(|v| *v += 1);
+        let table = Arc::new(HandleTable::new());
+        let handle = table.insert(0).unwrap();
+        let other = table.clone();
+        let add = move |table: &HandleTable<i32>| match table.lock(handle) {
+            Ok(mut guard) => {
+                guard.with(|v| *v += 1);
                 1
             }
             Err(refused) => {
-                assert_eq!(refused, Refused::Busy);
+                assert_eq!(refused, HandleError::Busy);
                 0
             }
         };
         let thread = thread::spawn(move || add(&other));
-        let uses = add(&slots) + thread.join().unwrap();
+        let uses = add(&table) + thread.join().unwrap();
         assert!(uses >= 1);
-        assert_eq!(slots.remove(handle), Ok(uses));
+        assert_eq!(table.remove(handle), Ok(uses));
     });
 }
 
@@ -185,14 +185,14 @@ fn a_value_is_used_by_one_thread_at_a_time() {
 #[test]
 fn a_patient_use_comes_after_the_other_one() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let handle = slots.insert(0).unwrap();
-        let other = slots.clone();
-        let add = move |slots: &Slots<i32>| slots.hold_patiently(handle).unwrap().with(|v| *v += 1);
+        let table = Arc::new(HandleTable::new());
+        let handle = table.insert(0).unwrap();
+        let other = table.clone();
+        let add = move |table: &HandleTable<i32>| table.lock_spinning(handle).unwrap().with(|v| *v += 1);
         let thread = thread::spawn(move || add(&other));
-        add(&slots);
+        add(&table);
         thread.join().unwrap();
-        assert_eq!(slots.remove(handle), Ok(2));
+        assert_eq!(table.remove(handle), Ok(2));
     });
 }
 
@@ -200,24 +200,24 @@ fn a_patient_use_comes_after_the_other_one() {
 #[test]
 fn a_value_is_not_removed_while_it_is_used() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let handle = slots.insert(0).unwrap();
-        let other = slots.clone();
-        let user = thread::spawn(move || match other.hold_patiently(handle) {
-            Ok(mut held) => {
-                held.with(|v| *v += 1);
+        let table = Arc::new(HandleTable::new());
+        let handle = table.insert(0).unwrap();
+        let other = table.clone();
+        let user = thread::spawn(move || match other.lock_spinning(handle) {
+            Ok(mut guard) => {
+                guard.with(|v| *v += 1);
                 1
             }
             Err(refused) => {
-                assert_eq!(refused, Refused::Stale);
+                assert_eq!(refused, HandleError::Stale);
                 0
             }
         });
-        let removed = slots.remove(handle).unwrap();
+        let removed = table.remove(handle).unwrap();
         let used = user.join().unwrap();
         assert_eq!(removed, used);
-        assert!(matches!(slots.hold(handle), Err(Refused::Stale)));
-        assert!(slots.is_empty());
+        assert!(matches!(table.lock(handle), Err(HandleError::Stale)));
+        assert!(table.is_empty());
     });
 }
 
@@ -225,12 +225,12 @@ fn a_value_is_not_removed_while_it_is_used() {
 #[test]
 fn a_value_is_removed_once() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let handle = slots.insert(7).unwrap();
-        let other = slots.clone();
+        let table = Arc::new(HandleTable::new());
+        let handle = table.insert(7).unwrap();
+        let other = table.clone();
         let thread = thread::spawn(move || other.remove(handle));
-        let outcomes = [slots.remove(handle), thread.join().unwrap()];
-        assert!(outcomes.contains(&Ok(7)) && outcomes.contains(&Err(Refused::Stale)), "{outcomes:?}");
+        let outcomes = [table.remove(handle), thread.join().unwrap()];
+        assert!(outcomes.contains(&Ok(7)) && outcomes.contains(&Err(HandleError::Stale)), "{outcomes:?}");
     });
 }
 
@@ -239,24 +239,24 @@ fn a_value_is_removed_once() {
 #[test]
 fn a_stale_handle_never_shows_another_value() {
     explore_bounded(3, || {
-        let slots = Arc::new(Slots::new());
-        let old = slots.insert(1).unwrap();
-        let other = slots.clone();
+        let table = Arc::new(HandleTable::new());
+        let old = table.insert(1).unwrap();
+        let other = table.clone();
         let user = thread::spawn(move || {
             for _ in 0..2 {
-                match other.hold(old) {
-                    Ok(mut held) => assert_eq!(held.with(|v| *v), 1),
-                    Err(refused) => assert!(matches!(refused, Refused::Stale | Refused::Busy)),
+                match other.lock(old) {
+                    Ok(mut guard) => assert_eq!(guard.with(|v| *v), 1),
+                    Err(refused) => assert!(matches!(refused, HandleError::Stale | HandleError::Busy)),
                 }
             }
         });
-        assert_eq!(slots.remove(old), Ok(1));
-        let new = slots.insert(2).unwrap();
+        assert_eq!(table.remove(old), Ok(1));
+        let new = table.insert(2).unwrap();
         assert_eq!(old as u32, new as u32, "the slot is used again");
         assert_ne!(old, new);
-        assert_eq!(slots.hold(new).unwrap().with(|v| *v), 2);
+        assert_eq!(table.lock(new).unwrap().with(|v| *v), 2);
         user.join().unwrap();
-        assert_eq!(slots.remove(new), Ok(2));
+        assert_eq!(table.remove(new), Ok(2));
     });
 }
 
@@ -264,19 +264,19 @@ fn a_stale_handle_never_shows_another_value() {
 #[test]
 fn a_slot_that_was_given_back_is_reused_by_another_thread() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let first = slots.insert(1).unwrap();
-        let other = slots.clone();
+        let table = Arc::new(HandleTable::new());
+        let first = table.insert(1).unwrap();
+        let other = table.clone();
         let inserter = thread::spawn(move || {
             let handle = other.insert(2).unwrap();
-            assert_eq!(other.hold(handle).unwrap().with(|v| *v), 2);
+            assert_eq!(other.lock(handle).unwrap().with(|v| *v), 2);
             handle
         });
-        assert_eq!(slots.remove(first), Ok(1));
+        assert_eq!(table.remove(first), Ok(1));
         let second = inserter.join().unwrap();
         assert_ne!(first, second);
-        assert!(matches!(slots.hold(first), Err(Refused::Stale)));
-        assert_eq!(slots.remove(second), Ok(2));
+        assert!(matches!(table.lock(first), Err(HandleError::Stale)));
+        assert_eq!(table.remove(second), Ok(2));
     });
 }
 
@@ -284,19 +284,19 @@ fn a_slot_that_was_given_back_is_reused_by_another_thread() {
 #[test]
 fn a_handle_is_good_for_who_has_not_heard_of_the_insertion() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let earlier = slots.insert(6).unwrap();
-        slots.remove(earlier).unwrap();
+        let table = Arc::new(HandleTable::new());
+        let earlier = table.insert(6).unwrap();
+        table.remove(earlier).unwrap();
         // The slot's next generation.
         let next = earlier + (2 << 32);
-        let other = slots.clone();
-        let guesser = thread::spawn(move || match other.hold(next) {
-            Ok(mut held) => assert_eq!(held.with(|v| *v), 7),
-            Err(refused) => assert_eq!(refused, Refused::Stale),
+        let other = table.clone();
+        let guesser = thread::spawn(move || match other.lock(next) {
+            Ok(mut guard) => assert_eq!(guard.with(|v| *v), 7),
+            Err(refused) => assert_eq!(refused, HandleError::Stale),
         });
-        assert_eq!(slots.insert(7), Ok(next));
+        assert_eq!(table.insert(7), Ok(next));
         guesser.join().unwrap();
-        assert_eq!(slots.remove(next), Ok(7));
+        assert_eq!(table.remove(next), Ok(7));
     });
 }
 
@@ -304,13 +304,13 @@ fn a_handle_is_good_for_who_has_not_heard_of_the_insertion() {
 #[test]
 fn threads_that_insert_at_once_get_slots_of_their_own() {
     explore(|| {
-        let slots = Arc::new(Slots::new());
-        let other = slots.clone();
+        let table = Arc::new(HandleTable::new());
+        let other = table.clone();
         let thread = thread::spawn(move || other.insert(1).unwrap());
-        let handles = [slots.insert(2).unwrap(), thread.join().unwrap()];
+        let handles = [table.insert(2).unwrap(), thread.join().unwrap()];
         assert_ne!(handles[0] as u32, handles[1] as u32);
-        assert_eq!(slots.insert(3), Err((3, Refused::Full)));
-        assert_eq!(handles.map(|h| slots.remove(h)), [Ok(2), Ok(1)]);
+        assert_eq!(table.insert(3), Err((3, HandleError::Full)));
+        assert_eq!(handles.map(|h| table.remove(h)), [Ok(2), Ok(1)]);
     });
 }
 

@@ -20,7 +20,7 @@ const GENERATION_MAX: u64 = (1 << 31) - 1;
 
 /// Reason why a handle cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum HandleError {
     /// There is no such value, or no longer.
     Stale,
     /// Another thread uses the value at this moment.
@@ -47,7 +47,7 @@ impl<T> Slot<T> {
 
 /// A table of values of one kind.
 #[derive(Debug)]
-pub struct Slots<T> {
+pub struct HandleTable<T> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     free: Mutex<Free>,
 }
@@ -63,19 +63,19 @@ struct Free {
 
 // SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes
 // it while no other thread knows the generation. So T moves between threads but is never shared.
-unsafe impl<T: Send> Sync for Slots<T> {}
+unsafe impl<T: Send> Sync for HandleTable<T> {}
 
-impl<T> Default for Slots<T> {
+impl<T> Default for HandleTable<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Slots<T> {
+impl<T> HandleTable<T> {
     /// An empty table.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Slots {
+        HandleTable {
             chunks: [const { OnceLock::new() }; CHUNKS],
             free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
         }
@@ -84,7 +84,7 @@ impl<T> Slots<T> {
     /// An empty table.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Slots {
+        HandleTable {
             chunks: std::array::from_fn(|_| OnceLock::new()),
             free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
         }
@@ -94,7 +94,7 @@ impl<T> Slots<T> {
     ///
     /// # Errors
     /// The table is full; the value is returned.
-    pub fn insert(&self, value: T) -> Result<i64, (T, Refused)> {
+    pub fn insert(&self, value: T) -> Result<i64, (T, HandleError)> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match free.returned.pop() {
             Some(index) => index,
@@ -102,7 +102,7 @@ impl<T> Slots<T> {
                 free.fresh += 1;
                 free.fresh - 1
             }
-            None => return Err((value, Refused::Full)),
+            None => return Err((value, HandleError::Full)),
         };
         free.live += 1;
         match free.live_in.get_mut(index as usize / CHUNK) {
@@ -126,13 +126,13 @@ impl<T> Slots<T> {
     /// # Errors
     /// Stale handle, or in use by another thread.
     #[inline(always)]
-    pub fn hold(&self, handle: i64) -> Result<Held<'_, T>, Refused> {
+    pub fn lock(&self, handle: i64) -> Result<HandleGuard<'_, T>, HandleError> {
         let slot = self.slot(handle)?;
         let idle = handle as u64 & !0xffff_ffff;
         match slot.state.compare_exchange(idle, idle | BUSY, Acquire, Relaxed) {
-            Ok(_) => Ok(Held { slot, idle }),
-            Err(state) if state == idle | BUSY => Err(Refused::Busy),
-            Err(_) => Err(Refused::Stale),
+            Ok(_) => Ok(HandleGuard { slot, idle }),
+            Err(state) if state == idle | BUSY => Err(HandleError::Busy),
+            Err(_) => Err(HandleError::Stale),
         }
     }
 
@@ -149,10 +149,10 @@ impl<T> Slots<T> {
     ///
     /// # Errors
     /// Stale handle.
-    pub fn hold_patiently(&self, handle: i64) -> Result<Held<'_, T>, Refused> {
+    pub fn lock_spinning(&self, handle: i64) -> Result<HandleGuard<'_, T>, HandleError> {
         loop {
-            match self.hold(handle) {
-                Err(Refused::Busy) => yield_now(),
+            match self.lock(handle) {
+                Err(HandleError::Busy) => yield_now(),
                 other => return other,
             }
         }
@@ -162,17 +162,17 @@ impl<T> Slots<T> {
     ///
     /// # Errors
     /// Stale handle: another thread has removed it before.
-    pub fn remove(&self, handle: i64) -> Result<T, Refused> {
-        let held = self.hold_patiently(handle)?;
-        Ok(self.remove_held(held, handle))
+    pub fn remove(&self, handle: i64) -> Result<T, HandleError> {
+        let guard = self.lock_spinning(handle)?;
+        Ok(self.remove_locked(guard, handle))
     }
 
-    fn remove_held(&self, held: Held<'_, T>, handle: i64) -> T {
-        let slot = held.slot;
-        let generation = (held.idle >> 32) + 1;
+    fn remove_locked(&self, guard: HandleGuard<'_, T>, handle: i64) -> T {
+        let slot = guard.slot;
+        let generation = (guard.idle >> 32) + 1;
         // SAFETY: this thread holds the slot.
         let value = slot.value.with_mut(|v| unsafe { (*v).take() });
-        std::mem::forget(held);
+        std::mem::forget(guard);
         slot.state.store(generation << 32, Release);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.live -= 1;
@@ -187,17 +187,17 @@ impl<T> Slots<T> {
     /// Passes every value to `f`, with its handle; waits for values that other threads use. The cost grows
     /// with the chunks that have values.
     pub fn for_each(&self, f: impl FnMut(i64, &mut T)) {
-        self.walk(|handle| self.hold_patiently(handle), f);
+        self.walk(|handle| self.lock_spinning(handle), f);
     }
 
     /// As [`for_each`](Self::for_each), without the values that other threads use at this moment.
     pub fn for_each_idle(&self, f: impl FnMut(i64, &mut T)) {
-        self.walk(|handle| self.hold(handle), f);
+        self.walk(|handle| self.lock(handle), f);
     }
 
     fn walk<'a>(
         &'a self,
-        hold: impl Fn(i64) -> Result<Held<'a, T>, Refused>,
+        lock: impl Fn(i64) -> Result<HandleGuard<'a, T>, HandleError>,
         mut f: impl FnMut(i64, &mut T),
     ) {
         for at in self.used_chunks() {
@@ -205,8 +205,8 @@ impl<T> Slots<T> {
             for (index, slot) in ((at * CHUNK) as u64..).zip(chunk) {
                 let generation = slot.state.load(Relaxed) >> 32;
                 let handle = (generation << 32 | index) as i64;
-                if let Ok(mut held) = hold(handle) {
-                    held.with(|value| f(handle, value));
+                if let Ok(mut guard) = lock(handle) {
+                    guard.with(|value| f(handle, value));
                 }
             }
         }
@@ -228,12 +228,12 @@ impl<T> Slots<T> {
     }
 
     #[inline(always)]
-    fn slot(&self, handle: i64) -> Result<&Slot<T>, Refused> {
+    fn slot(&self, handle: i64) -> Result<&Slot<T>, HandleError> {
         let index = handle as u32 as usize;
         let live = handle > 0 && (handle >> 32) & 1 == 1;
         match self.chunks.get(index / CHUNK).and_then(OnceLock::get) {
             Some(chunk) if live => Ok(&chunk[index % CHUNK]),
-            _ => Err(Refused::Stale),
+            _ => Err(HandleError::Stale),
         }
     }
 }
@@ -250,12 +250,12 @@ fn yield_now() {
 
 /// A value in exclusive use.
 #[derive(Debug)]
-pub struct Held<'a, T> {
+pub struct HandleGuard<'a, T> {
     slot: &'a Slot<T>,
     idle: u64,
 }
 
-impl<T> Held<'_, T> {
+impl<T> HandleGuard<'_, T> {
     /// Uses the value.
     #[inline(always)]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
@@ -272,7 +272,7 @@ impl<T> Held<'_, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for HandleGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.slot.state.store(self.idle, Release);
@@ -284,95 +284,95 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_good_until_removed_and_stale_afterwards_even_when_the_slot_is_reused() {
-        let slots = Slots::new();
-        let first = slots.insert("first").unwrap();
-        assert_eq!(slots.hold(first).unwrap().with(|v| *v), "first");
-        assert_eq!(slots.remove(first), Ok("first"));
-        let second = slots.insert("second").unwrap();
+    fn handle_is_stale_after_removal_even_when_its_slot_is_reused() {
+        let table = HandleTable::new();
+        let first = table.insert("first").unwrap();
+        assert_eq!(table.lock(first).unwrap().with(|v| *v), "first");
+        assert_eq!(table.remove(first), Ok("first"));
+        let second = table.insert("second").unwrap();
         assert_eq!(first as u32, second as u32, "the slot is reused");
-        assert!(matches!(slots.hold(first), Err(Refused::Stale)));
-        assert_eq!(slots.remove(first), Err(Refused::Stale));
-        assert_eq!(slots.hold(second).unwrap().with(|v| *v), "second");
-        assert_eq!(slots.len(), 1);
+        assert!(matches!(table.lock(first), Err(HandleError::Stale)));
+        assert_eq!(table.remove(first), Err(HandleError::Stale));
+        assert_eq!(table.lock(second).unwrap().with(|v| *v), "second");
+        assert_eq!(table.len(), 1);
     }
 
     #[test]
     fn forged_handles_are_stale() {
-        let slots = Slots::new();
-        let good = slots.insert(1).unwrap();
+        let table = HandleTable::new();
+        let good = table.insert(1).unwrap();
         for forged in
             [0, -1, 1, i64::MAX, i64::MIN, good + 1, good + (1 << 32), good ^ (1 << 33), good | 1 << 31]
         {
-            assert!(matches!(slots.hold(forged), Err(Refused::Stale)), "{forged:#x}");
+            assert!(matches!(table.lock(forged), Err(HandleError::Stale)), "{forged:#x}");
         }
     }
 
     #[test]
-    fn a_value_in_use_is_refused_and_free_again_when_the_guard_goes() {
-        let slots = Slots::new();
-        let handle = slots.insert(1).unwrap();
-        let held = slots.hold(handle).unwrap();
-        assert!(matches!(slots.hold(handle), Err(Refused::Busy)));
-        drop(held);
-        assert!(slots.hold(handle).is_ok());
+    fn value_in_use_is_busy_until_its_guard_is_dropped() {
+        let table = HandleTable::new();
+        let handle = table.insert(1).unwrap();
+        let guard = table.lock(handle).unwrap();
+        assert!(matches!(table.lock(handle), Err(HandleError::Busy)));
+        drop(guard);
+        assert!(table.lock(handle).is_ok());
     }
 
     #[test]
-    fn walk_meets_the_values_that_are_there() {
-        let slots = Slots::new();
-        let handles: Vec<i64> = (0..3000).map(|i| slots.insert(i).unwrap()).collect();
+    fn for_each_visits_live_values_only() {
+        let table = HandleTable::new();
+        let handles: Vec<i64> = (0..3000).map(|i| table.insert(i).unwrap()).collect();
         for handle in handles.iter().step_by(2) {
-            slots.remove(*handle).unwrap();
+            table.remove(*handle).unwrap();
         }
         let mut met = Vec::new();
-        slots.for_each(|handle, value| met.push((handle, *value)));
+        table.for_each(|handle, value| met.push((handle, *value)));
         let expected: Vec<_> = handles.iter().copied().zip(0..).skip(1).step_by(2).collect();
         assert_eq!(met, expected);
     }
 
     #[test]
-    fn walk_of_the_idle_leaves_out_what_somebody_uses() {
-        let slots = Slots::new();
-        let handles: Vec<i64> = (0..3).map(|i| slots.insert(i).unwrap()).collect();
-        let held = slots.hold(handles[1]).unwrap();
+    fn for_each_idle_skips_values_in_use() {
+        let table = HandleTable::new();
+        let handles: Vec<i64> = (0..3).map(|i| table.insert(i).unwrap()).collect();
+        let guard = table.lock(handles[1]).unwrap();
         let mut met = Vec::new();
-        slots.for_each_idle(|_, value| met.push(*value));
-        drop(held);
+        table.for_each_idle(|_, value| met.push(*value));
+        drop(guard);
         assert_eq!(met, [0, 2]);
     }
 
     #[test]
-    fn walk_looks_only_where_values_are() {
-        let slots = Slots::new();
-        let handles: Vec<i64> = (0..10 * CHUNK).map(|i| slots.insert(i).unwrap()).collect();
-        assert_eq!(slots.used_chunks(), (0..10).collect::<Vec<_>>());
+    fn for_each_skips_empty_chunks() {
+        let table = HandleTable::new();
+        let handles: Vec<i64> = (0..10 * CHUNK).map(|i| table.insert(i).unwrap()).collect();
+        assert_eq!(table.used_chunks(), (0..10).collect::<Vec<_>>());
         for handle in
             handles.iter().filter(|handle| ![1, 3 * CHUNK + 7].contains(&(**handle as u32 as usize)))
         {
-            slots.remove(*handle).unwrap();
+            table.remove(*handle).unwrap();
         }
-        assert_eq!(slots.used_chunks(), [0, 3]);
+        assert_eq!(table.used_chunks(), [0, 3]);
         let mut met = Vec::new();
-        slots.for_each(|_, value| met.push(*value));
+        table.for_each(|_, value| met.push(*value));
         assert_eq!(met, [1, 3 * CHUNK + 7]);
         // Released slots are used again, wherever they are.
-        let again: Vec<i64> = (0..10 * CHUNK - 2).map(|i| slots.insert(i).unwrap()).collect();
-        assert_eq!(slots.used_chunks().len(), 10);
-        again.into_iter().for_each(|handle| assert!(slots.remove(handle).is_ok()));
-        assert_eq!(slots.used_chunks(), [0, 3]);
+        let again: Vec<i64> = (0..10 * CHUNK - 2).map(|i| table.insert(i).unwrap()).collect();
+        assert_eq!(table.used_chunks().len(), 10);
+        again.into_iter().for_each(|handle| assert!(table.remove(handle).is_ok()));
+        assert_eq!(table.used_chunks(), [0, 3]);
     }
 
     #[test]
     fn many_values_fill_several_chunks() {
-        let slots = Slots::new();
-        let handles: Vec<i64> = (0..3000).map(|i| slots.insert(i).unwrap()).collect();
+        let table = HandleTable::new();
+        let handles: Vec<i64> = (0..3000).map(|i| table.insert(i).unwrap()).collect();
         for (i, h) in handles.iter().enumerate() {
-            assert_eq!(slots.hold(*h).unwrap().with(|v| *v), i);
+            assert_eq!(table.lock(*h).unwrap().with(|v| *v), i);
         }
         for h in handles {
-            slots.remove(h).unwrap();
+            table.remove(h).unwrap();
         }
-        assert!(slots.is_empty());
+        assert!(table.is_empty());
     }
 }
