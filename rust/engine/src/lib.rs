@@ -20,7 +20,7 @@ pub use error::DeviceError;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::handle_table;
 /// Values that threads keep for themselves.
-pub use mpjdev_sys::keepsake;
+pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
-use mpjdev_engine::keepsake::{Keepsake, Keepsakes};
+use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
@@ -181,12 +181,12 @@ pub(crate) fn comm(handle: i64) -> Result<Arc<Comm>, Failure> {
 }
 
 /// The communicators that threads have used last.
-static LAST: Keepsakes<Arc<Comm>> = Keepsakes::new();
+static LAST: ThreadCaches<Arc<Comm>> = ThreadCaches::new();
 
 thread_local! {
     /// The one that this thread has used last. An idle thread would keep its rank alive, so another thread
     /// may take it away.
-    static OWN: Keepsake<'static, Arc<Comm>> = const { Keepsake::new(&LAST) };
+    static OWN: ThreadCache<'static, Arc<Comm>> = const { ThreadCache::new(&LAST) };
 }
 
 /// Uses a communicator on the path of every message. Each thread remembers the one that it used last: this
@@ -208,9 +208,9 @@ pub(crate) fn with_comm<R>(
 
 /// Looks up a communicator that this thread has not used last, and remembers it.
 #[cold]
-fn look_up(own: &Keepsake<'static, Arc<Comm>>, handle: i64) -> Result<Arc<Comm>, Failure> {
+fn look_up(own: &ThreadCache<'static, Arc<Comm>>, handle: i64) -> Result<Arc<Comm>, Failure> {
     let found = comm(handle)?;
-    own.keep(handle as u64, found.clone());
+    own.store(handle as u64, found.clone());
     // A thread that freed or retired the communicator meanwhile may not have seen this reference.
     if !COMMS.is_live(handle) || found.packet_engine().is_some_and(|rank| rank.has_ended()) {
         own.forget();

@@ -3,14 +3,12 @@
 //! Everything here is safe to call. Each file states which few lines the compiler does not check, and why
 //! they are sound. No code in this crate knows what a message is.
 
-pub mod call;
 #[cfg(not(loom))]
 pub mod datagram;
 pub mod futex;
 pub mod handle_table;
 #[cfg(not(loom))]
 pub mod inherited;
-pub mod keepsake;
 pub mod memory;
 #[cfg(not(loom))]
 pub mod mpi;
@@ -19,8 +17,10 @@ pub mod queue;
 pub mod segment;
 #[cfg(not(loom))]
 pub mod stream;
+pub mod thread_cache;
 #[cfg(not(loom))]
 pub mod tunnel;
+pub mod wake_request;
 
 #[cfg(loom)]
 mod model;

@@ -14,10 +14,10 @@ use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use mpjdev_sys::call::Call;
+use mpjdev_sys::wake_request::WakeRequest;
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::handle_table::{HandleError, HandleTable};
-use mpjdev_sys::keepsake::{Keepsake, Keepsakes};
+use mpjdev_sys::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_sys::queue::{Consumer, Queue};
 
 /// All interleavings.
@@ -370,31 +370,31 @@ fn two_ringers_and_one_sleeper_lose_nothing() {
     });
 }
 
-// ---- The call
+// ---- The wake request
 
-/// An earlier call is not answered yet while the caller leaves one thing more: it is called again, or the thread finds that
-/// thing when it answers. What was left is as weak as can be; the call's own fences must make up for it.
+/// Work is left while an earlier request is still set: the request is set again, or the answering thread finds
+/// the work. The store of the work is relaxed, so the fences of the request must order it.
 #[test]
-fn what_was_left_before_a_call_is_found_though_an_earlier_call_stands() {
+fn work_left_before_a_request_is_found_though_an_earlier_request_is_set() {
     explore(|| {
-        let shared = Arc::new((Call::default(), Futex::new(), AtomicBool::new(false)));
-        assert!(shared.0.make());
+        let shared = Arc::new((WakeRequest::default(), Futex::new(), AtomicBool::new(false)));
+        assert!(shared.0.set());
         let answerer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let (call, futex, has_ended) = &*shared;
+                let (request, futex, has_ended) = &*shared;
                 loop {
-                    call.take();
+                    request.take();
                     if has_ended.load(Relaxed) {
                         break;
                     }
-                    futex.sleep(NEVER, || call.is_made());
+                    futex.sleep(NEVER, || request.is_set());
                 }
             })
         };
-        let (call, futex, has_ended) = &*shared;
+        let (request, futex, has_ended) = &*shared;
         has_ended.store(true, Relaxed);
-        if call.make() {
+        if request.set() {
             futex.wake();
         }
         answerer.join().unwrap();
@@ -460,18 +460,18 @@ fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
     });
 }
 
-// ---- Values that threads keep
+// ---- Values cached by threads
 
-/// Whoever takes a value away never has it while its thread uses it, and it is dropped by one of both.
+/// A value is never taken while its thread uses it, and one of both threads drops it.
 #[test]
-fn a_kept_value_is_used_or_taken_and_then_dropped_once() {
+fn cached_value_is_used_or_taken_and_then_dropped_once() {
     explore_bounded(3, || {
-        let all = Arc::new(Keepsakes::new());
+        let all = Arc::new(ThreadCaches::new());
         let value = Arc::new(());
         let (theirs, original) = (all.clone(), value.clone());
         let owner = thread::spawn(move || {
-            let own = Keepsake::new(&theirs);
-            own.keep(1, original);
+            let own = ThreadCache::new(&theirs);
+            own.store(1, original);
             for _ in 0..2 {
                 let _ = own.with_key(1).map(|value| Arc::strong_count(&value));
             }

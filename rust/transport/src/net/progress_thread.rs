@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use mpjdev_sys::call::Call;
+use mpjdev_sys::wake_request::WakeRequest;
 use mpjdev_sys::futex::Futex;
 
 use super::epoll_waiter::Sentry;
@@ -84,7 +84,7 @@ pub trait Pumped: Send + Sync + 'static {
 pub struct Watch {
     pub(in super::super) poller: Poller,
     futex: Futex,
-    call: Call,
+    wake_request: WakeRequest,
     /// Work was left pending, and may still be.
     is_open: AtomicBool,
     /// The thread sleeps with more than a tick left.
@@ -104,7 +104,7 @@ impl Watch {
         Ok(Watch {
             poller: Poller::new(channels)?,
             futex: Futex::new(),
-            call: Call::default(),
+            wake_request: WakeRequest::default(),
             is_open: AtomicBool::new(false),
             is_far: AtomicBool::new(false),
             is_polling: AtomicBool::new(false),
@@ -121,7 +121,7 @@ impl Watch {
 
     /// Wakes the thread for pending work, in case the program computes from now on.
     pub(in super::super) fn call(&self) {
-        if self.call.make() {
+        if self.wake_request.set() {
             self.is_open.store(true, SeqCst);
             let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
             match self.sentry.get() {
@@ -135,7 +135,7 @@ impl Watch {
     }
 
     fn take_call(&self) -> bool {
-        self.call.take()
+        self.wake_request.take()
     }
 
     /// Records that a thread of the program is about to sleep on the channels, or elsewhere until they have
@@ -162,7 +162,7 @@ impl Watch {
     /// Whether the progress thread sleeps until it is woken, and no wake is pending. For tests.
     #[doc(hidden)]
     pub fn is_resting(&self) -> bool {
-        self.is_far.load(SeqCst) && !self.call.is_made()
+        self.is_far.load(SeqCst) && !self.wake_request.is_set()
     }
 
     /// Sleeps for `most`. A wake, also an earlier one, shortens the sleep to a short tick: delayed data may
@@ -172,7 +172,7 @@ impl Watch {
             self.is_far.store(true, SeqCst);
             match self.sentry.get() {
                 Some(sentry) => self.watch_until(sentry, most - TICK_MIN, true, for_sleeper),
-                None => self.futex.sleep(most - TICK_MIN, || self.call.is_made()),
+                None => self.futex.sleep(most - TICK_MIN, || self.wake_request.is_set()),
             }
             self.is_far.store(false, SeqCst);
         }
@@ -186,7 +186,7 @@ impl Watch {
     /// elsewhere.
     fn watch_until(&self, sentry: &Sentry, most: Duration, hears: bool, for_sleeper: &dyn Fn()) {
         let begun = Instant::now();
-        while !(hears && self.call.is_made())
+        while !(hears && self.wake_request.is_set())
             && let Some(left) = most.checked_sub(begun.elapsed())
         {
             if sentry.wait(left) {
@@ -199,7 +199,7 @@ impl Watch {
     fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
         self.is_polling.store(true, SeqCst);
-        if !self.call.is_made() {
+        if !self.wake_request.is_set() {
             match self.sentry.get() {
                 Some(sentry) => {
                     sentry.arm_for_itself(&self.poller);

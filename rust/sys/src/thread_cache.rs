@@ -15,7 +15,7 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, UnsafeCell, fence};
 /// Aligned so that two threads never write to one cache line.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Place<T> {
+struct Slot<T> {
     /// Key of the value; 0 without a value.
     key: AtomicU64,
     /// The owner uses the value.
@@ -29,76 +29,76 @@ struct Place<T> {
 // `is_wanted` clear; and by the thread that holds the lock of all slots, has stored `is_wanted`, and has then
 // found `is_busy` clear. Both have a fence between the store and the load, so at least one of them sees the
 // other. So T moves between threads but is never shared.
-unsafe impl<T: Send> Sync for Place<T> {}
+unsafe impl<T: Send> Sync for Slot<T> {}
 
 /// The values of one kind of all threads.
 #[derive(Debug)]
-pub struct Keepsakes<T> {
-    places: Mutex<Vec<Arc<Place<T>>>>,
+pub struct ThreadCaches<T> {
+    slots: Mutex<Vec<Arc<Slot<T>>>>,
 }
 
 /// The cached value of one thread.
 #[derive(Debug)]
-pub struct Keepsake<'a, T> {
-    all: &'a Keepsakes<T>,
+pub struct ThreadCache<'a, T> {
+    all: &'a ThreadCaches<T>,
     /// Set from the first value on.
-    place: std::cell::OnceCell<Arc<Place<T>>>,
+    slot: std::cell::OnceCell<Arc<Slot<T>>>,
 }
 
-impl<T> Default for Keepsakes<T> {
+impl<T> Default for ThreadCaches<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Keepsakes<T> {
+impl<T> ThreadCaches<T> {
     /// A cache without values.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Keepsakes { places: Mutex::new(Vec::new()) }
+        ThreadCaches { slots: Mutex::new(Vec::new()) }
     }
 
     /// A cache without values.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Keepsakes { places: Mutex::new(Vec::new()) }
+        ThreadCaches { slots: Mutex::new(Vec::new()) }
     }
 
-    fn place(&self) -> Arc<Place<T>> {
+    fn slot(&self) -> Arc<Slot<T>> {
         barrier::prepare();
-        let place = Arc::new(Place {
+        let slot = Arc::new(Slot {
             key: AtomicU64::new(0),
             is_busy: AtomicBool::new(false),
             is_wanted: AtomicBool::new(false),
             value: UnsafeCell::new(None),
         });
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
-        place
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+        slot
     }
 
     /// Drops the values with these keys. A value in use is dropped by its thread after the use.
     ///
-    /// No value is left if the caller removes the original first, and if every [keep](Keepsake::keep) is
+    /// No value is left if the caller removes the original first, and if every [store](ThreadCache::store) is
     /// followed by a check for the original.
     pub fn take(&self, is_its: impl Fn(u64) -> bool) {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         fence(SeqCst);
-        let wanted: Vec<_> = places.iter().filter(|place| is_its(place.key.load(Relaxed))).collect();
+        let wanted: Vec<_> = slots.iter().filter(|slot| is_its(slot.key.load(Relaxed))).collect();
         if wanted.is_empty() {
             return;
         }
-        wanted.iter().for_each(|place| place.is_wanted.store(true, Relaxed));
+        wanted.iter().for_each(|slot| slot.is_wanted.store(true, Relaxed));
         if !barrier::heavy() {
             return;
         }
-        let idle = wanted.into_iter().filter(|place| !place.is_busy.load(Acquire));
-        let taken: Vec<_> = idle.filter_map(|place| place.take_wanted()).collect();
-        drop(places);
+        let idle = wanted.into_iter().filter(|slot| !slot.is_busy.load(Acquire));
+        let taken: Vec<_> = idle.filter_map(|slot| slot.take_wanted()).collect();
+        drop(slots);
         drop(taken);
     }
 }
 
-impl<T> Place<T> {
+impl<T> Slot<T> {
     /// Takes the value for the thread that wants it. The caller holds the lock of all slots, and the owner
     /// does not use the value.
     fn take_wanted(&self) -> Option<T> {
@@ -110,31 +110,31 @@ impl<T> Place<T> {
     }
 }
 
-impl<'a, T> Keepsake<'a, T> {
+impl<'a, T> ThreadCache<'a, T> {
     /// An empty cache of the calling thread.
-    pub const fn new(all: &'a Keepsakes<T>) -> Self {
-        Keepsake { all, place: std::cell::OnceCell::new() }
+    pub const fn new(all: &'a ThreadCaches<T>) -> Self {
+        ThreadCache { all, slot: std::cell::OnceCell::new() }
     }
 
     /// The value, if it has this key and no other thread wants it, for the lifetime of the guard.
     #[inline(always)]
-    pub fn with_key(&self, key: u64) -> Option<Using<'_, T>> {
-        let place = &**self.place.get()?;
-        if place.key.load(Relaxed) != key {
+    pub fn with_key(&self, key: u64) -> Option<CacheGuard<'_, T>> {
+        let slot = &**self.slot.get()?;
+        if slot.key.load(Relaxed) != key {
             return None;
         }
-        self.begin(place).filter(Using::has_value)
+        self.begin(slot).filter(CacheGuard::has_value)
     }
 
     /// Caches a value under this key instead of the one before. A fence separates it from the caller's later
     /// loads.
-    pub fn keep(&self, key: u64, value: T) {
-        let place = self.place.get_or_init(|| self.all.place());
-        if let Some(using) = self.begin(place) {
+    pub fn store(&self, key: u64, value: T) {
+        let slot = self.slot.get_or_init(|| self.all.slot());
+        if let Some(guard) = self.begin(slot) {
             // SAFETY: as for `Sync`; the guard has given no reference.
-            let before = place.value.with_mut(|place| unsafe { (*place).replace(value) });
-            place.key.store(key, Relaxed);
-            drop(using);
+            let before = slot.value.with_mut(|slot| unsafe { (*slot).replace(value) });
+            slot.key.store(key, Relaxed);
+            drop(guard);
             drop(before);
         }
         fence(SeqCst);
@@ -142,13 +142,13 @@ impl<'a, T> Keepsake<'a, T> {
 
     /// Drops the value.
     pub fn forget(&self) {
-        if let Some(place) = self.place.get()
-            && let Some(using) = self.begin(place)
+        if let Some(slot) = self.slot.get()
+            && let Some(guard) = self.begin(slot)
         {
             // SAFETY: as for `Sync`; the guard has given no reference.
-            let before = place.value.with_mut(|place| unsafe { (*place).take() });
-            place.key.store(0, Relaxed);
-            drop(using);
+            let before = slot.value.with_mut(|slot| unsafe { (*slot).take() });
+            slot.key.store(0, Relaxed);
+            drop(guard);
             drop(before);
         }
     }
@@ -156,69 +156,69 @@ impl<'a, T> Keepsake<'a, T> {
     /// Begins to use the value. `None` while it is in use further up the stack, or while another thread wants
     /// it.
     #[inline(always)]
-    fn begin<'b>(&self, place: &'b Place<T>) -> Option<Using<'b, T>>
+    fn begin<'b>(&self, slot: &'b Slot<T>) -> Option<CacheGuard<'b, T>>
     where
         'a: 'b,
     {
-        if place.is_busy.load(Relaxed) {
+        if slot.is_busy.load(Relaxed) {
             return None;
         }
-        place.is_busy.store(true, Relaxed);
+        slot.is_busy.store(true, Relaxed);
         barrier::light();
-        let using = Using { all: self.all, place };
-        if place.is_wanted.load(Acquire) { None } else { Some(using) }
+        let guard = CacheGuard { all: self.all, slot };
+        if slot.is_wanted.load(Acquire) { None } else { Some(guard) }
     }
 }
 
-impl<T> Drop for Keepsake<'_, T> {
+impl<T> Drop for ThreadCache<'_, T> {
     fn drop(&mut self) {
-        let Some(own) = self.place.get() else { return };
-        let mut places = self.all.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|place| !Arc::ptr_eq(place, own));
+        let Some(own) = self.slot.get() else { return };
+        let mut slots = self.all.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|slot| !Arc::ptr_eq(slot, own));
     }
 }
 
 /// Guard of an owner that uses its value.
 #[derive(Debug)]
-pub struct Using<'a, T> {
-    all: &'a Keepsakes<T>,
-    place: &'a Place<T>,
+pub struct CacheGuard<'a, T> {
+    all: &'a ThreadCaches<T>,
+    slot: &'a Slot<T>,
 }
 
-impl<T> std::ops::Deref for Using<'_, T> {
+impl<T> std::ops::Deref for CacheGuard<'_, T> {
     type Target = T;
 
     #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: as for `Sync`; no thread changes the value during the lifetime of this guard.
-        let value = self.place.value.with_mut(|value| unsafe { (*value).as_ref() });
+        let value = self.slot.value.with_mut(|value| unsafe { (*value).as_ref() });
         value.expect("a guard that is given out has a value")
     }
 }
 
-impl<T> Using<'_, T> {
+impl<T> CacheGuard<'_, T> {
     #[inline(always)]
     fn has_value(&self) -> bool {
         // SAFETY: as for `Sync`.
-        self.place.value.with_mut(|value| unsafe { (*value).is_some() })
+        self.slot.value.with_mut(|value| unsafe { (*value).is_some() })
     }
 
     #[cold]
     fn give_up(&self) {
-        let places = self.all.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.all.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // The thread that wants the value may have taken it by now.
-        let taken = if self.place.is_wanted.load(Relaxed) { self.place.take_wanted() } else { None };
-        drop(places);
+        let taken = if self.slot.is_wanted.load(Relaxed) { self.slot.take_wanted() } else { None };
+        drop(slots);
         drop(taken);
     }
 }
 
-impl<T> Drop for Using<'_, T> {
+impl<T> Drop for CacheGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.place.is_busy.store(false, Release);
+        self.slot.is_busy.store(false, Release);
         barrier::light();
-        if self.place.is_wanted.load(Relaxed) {
+        if self.slot.is_wanted.load(Relaxed) {
             self.give_up();
         }
     }
@@ -280,30 +280,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_used_under_its_key_only() {
-        let all = Keepsakes::new();
-        let own = Keepsake::new(&all);
+    fn value_is_found_under_its_key_only() {
+        let all = ThreadCaches::new();
+        let own = ThreadCache::new(&all);
         let seen = |key| own.with_key(key).map(|value| *value);
-        assert_eq!(seen(1), None, "none is kept");
-        own.keep(1, 7);
+        assert_eq!(seen(1), None, "empty");
+        own.store(1, 7);
         assert_eq!((seen(1), seen(2)), (Some(7), None));
-        own.keep(2, 8);
+        own.store(2, 8);
         assert_eq!((seen(1), seen(2)), (None, Some(8)));
         own.forget();
         assert_eq!(seen(2), None);
     }
 
     #[test]
-    fn values_of_idle_threads_are_dropped_by_whoever_takes_them() {
-        let all = Keepsakes::new();
+    fn take_drops_the_values_of_idle_threads() {
+        let all = ThreadCaches::new();
         let shared = Arc::new(());
         let (kept, idle) = (std::sync::Barrier::new(4), std::sync::Barrier::new(4));
         std::thread::scope(|scope| {
             for thread in 0..3 {
                 let (all, shared, kept, idle) = (&all, shared.clone(), &kept, &idle);
                 scope.spawn(move || {
-                    let own = Keepsake::new(all);
-                    own.keep(1 + thread / 2, shared);
+                    let own = ThreadCache::new(all);
+                    own.store(1 + thread / 2, shared);
                     kept.wait();
                     idle.wait();
                 });
@@ -316,39 +316,39 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_use_is_dropped_when_its_thread_is_done_with_it() {
-        let all = Keepsakes::new();
+    fn value_in_use_is_dropped_when_its_guard_is_dropped() {
+        let all = ThreadCaches::new();
         let shared = Arc::new(());
-        let own = Keepsake::new(&all);
-        own.keep(1, shared.clone());
-        let using = own.with_key(1).expect("it is kept");
+        let own = ThreadCache::new(&all);
+        own.store(1, shared.clone());
+        let guard = own.with_key(1).expect("stored");
         std::thread::scope(|scope| {
             scope.spawn(|| all.take(|key| key == 1));
         });
-        assert_eq!(Arc::strong_count(&using), 2, "it is in use");
-        drop(using);
+        assert_eq!(Arc::strong_count(&guard), 2, "it is in use");
+        drop(guard);
         assert_eq!(Arc::strong_count(&shared), 1);
-        own.keep(2, shared.clone());
-        assert!(own.with_key(2).is_some(), "the place serves again");
+        own.store(2, shared.clone());
+        assert!(own.with_key(2).is_some(), "the slot is used again");
     }
 
     #[test]
-    fn a_use_within_a_use_finds_nothing() {
-        let all = Keepsakes::new();
-        let own = Keepsake::new(&all);
-        own.keep(1, 7);
-        let _using = own.with_key(1).expect("it is kept");
+    fn nested_use_finds_nothing() {
+        let all = ThreadCaches::new();
+        let own = ThreadCache::new(&all);
+        own.store(1, 7);
+        let _guard = own.with_key(1).expect("stored");
         assert!(own.with_key(1).is_none());
     }
 
     #[test]
-    fn threads_that_end_leave_no_place() {
-        let all: Keepsakes<u32> = Keepsakes::new();
+    fn ended_threads_leave_no_slot() {
+        let all: ThreadCaches<u32> = ThreadCaches::new();
         for _ in 0..10 {
             std::thread::scope(|scope| {
-                scope.spawn(|| Keepsake::new(&all).keep(1, 1));
+                scope.spawn(|| ThreadCache::new(&all).store(1, 1));
             });
         }
-        assert!(all.places.lock().expect("no panic").is_empty());
+        assert!(all.slots.lock().expect("no panic").is_empty());
     }
 }
